@@ -2,7 +2,7 @@
 /**
  * Checks the Node version, then starts the command line.
  *
- * Nothing is imported before the check: an older Node would fail inside a dependency with an unhelpful error.
+ * Nothing is imported before the check, because an older Node would fail inside a dependency with an unhelpful error.
  */
 
 /** Minimum Node version of @effect/platform-node. */

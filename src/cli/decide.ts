@@ -61,7 +61,7 @@ const decideLines = Effect.fn("decide")(function* (policy: RecoveryPolicy, expla
   if (bad > 0) return yield* new BadInput({ reason: "bad_lines", lines: bad });
 });
 
-/** The decision as JSON, or an error that names the line. */
+/** Returns the decision as JSON, or an error that names the line. */
 const decideLine = (policy: RecoveryPolicy, explained: boolean, line: InputLine): Result.Result<string, string> => {
   if (line.tooLong) return Result.fail(`line ${line.number}: input: longer than ${lineBytesMax} bytes`);
   const document = Json.parse(line.text);

@@ -10,7 +10,7 @@ import * as Signals from "./command/Signals.ts";
 import { presenter } from "./command/Usage.ts";
 
 /**
- * The commands, in help order. Each is imported only when named: Node reads, compiles and links 550 modules for `runs` alone and
+ * The commands, in help order. Each is imported only when named, because Node reads, compiles and links 550 modules for `runs` alone and
  * 1,150 for all commands.
  */
 const files = {

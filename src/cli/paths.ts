@@ -157,7 +157,7 @@ class Unanswered {
   }
 }
 
-/** `fetch` wraps the network error in a generic one, so the code is in a cause. */
+/** Returns the code of a network error. `fetch` wraps the error in a generic one, so the code is in a cause. */
 const codeOf = (error: unknown): string | undefined => {
   for (let it = error; it instanceof Error; it = it.cause)
     if ("code" in it && typeof it.code === "string") return it.code;

@@ -54,8 +54,8 @@ const progressFromRuns = 200;
 export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen: Screen, restored = false) {
   const inPlace = process.stderr.isTTY === true;
   const recorder = yield* RunRecorder;
-  // Watch the silent owners first, so that recovery does not wait for them. This includes processes that may have died a moment
-  // ago: after a crash, a person wants their runs and not a message that the process is alive.
+  // Watch the silent owners first, so that recovery does not wait for them. This includes processes that may have died a moment ago,
+  // because after a crash a person wants their runs and not a message that the process is alive.
   yield* withWaitNotice("recover", recorder.orphans(1, { waits: "all" }), lately);
   const report = yield* CrashRecovery.recover({
     restored,
@@ -75,7 +75,7 @@ export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen
   yield* Console.log(json ? JSON.stringify(report, null, 2) : recoverText(report, screen, left));
 });
 
-/** Printed while waiting for a process that showed a sign of life a moment ago. */
+/** Printed while waiting for a process that was active a moment ago. */
 const lately = "another process owns runs; waiting for its next sign of life, or until its lease expires";
 
 /** Printed with questions that are based on a restored, older record. */

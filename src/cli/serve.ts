@@ -92,18 +92,18 @@ const failOnGiveUp = ({ message, reason }: Supervisor.GivenUp) =>
   reason === "died" ? fail("negative", message) : failOnRefusal({ message, mayPass: reason === "store" });
 
 /**
- * Exits with a code that tells a service manager if a restart makes sense: only a start that failed because of the store may
+ * Exits with a code that tells a service manager if a restart makes sense, because only a start that failed because of the store may
  * succeed next time.
  */
 const failOnRefusal = ({ mayPass, message }: Refusal) => fail(mayPass ? "store" : "refused", message);
 
 /**
- * True if SIGHUP reloads the configuration. Without a file there are still certificates to reload, and a service must survive a
- * reload. For a terminal the same signal means that it was closed, and the process ends.
+ * True if SIGHUP reloads the configuration. Without a file there are still certificates to reload, and a service must survive a reload. In
+ * a terminal, the same signal means that the terminal was closed, and the process ends.
  */
 const isReread = (given: Given): boolean => isConfigured(given) || process.stdin.isTTY !== true;
 
-/** An empty variable names no file. */
+/** True if a configuration file is named. An empty variable names none. */
 const isConfigured = ({ config }: Given): boolean => Option.getOrElse(config, () => "") !== "";
 
 /** Prints one line per problem, so that all can be fixed at once. */

@@ -1,6 +1,4 @@
-/**
- * Reads the client's settings from the caller, otherwise from the environment, otherwise from the default.
- */
+/** Reads the client's settings from its options, or else from the environment, or else uses the defaults. */
 import { Config, Effect, Option, Redacted, Schema } from "effect";
 import { label } from "../domain/Limits.ts";
 import * as EgressProxy from "./connection/EgressProxy.ts";
@@ -14,7 +12,7 @@ export const keepAliveMsDefault = 10_000;
 /** The environment variable for `keepAliveMs`, used if the caller sets none. */
 export const keepAliveVariable = "STREAM_RECOVERY_KEEPALIVE_MS";
 
-/** Maximum delay of a timer, in milliseconds. Node fires a longer one at once. */
+/** Maximum delay of a timer, in milliseconds. Node fires a timer with a longer delay at once. */
 export const timerMsMax = 2_147_483_647;
 
 /** A setting cannot be used. The message is one line: its name, what was expected, what was given. */
@@ -28,7 +26,7 @@ export class ClientConfigError extends Schema.TaggedError<ClientConfigError>()("
 /**
  * Returns the idle time after which a kept connection is closed.
  *
- * @param given the caller's option, in milliseconds; omitted: `STREAM_RECOVERY_KEEPALIVE_MS`, otherwise `otherwise`
+ * @param given the caller's option, in milliseconds; if omitted, `STREAM_RECOVERY_KEEPALIVE_MS`, or else `otherwise`
  * @param otherwise milliseconds, 10,000 by default
  * @throws ClientConfigError `bad_value` for anything but a whole number from 1 to 2,147,483,647
  */
@@ -60,14 +58,14 @@ const checkMilliseconds = (setting: string, value: number, shown: string): Effec
   return Effect.fail(new ClientConfigError({ reason: "bad_value", setting, message }));
 };
 
-/** Disables the egress proxy, whatever the environment says. */
+/** Disables the egress proxy, regardless of the environment. */
 export const directProxy = "direct";
 
 /**
  * Chooses the egress proxy of each connection.
  *
- * @param given an address for every target, or `direct`; omitted: the environment's variables, the lower-case form first, with
- * an empty one counting as unset
+ * @param given an address for every target, or `direct`; if omitted, the environment's variables apply, the lower-case form first, and an
+ *   empty variable counts as unset
  * @throws ClientConfigError `bad_value` for an invalid address; its message repeats no part of the address
  */
 export const proxyChoice = (

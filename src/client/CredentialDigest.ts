@@ -6,19 +6,18 @@ import { Redacted } from "effect";
 import type { Path } from "../paths/Path.ts";
 
 /**
- * The key of this process. Without it, a digest on a page or in a log cannot be tested against guessed credentials. Printing
- * it does not reveal its bytes.
+ * The key of this process. Without the key, a digest on a page or in a log cannot be tested against guessed credentials. Printing the key
+ * does not reveal its bytes.
  */
 let key = generateKeySync("hmac", { length: 256 });
 
 /**
  * Makes several processes that act as one compute the same digests. Called before the first digest is made.
  *
- * The key belongs to the process and not to a gateway, because paths and their waits are per process, and so are clients that
- * make digests outside any gateway. If one process has gateways over several stores, the last key counts for all of them. The
- * others then share no announced wait of a credential with the other gateways on their stores, and each of those learns of the
- * wait from the provider. Nothing else depends on these digests, and no store can read a credential from another store's
- * digests.
+ * The key belongs to the process and not to a gateway, because paths and their waits are per process, and so are clients that compute
+ * digests outside any gateway. If one process has gateways over several stores, the last key applies to all of them. On the other stores,
+ * the gateways of this process and those of other processes then do not share the announced waits of a credential, so each of them learns
+ * of a wait from the provider. Nothing else depends on these digests, and no store can read a credential from another store's digests.
  */
 export const setKey = (shared: KeyObject): void => {
   key = shared;
@@ -36,7 +35,7 @@ const knownCharactersMax = 1_024;
 /** Number of digest characters that are kept: 128 bits. */
 const digestCharacters = 32;
 
-/** Adds the digest of the credential that requests on a path carry. An empty credential adds none. */
+/** Adds the digest of the credential that requests on a path carry. An empty credential adds no digest. */
 export const withCredential = (path: Path, credential: string | Redacted.Redacted<string> | undefined): Path => {
   const secret = Redacted.isRedacted(credential) ? Redacted.value(credential) : (credential ?? "");
   if (secret === "") return path;

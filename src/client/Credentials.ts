@@ -1,13 +1,11 @@
-/**
- * Reads credentials for every attempt, and renews them once for all runs that found them expired.
- */
+/** Reads credentials for every attempt, and renews expired ones once for all runs that need them. */
 import { Deferred, Duration, Effect } from "effect";
 import type { RequestHeaders } from "./ProviderRequest.ts";
 
-/** Maximum duration of a renewal, in milliseconds. After that it has failed, and the next one may begin. */
+/** Maximum duration of a renewal, in milliseconds. After that the renewal has failed, and the next one may begin. */
 export const refreshMs = 30_000;
 
-/** Reads and renews the credentials in the place where they are kept. */
+/** Reads and renews the stored credentials. */
 export interface CredentialSource<E, R> {
   /** Reads the headers of a request. Runs for every attempt. */
   readonly read: Effect.Effect<RequestHeaders, E>;
@@ -19,7 +17,9 @@ export interface CredentialSource<E, R> {
 export interface Credentials<E, R> {
   /** For `ProviderRequest.headers`. */
   readonly headers: Effect.Effect<RequestHeaders, E>;
-  /** For `RunOptions.refreshCredentials`. After a 401 a run waits for it once, and its next attempt reads the headers again. */
+  /**
+   * For `RunOptions.refreshCredentials`. After a 401, a run waits for it once. The next attempt of the run then reads the headers again.
+   */
   readonly refreshCredentials: Effect.Effect<unknown, E | CredentialsStalled, R>;
 }
 
@@ -29,7 +29,7 @@ export class CredentialsStalled extends Error {
 }
 
 /**
- * Makes credentials that many runs share. While a renewal runs, other runs that need one wait for it, because a renewal often
+ * Creates credentials that many runs share. While a renewal is in progress, other runs that need one wait for it, because a renewal often
  * invalidates the previous token. Stopping a run does not stop the renewal.
  *
  * @param source effects that read and renew the credentials

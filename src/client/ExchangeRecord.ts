@@ -15,25 +15,25 @@ export interface ExchangeRecord {
   readonly number: number;
   /** Scheme, host and port; empty if the address cannot be read. */
   readonly origin: string;
-  /** Time since the end of the previous call to this origin; 0 while one runs, undefined for the first. */
+  /** Time since the end of the previous call to this origin; 0 while another call is running, undefined for the first call. */
   readonly idle_ms: number | undefined;
   /**
-   * Kept connections to this origin that the client closed since its previous call, because they were idle too long or no
-   * longer trusted.
+   * Number of kept connections to this origin that the client has closed since its previous call. They were idle too long or no longer
+   * trusted.
    */
   readonly recycled: number;
-  /** Number of the connection at its client, from 1; undefined if the exchange never got one. */
+  /** Number of the connection at its client, from 1; undefined if the exchange never got a connection. */
   readonly connection: number | undefined;
   /** True if the connection had carried an earlier request. */
   readonly reused: boolean;
-  /** Time that the connection waited for this request; 0 for a new one. */
+  /** Time for which the connection was idle before this request; 0 for a new connection. */
   readonly connection_idle_ms: number | undefined;
-  /** From the start to the request's first byte: credentials, waiting for a connection, name lookup, TCP, TLS. */
+  /** Time from the start to the request's first byte. It includes credentials, waiting for a connection, name lookup, TCP and TLS. */
   readonly wait_ms: number | undefined;
   readonly request_bytes: number;
-  /** From the request's first byte to the response head. */
+  /** Time from the request's first byte to the response head. */
   readonly head_ms: number | undefined;
-  /** From the request's first byte to the first byte of the response body. */
+  /** Time from the request's first byte to the first byte of the response body. */
   readonly first_byte_ms: number | undefined;
   /** Size of the response body. */
   readonly bytes: number;
@@ -48,7 +48,7 @@ export interface ExchangeRecord {
   readonly code: string | undefined;
 }
 
-/** The end of an exchange, as its stream reports it. */
+/** The end of an exchange, as reported by its stream. */
 export type Ending =
   | { readonly outcome: "complete" | "aborted" }
   | { readonly outcome: "failed"; readonly failure: Failure };
@@ -62,7 +62,7 @@ export interface Opening {
 }
 
 /**
- * Makes the record of an exchange that is over.
+ * Creates the record of an exchange that is over.
  *
  * @param now monotonic milliseconds
  */
@@ -93,5 +93,5 @@ export const recordOf = (opening: Opening, exchange: Exchange, ending: Ending, n
   };
 };
 
-/** Rounds to a tenth of a millisecond, the finest that an event loop can measure. */
+/** Rounds to a tenth of a millisecond, because an event loop cannot measure more precisely. */
 const roundMs = (ms: number): number => Math.round(ms * 10) / 10;

@@ -7,7 +7,7 @@ import type { Exchange } from "./connection/Exchange.ts";
 import type { Origin } from "./connection/Origin.ts";
 import { type Ending, type ExchangeRecord, recordOf } from "./ExchangeRecord.ts";
 
-/** Observes a running exchange. The first reported end counts. */
+/** Observes a running exchange. Only the first reported end counts. */
 export interface ExchangeTelemetry {
   readonly begin: (exchange: Exchange) => Exchange;
   /** Called when the terminal marker was seen. */
@@ -15,11 +15,11 @@ export interface ExchangeTelemetry {
   readonly fail: (failure: Failure) => void;
 }
 
-/** Starts to observe an exchange. The record is made when the scope closes, after the exchange was aborted. */
+/** Starts to observe an exchange. The record is created when the scope closes, after an unfinished exchange was aborted. */
 export type Observe = (name: string, origin: Origin) => Effect.Effect<ExchangeTelemetry, never, Scope.Scope>;
 
 /**
- * Makes the observer of a client's exchanges.
+ * Creates the observer of a client's exchanges.
  *
  * @param now monotonic milliseconds
  */
@@ -34,7 +34,7 @@ export const make = (now: () => number, onExchange: ((record: ExchangeRecord) =>
         if (close === undefined) return Effect.void;
         const record = close(ending ?? { outcome: "aborted" });
         for (const [key, value] of attributesOf(record)) span.attribute(key, value);
-        // The record for `onExchange` has the origin, but a log must not hold an address.
+        // The record for `onExchange` has the origin, but a log must not contain an address.
         const { origin: _, ...logged } = record;
         return Effect.andThen(handOver(record, onExchange), Effect.logDebug("exchange with a provider", logged));
       }),
@@ -60,7 +60,7 @@ export const make = (now: () => number, onExchange: ((record: ExchangeRecord) =>
   });
 };
 
-/** Logs an error that `onExchange` throws. It must not reach the stream or change the exchange. */
+/** Logs an error that `onExchange` throws, because it must not reach the stream or change the exchange. */
 const handOver = (record: ExchangeRecord, onExchange: ((record: ExchangeRecord) => void) | undefined) =>
   Effect.catchDefect(
     Effect.sync(() => onExchange?.(record)),

@@ -1,6 +1,4 @@
-/**
- * Makes idempotency keys that live as long as a request: a replay keeps its key, and a continuation gets a new one.
- */
+/** Creates idempotency keys. A replay of a request keeps its key, and a continuation gets a new one. */
 import { createHash } from "node:crypto";
 import type { AttemptContext } from "../runtime/contract/RunOptions.ts";
 
@@ -8,14 +6,14 @@ import type { AttemptContext } from "../runtime/contract/RunOptions.ts";
 export type KeyedAttempt = Pick<AttemptContext, "run_id" | "attempt" | "mode" | "request">;
 
 /**
- * Makes the keys of one run, for `ProviderRequest.idempotencyKey`. The same run id gives the same first key, even after a
- * crash, and the id cannot be read from the key. A key has 43 characters of base64url; Stripe allows 255.
+ * Creates the keys of one run, for `ProviderRequest.idempotencyKey`. The same run id gives the same first key, even after a crash, and the
+ * id cannot be read from the key. A key has 43 characters of base64url; Stripe allows 255.
  *
  * @returns the key of an attempt's request, equal for all replays and resumptions of that request
  */
 export const ofRun = (): ((attempt: KeyedAttempt) => string) => {
-  // The attempt that first sent this request. A replay repeats the request of the previous attempt (L3). If another process made
-  // that attempt, only a first request is known to be the same.
+  // The attempt that first sent this request. A replay repeats the request of the previous attempt (L3). If another process sent the
+  // previous attempt, only a first request is known to be the same.
   let origin: number | undefined;
   return ({ attempt, mode, request, run_id }) => {
     if (request === "first") origin = 1;

@@ -1,9 +1,9 @@
 /**
  * Sends one streaming request to a provider, decodes the response to parts, and reports the delivery truthfully.
  *
- * The client turns undici's timeouts off, retries no request, follows no redirect, and by default keeps no connection idle for
- * more than ten seconds (a NAT silently drops idle connections, and the next request then dies on a dead socket). When the
- * stream's scope closes, by its end, a failure or an interruption, the socket of an incomplete response is destroyed.
+ * The client disables undici's timeouts, retries no request and follows no redirect. By default it keeps no connection idle for more than
+ * ten seconds, because a NAT silently drops idle connections and the next request would then fail on a dead socket. When the stream's scope
+ * closes after an end, a failure or an interruption, the socket of an incomplete response is destroyed.
  */
 
 import { Cause, Clock, Context, Effect, Layer, type Pull, type Redacted, type Scope, Stream } from "effect";
@@ -35,7 +35,7 @@ import {
   sizeOf,
 } from "./ResponseReader.ts";
 
-/** Default of the `connect` clock, in milliseconds, for name lookup, TCP and TLS together; docs/stream-processor.md. */
+/** Default of the `connect` clock, in milliseconds, for name lookup, TCP and TLS together; see docs/stream-processor.md. */
 export const connectMsDefault = 30_000;
 
 /** Connection options of a client. All other clocks belong to the watchdog of a run. */
@@ -43,12 +43,13 @@ export interface ProviderClientOptions {
   /** The `connect` clock, in milliseconds, for proxy, name lookup, TCP and TLS together. Default 30,000. */
   readonly connectMs?: number;
   /**
-   * Maximum idle time of a kept connection, in milliseconds. Default `STREAM_RECOVERY_KEEPALIVE_MS`, otherwise 10,000. A
-   * server's Keep-Alive header may shorten it but never extends it. Above one second, undici's timers close the connection up
-   * to a second late.
+   * Maximum idle time of a kept connection, in milliseconds. Default `STREAM_RECOVERY_KEEPALIVE_MS`, or else 10,000. A server's Keep-Alive
+   * header may shorten it but never extends it. Above one second, undici's timers close the connection up to a second late.
    */
   readonly keepAliveMs?: number;
-  /** Maximum connections to one origin. Further requests wait. Default: no limit, because a stream occupies its connection. */
+  /**
+   * Maximum connections to one origin. Further requests wait for a connection. Default: no limit, because a stream occupies its connection.
+   */
   readonly connections?: number;
   /** Private certificate authorities and client certificates. `NODE_EXTRA_CA_CERTS` works without this option. */
   readonly tls?: Connector.TlsOptions;
@@ -57,13 +58,13 @@ export interface ProviderClientOptions {
    * `HTTPS_PROXY` and `NO_PROXY`, but never for this machine and the link-local network.
    */
   readonly proxy?: string | Redacted.Redacted<string>;
-  /** Called synchronously when an exchange is over, however it ended. An error that it throws is logged. */
+  /** Called synchronously when an exchange is over, with any outcome. An error that it throws is logged. */
   readonly onExchange?: (record: ExchangeRecord) => void;
 }
 
 /** Distinguishes requests on the same path. */
 export interface PathOptions {
-  /** An API key or token, with anything else that selects the account. Omitted: one credential for all requests. */
+  /** An API key or token, together with anything else that selects the account. If omitted, all requests have one credential. */
   readonly credential?: string | Redacted.Redacted<string>;
 }
 
@@ -72,15 +73,15 @@ export class ProviderClient extends Context.Service<
   ProviderClient,
   {
     /**
-     * Sends a request when the stream is run and emits its parts. Parts that arrived together come as one array. The stream
-     * ends only after the provider's own terminal marker and fails with `ProviderError` otherwise (law L5).
+     * Sends a request when the stream is run and emits its parts. Parts that arrived together come as one array. The stream ends only after
+     * the provider's own terminal marker. Otherwise it fails with `ProviderError` (law L5).
      */
     readonly stream: <S, Id extends string = ProtocolId>(
       request: ProviderRequest<S, Id>,
     ) => Stream.Stream<Part<Id>, ProviderError>;
     /**
-     * Names the path of requests to an address, for `RunOptions.path`: its origin, and the egress proxy in front of it without
-     * the login. Runs on the same path share knowledge of outages. Runs with the same credential on it share announced waits.
+     * Names the path of requests to an address, for `RunOptions.path`. The name is the origin and the egress proxy, without the proxy's
+     * login. Runs on the same path share knowledge of outages. Runs with the same credential on it share announced waits.
      *
      * @param options `credential` authorizes the requests; only a digest of it is kept
      * @throws TypeError if the address cannot be read
@@ -89,10 +90,10 @@ export class ProviderClient extends Context.Service<
   }
 >()("effect-stream-recovery/client/ProviderClient") {
   /**
-   * Makes a client whose connections close with its scope.
+   * Creates a client whose connections close with its scope.
    *
-   * @throws ClientConfigError if `keepAliveMs` or `STREAM_RECOVERY_KEEPALIVE_MS` is no valid number of milliseconds, or the
-   * address of a proxy is invalid
+   * @throws ClientConfigError if `keepAliveMs` or `STREAM_RECOVERY_KEEPALIVE_MS` is not a valid number of milliseconds, or the address of a
+   *   proxy is invalid
    */
   static readonly make = (
     options: ProviderClientOptions = {},
@@ -175,7 +176,7 @@ const reading = <S, Id extends string>(
   const decoder = decoderOf(request);
   const { broken, fail } = failing(exchange, origin, telemetry, times);
   let head: Head | undefined;
-  // The first bytes, until they prove to be a stream. A response that is not a stream says in them what it is.
+  // The first bytes, kept until they prove to be a stream. If they are not a stream, they contain the provider's error.
   let unproven: Array<Uint8Array> | undefined = [];
   let document: Uint8Array | undefined;
   let last: Pull.Pull<Parts<Id>, ProviderError> | undefined;
@@ -227,15 +228,15 @@ const reading = <S, Id extends string>(
 };
 
 /**
- * Some servers send a stream under a document's content type. The first bytes decide, unless a document is a valid response
- * too.
+ * True if a stream may follow this head. Some servers send a stream with the content type of a document, so the first bytes decide, unless
+ * a document is also a valid response.
  */
 const mayBegin = (head: Head, documents: boolean): boolean => mayStream(head) || (!documents && mayHaveContent(head));
 
 const decoderOf = <S, Id extends string>({ protocol, tolerance }: ProviderRequest<S, Id>) =>
   Decoder.make(protocol, tolerance === undefined ? {} : { tolerance });
 
-/** Reports every failure to the telemetry before the stream fails with it. */
+/** Creates functions that report a failure to the telemetry before the stream fails with it. */
 const failing = (
   exchange: Exchange,
   origin: Origin,
@@ -265,11 +266,11 @@ const decode = <Id extends string>(
   return parts;
 };
 
-/** The JSON of the event that carried the failure, in the provider's own words. */
+/** The JSON of the event that carried the failure, as the provider wrote it. */
 const evidence = (parts: ReadonlyArray<Part<string>>): unknown =>
   parts.find((part) => part.observation.failure !== undefined)?.json;
 
-/** Puts the whole failure into the event that reported it first, because the run decides on the first failure that it sees. */
+/** Adds the whole failure to the event that reported it first, because the run decides on the first failure that it sees. */
 const withFailure = <Id extends string>(parts: Array<Part<Id>>, failure: Failure): Array<Part<Id>> => {
   const at = parts.findIndex(({ observation }) => observation.failure !== undefined);
   const part = parts[at];

@@ -6,9 +6,9 @@ import { Delivery } from "../domain/AttemptFacts.ts";
 import { Failure } from "../domain/Failure.ts";
 
 /**
- * The error of a provider's stream. `reason` is the classified failure, `delivery` how far the request got, and `cause` the
- * original error unchanged: Node's or undici's error, a `ProviderResponse`, or the JSON of the event that carried it. The
- * message is made from `reason` alone, so it holds no header, no address and no content.
+ * The error of a provider's stream. `reason` is the classified failure, and `delivery` the progress of the request. `cause` is the original
+ * error unchanged: Node's or undici's error, a `ProviderResponse`, or the JSON of the event that carried it. The message is built only from
+ * `reason`, so it contains no header, no address and no content.
  */
 export class ProviderError extends Schema.TaggedError<ProviderError>()("ProviderError", {
   reason: Failure,
@@ -17,7 +17,7 @@ export class ProviderError extends Schema.TaggedError<ProviderError>()("Provider
   cause: Schema.optionalKey(Schema.Defect()),
 }) {}
 
-/** A response that was not a stream, as far as it was read. */
+/** A response that was not a stream, up to the limit of bytes that are read. */
 export interface ProviderResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -26,7 +26,7 @@ export interface ProviderResponse {
 }
 
 /**
- * Makes the error of a failure.
+ * Creates the error of a failure.
  *
  * @param reason the classified failure
  * @param delivery the progress of the request

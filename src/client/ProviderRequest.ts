@@ -18,29 +18,29 @@ export interface ProviderRequest<S, Id extends string = ProtocolId> extends Repo
   /** Default POST. */
   readonly method?: "POST" | "GET";
   /**
-   * `content-type`, `accept` and `accept-encoding` have defaults. An Effect runs for every attempt, so that renewed
-   * credentials reach the next one. If it fails, the failure is the caller's own and the request is not sent.
+   * `content-type`, `accept` and `accept-encoding` have defaults. An Effect runs for every attempt, so that the next attempt uses renewed
+   * credentials. If the Effect fails, the failure counts as the caller's and the request is not sent.
    */
   readonly headers?: RequestHeaders | Effect.Effect<RequestHeaders, unknown>;
   /**
-   * Sent as `Idempotency-Key`. Equal keys ask a server to do one thing once and to repeat its first response. That is the
-   * meaning at Stripe, whose keys live for 24 hours. No decision of this package relies on a model provider honouring the key.
-   * `IdempotencyKey` makes keys that live as long as a request.
+   * Sent as `Idempotency-Key`. Equal keys ask a server to act once and to repeat its first response. Stripe defines it like this, with keys
+   * that live for 24 hours. No decision of this package relies on a model provider honouring the key. `IdempotencyKey` makes keys that live
+   * as long as a request.
    */
   readonly idempotencyKey?: string;
-  /** Text and bytes are sent unchanged, anything else as JSON. */
+  /** Strings and bytes are sent unchanged, anything else as JSON. */
   readonly body?: unknown;
 }
 
 type SentRequest = Pick<ProviderRequest<never>, "url" | "method" | "headers" | "idempotencyKey" | "body">;
 
-/** The connections that requests are sent over. */
+/** The connections over which requests are sent. */
 export interface HttpConnections {
   readonly agent: Dispatcher;
   readonly connector: Connector;
 }
 
-/** Reads the credentials and sends the request. An error on this side refuses the exchange. */
+/** Reads the credentials and sends the request. If this fails on the client's side, the exchange is refused. */
 export const send = (wire: HttpConnections, request: SentRequest, exchange: Exchange): Effect.Effect<void> =>
   Effect.match(headersOf(request), {
     onSuccess: (headers) => dispatch(wire, request, headers, exchange),

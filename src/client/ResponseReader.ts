@@ -1,6 +1,4 @@
-/**
- * Reads responses that are not event streams, within their limits, and decides whether a stream may follow a head.
- */
+/** Reads responses that are not event streams, within their limits, and decides if a stream may follow a head. */
 import { Duration, Effect } from "effect";
 import type { Exchange, ExchangeBreak, Head } from "./connection/Exchange.ts";
 import type { ProviderResponse } from "./ProviderError.ts";
@@ -15,18 +13,18 @@ export const errorBodyMs = 10_000;
 export const documentBytesMax = 16 * 1024 * 1024;
 
 /**
- * Returns true if the body may be a stream. Gateways send healthy streams as text/plain, octet-stream, x-ndjson or without a
- * type, so the type rules out only JSON and pages, and the first bytes decide on the rest. A 204 or 205 has no body (RFC
- * 9110). The client asks for plain bytes, so a compressed body holds no events.
+ * Returns true if the body may be a stream. Gateways send healthy streams as text/plain, octet-stream, x-ndjson or without a type. So the
+ * type excludes only JSON and pages, and otherwise the first bytes decide. A 204 or 205 has no body (RFC 9110). The client asks for plain
+ * bytes, so a compressed body contains no events.
  */
 export const mayStream = (head: Head): boolean =>
   mayHaveContent(head) && !documentTypes.test(head.headers["content-type"] ?? "");
 
-/** Returns true if the body is the JSON document of a success. */
+/** Returns true if the body is the JSON document of a successful response. */
 export const isDocument = (head: Head): boolean =>
   mayHaveContent(head) && /^\s*application\/json\b/i.test(head.headers["content-type"] ?? "");
 
-/** Returns true if events may follow a head of any type, because some servers send a stream as `application/json`. */
+/** Returns true if events may follow a head, regardless of its type. Some servers send a stream as `application/json`. */
 export const mayHaveContent = ({ headers, status }: Head): boolean => {
   const encoding = headers["content-encoding"];
   const plain = encoding === undefined || /^\s*identity\s*$/i.test(encoding);
@@ -40,7 +38,7 @@ export const sizeOf = (chunks: ReadonlyArray<Uint8Array>): number =>
   chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
 
 /**
- * Reads a response that is not a stream, within its limits. The bytes that arrived count, however the body ended.
+ * Reads a response that is not a stream, within its limits. The bytes that arrived count, even if the body broke.
  *
  * @param first the bytes of it that were already read
  */
@@ -50,7 +48,7 @@ export const readResponse = Effect.fnUntraced(function* (
   first: ReadonlyArray<Uint8Array>,
 ) {
   const chunks = [...first];
-  // A body that broke or stalled does not change the meaning of the status.
+  // The status keeps its meaning, even if the body broke or stalled.
   yield* Effect.ignore(Effect.timeoutOption(gather(exchange, chunks, errorBodyBytesMax), Duration.millis(errorBodyMs)));
   const bytes = Buffer.concat(chunks).subarray(0, errorBodyBytesMax);
   const response: ProviderResponse = { ...head, body: new TextDecoder().decode(bytes) };

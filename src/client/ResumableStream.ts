@@ -19,7 +19,7 @@ type Attempt = Pick<AttemptContext, "request" | "cursor">;
  * @param client the client that sends the request
  * @param request the request for a new response, `POST …/v1/responses`
  * @param attempt the attempt's context
- * @returns its parts, each once; it fails with `ProviderError`, and with `rejected` if the cursor was not honoured
+ * @returns the parts of the attempt, each once; it fails with `ProviderError`, with reason `rejected` if the server refused the cursor
  */
 export const responses = <S, Id extends string = ProtocolId>(
   client: ProviderClient["Service"],
@@ -37,8 +37,8 @@ export const responses = <S, Id extends string = ProtocolId>(
 /** Options to resume a stream with event ids. */
 export interface EventResume extends Pick<Resume.EventOptions, "sequence"> {
   /**
-   * Default: the same method and body again, as a server expects that reads only the header. `GET` leaves the body out, as
-   * MCP's streamable HTTP requires.
+   * Default: the same method and body again, for a server that reads only the header. `GET` omits the body, as MCP's streamable HTTP
+   * requires.
    */
   readonly method?: "GET";
 }

@@ -1,15 +1,15 @@
 /**
- * Holds the facts about one attempt that a decision is taken on.
+ * Holds the facts about one attempt on which a decision is taken.
  *
- * Facts only grow within an attempt (law L1): every field is a chain, a flag, a counter or a growing ledger. Literals are listed
- * in the order of growth; `atMost` compares two of them.
+ * Facts only grow within an attempt (law L1). Every field is a chain, a flag, a counter or a growing ledger. Literals are listed in the
+ * order of growth; `atMost` compares two of them.
  */
 import * as Effect from "effect/Effect";
 import * as Schema from "effect/Schema";
 import { Label, Milliseconds } from "./Limits.ts";
 import { Executor, empty, SideEffects, ToolEffect } from "./SideEffects.ts";
 
-/** Progress of the request. `not_sent` requires a transport's proof that no byte was written. */
+/** Progress of the request. `not_sent` requires that a transport proves that no byte was written. */
 export const Delivery = Schema.Literals(["not_sent", "ambiguous", "accepted"]);
 export type Delivery = typeof Delivery.Type;
 
@@ -88,8 +88,8 @@ export const callKey = (choice: number, ordinal: number): string => `${choice}.$
 type Chain<A extends string> = { readonly literals: ReadonlyArray<A> };
 
 /**
- * Returns the position of a value in a growing chain. An unknown word (of a newer version, or from plain JavaScript) ranks above
- * all others, so that every join keeps it and it permits nothing.
+ * Returns the position of a value in a growing chain. An unknown word (from a newer version or plain JavaScript) ranks above all others. So
+ * every join keeps it, and it permits nothing.
  *
  * @param chain schema with literals in growing order
  */

@@ -1,6 +1,4 @@
-/**
- * Defines a decision of the policy: one of three actions, the rule that gave it, and the facts that it rests on.
- */
+/** Defines a decision of the policy: one of three actions, the rule that gave it, and the facts behind it. */
 import * as Schema from "effect/Schema";
 import { ToolPhase } from "./AttemptFacts.ts";
 import { Label, Milliseconds } from "./Limits.ts";
@@ -59,9 +57,9 @@ export const Decision = Schema.Struct({
   rule: Rule,
   mode: Schema.optionalKey(AttemptMode),
   delay_ms: Milliseconds,
-  /** Set with `auto_retry_once` only: the retry is sent when the path is back or the provider's announced wait is over. */
+  /** Set with `auto_retry_once` only. The retry is sent when the path is back, or when the provider's announced wait is over. */
   wait_for: Schema.optionalKey(Schema.Literals(["path", "cooldown"])),
-  /** Set with `auto_retry_once` only, and only if the run has another route: the route of the retry. */
+  /** The route of the retry. Set with `auto_retry_once` only, and only if the run has another route. */
   route: Schema.optionalKey(Schema.Literals(["same", "next"])),
   policy_version: Label,
   /** Facts that forced the decision, as `name=value`. */

@@ -1,7 +1,7 @@
 /**
  * Describes what went wrong with an attempt, never what to do about it.
  *
- * A failure is a value: it travels as JSON in snake_case, is stored in incidents and is all that the policy sees of an error.
+ * A failure is a value that travels as JSON in snake_case and is stored in incidents. The policy sees nothing else of an error.
  * `retryable`, `not_processed` and `in_band` may be omitted; `resolve` then fills them in from the defaults below.
  */
 import * as Schema from "effect/Schema";
@@ -29,13 +29,13 @@ export const RejectedReason = Schema.Literals([
 ]);
 export type RejectedReason = typeof RejectedReason.Type;
 
-/** The side that cancelled. `provider` is an abort that this side did not request. */
+/** The side that cancelled. `provider` means an abort that this side did not request. */
 export const CancelledBy = Schema.Literals(["user", "lifecycle", "caller", "provider"]);
 export type CancelledBy = typeof CancelledBy.Type;
 
 /**
- * A bounded, redacted trace of the original error: enough to group failures, never a message or a header value. `name` is the
- * error's class, `code` its machine-readable code, `depth` its depth in the cause chain.
+ * A bounded, redacted trace of the original error. It is enough to group failures and never contains a message or a header value. `name` is
+ * the error's class, `code` its machine-readable code, `depth` its depth in the cause chain.
  */
 export const Fingerprint = Schema.Struct({
   name: Label,
@@ -49,11 +49,11 @@ const common = {
   retryable: Schema.optionalKey(Schema.Boolean),
   /** True if the provider says that it did nothing with the request. */
   not_processed: Schema.optionalKey(Schema.Boolean),
-  /** True if the failure arrived in order, as an event of the stream: everything before it was seen. */
+  /** True if the failure arrived as an event of the stream, so that everything before it was seen. */
   in_band: Schema.optionalKey(Schema.Boolean),
   /** Wait that the provider asked for, in milliseconds. */
   retry_after_ms: Schema.optionalKey(Milliseconds),
-  /** True if the wait of `retry_after_ms` is about this request alone (its own size) and holds back no other. */
+  /** True if the wait of `retry_after_ms` applies to this request alone (for its own size) and to no other request. */
   only_this: Schema.optionalKey(Schema.Boolean),
   status: Schema.optionalKey(Status),
   code: Schema.optionalKey(Label),
@@ -69,7 +69,7 @@ export const kinds = {
   transport: kind("transport", {
     operation: Schema.optionalKey(TransportOperation),
     http2_code: Schema.optionalKey(Label),
-    /** True if this process has reached the host before: the name is right, and a failed lookup is the network's fault. */
+    /** True if this process has reached the host before. The name is then right, and the network is at fault for a failed lookup. */
     reached_host_before: Schema.optionalKey(Schema.Boolean),
   }),
   /** The bytes ended cleanly before the provider's terminal marker. */
@@ -89,7 +89,7 @@ export const kinds = {
   invalid_tool_input: kind("invalid_tool_input", {}),
   /** A finish without content; raised only if configured. */
   empty: kind("empty", {}),
-  /** The model ended by refusing to answer (a content-policy finish); raised only if configured. */
+  /** The model refused to answer (a content-policy finish); raised only if configured. */
   refused: kind("refused", {}),
   /** The answer ended at the model's own length limit; raised only if configured. */
   model_length: kind("model_length", {}),
@@ -106,9 +106,9 @@ export type FailureKind = keyof typeof kinds;
 
 /** Schema of a failure: one of the kinds. */
 export const Failure = Schema.Union(Object.values(kinds) as unknown as FailureMembers);
-// `Object.values` loses the tuple. Rebuilding the union's type from the record keeps both one list.
+// `Object.values` loses the tuple type. The union's type is built from the record, so that both stay the same list.
 type FailureMembers = ReadonlyArray<(typeof kinds)[FailureKind]>;
-/** A decoded failure. `resolve` fills in the flags that it leaves open. */
+/** A decoded failure. `resolve` fills in the omitted flags. */
 export type Failure = (typeof kinds)[FailureKind]["Type"];
 
 /** The three flags of a failure. */
@@ -124,29 +124,26 @@ export type Resolved = Failure & Flags;
 type Of<K extends FailureKind> = Extract<Failure, { readonly kind: K }>;
 
 /**
- * 5xx statuses that the same request meets again: RFC 9110 (501 method, 505 unknown version), RFC 2295 (506), RFC 5842 (508), RFC
- * 2774 (510), RFC 6585 (511, a captive portal), Cloudflare's 525 and 526 (TLS to the origin).
+ * 5xx statuses that the same request would get again: RFC 9110 (501 method, 505 unknown version), RFC 2295 (506), RFC 5842 (508), RFC 2774
+ * (510), RFC 6585 (511, a captive portal), Cloudflare's 525 and 526 (TLS to the origin).
  */
 export const permanentStatuses: ReadonlySet<number> = new Set([501, 505, 506, 508, 510, 511, 525, 526]);
 
 /**
- * Returns true if a failure is about the model's output and not about the stream. The stream is then whole: the provider is
- * finished, and its terminal marker counts despite the failure.
+ * Returns true if a failure is about the model's output and not about the stream. The stream is then whole, so its terminal marker counts
+ * despite the failure.
  */
 export const isMalformed = ({ kind }: Failure): boolean =>
   kind === "invalid_tool_input" || kind === "empty" || isFinish({ kind });
 
-/**
- * Returns true for a finish that is a failure only if configured: the same request would end the same way, another route may not.
- */
+/** Returns true for a finish that is a failure only if configured. The same request would end the same way, but another route may not. */
 export const isFinish = ({ kind }: Pick<Failure, "kind">): boolean => kind === "refused" || kind === "model_length";
 
-/** Code of an `invalid_tool_input` if the call is in the response with arguments that cannot be read. */
+/** Code of an `invalid_tool_input` if the response contains the call but its arguments cannot be read. */
 export const incompleteCall = "incomplete_call";
 
 /**
- * Code of an `invalid_tool_input` if the request's own limit of output tokens cut the call: the same request would hit that limit
- * again.
+ * Code of an `invalid_tool_input` if the request's own limit of output tokens cut the call. The same request would reach that limit again.
  */
 export const outputLimit = "output_limit";
 
@@ -155,10 +152,10 @@ export const leavesIncompleteCall = ({ code, kind }: Pick<Failure, "code" | "kin
   kind === "invalid_tool_input" && (code === incompleteCall || code === outputLimit);
 
 /**
- * Fills in the flags that a failure leaves open.
+ * Fills in the flags that a failure omits.
  *
- * Codes, HTTP/2 codes and statuses are judged by the tables that the classifier reads. A flag that they leave open has the kind's
- * default: 503 is not processed, REFUSED_STREAM is not processed (RFC 9113, 8.7), `attempt` and `run` clocks are the caller's own
+ * Codes, HTTP/2 codes and statuses are judged by the tables that the classifier reads. A flag that they do not determine has the kind's
+ * default. For example, 503 and REFUSED_STREAM (RFC 9113, 8.7) are not processed, and the `attempt` and `run` clocks are the caller's own
  * limits and not retried. A kind or a flag that this version does not know is never retried.
  */
 export const resolve = (failure: Failure): Resolved => ({ ...failure, ...flags(failure) });
@@ -197,7 +194,7 @@ const defaultRetryable = (failure: Failure): boolean => {
   }
 };
 
-/** Clocks that run out by the provider's fault. The other two are the caller's own limits. */
+/** Clocks that end an attempt because of the provider. The other two are the caller's own limits. */
 const retriedClocks: ReadonlySet<string> = new Set<ClockName>(["connect", "first_progress", "idle", "silence"]);
 
 /** The HTTP/2 code takes precedence over the code of the error around it, as in the classifier. */

@@ -18,7 +18,7 @@ import {
 import * as Json from "./Json.ts";
 import { label, labelCharactersMax } from "./Limits.ts";
 
-/** Wait that replaces an invalid Retry-After: longer than any budget, and a number that JSON can hold. */
+/** Wait that replaces an invalid Retry-After. It exceeds any budget, and JSON can hold it. */
 const endlessMs = Number.MAX_SAFE_INTEGER;
 
 /**
@@ -84,7 +84,7 @@ const labelOf = <const K extends string>(name: K, value: unknown): { readonly [_
 };
 
 const isTime = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value) && value >= 0;
-/** Rejects -0, which JSON does not keep: the stored value must be the one that was decided on. */
+/** Rejects -0, because JSON does not keep it and the stored value must be the one that was decided on. */
 const isWait = (value: unknown): value is number => isTime(value) && !Object.is(value, -0);
 const isStatus = (value: unknown): value is number =>
   typeof value === "number" && Number.isInteger(value) && value >= 100 && value <= 599;
@@ -117,7 +117,7 @@ const isFingerprint = (value: unknown): value is Fingerprint => {
 };
 
 /**
- * Returns true if a value is a valid failure. Checked by hand, because every decision runs it and a schema takes longer than the
+ * Returns true if a value is a valid failure. Checked by hand, because every decision runs it and a schema check would take longer than the
  * decision.
  */
 const isFailure = (value: unknown): value is Failure => {
@@ -131,7 +131,9 @@ const isFailure = (value: unknown): value is Failure => {
   );
 };
 
-/** Rejects a key that holds `undefined`, which JSON lacks, and a key that the schema does not name, which may hold a secret. */
+/**
+ * Returns false for a key that holds `undefined`, which JSON cannot store, and for a key unknown to the schema, which may hold a secret.
+ */
 const hasOnly = (names: ReadonlySet<string>, given: Json.JsonRecord): boolean => {
   for (const key in given) if (given[key] === undefined || !names.has(key)) return false;
   return true;

@@ -1,8 +1,8 @@
 /**
- * Knows the tools that providers host: the side that runs each, its effect, and the tools that a request exposes.
+ * Describes the tools that providers host: the side that runs each tool, its effect, and the tools that a request exposes.
  *
  * A name counts here only for a call that the provider executes or for an entry of a request body. A function that a caller names
- * `web_search` is the caller's, with the effect that the caller declared.
+ * `web_search` belongs to the caller, with the effect that the caller declares.
  */
 import { higher } from "./AttemptFacts.ts";
 import * as Json from "./Json.ts";
@@ -23,8 +23,8 @@ const rows = (tool: HostedTool, ...names: ReadonlyArray<string>): ReadonlyArray<
   names.map((name) => [name, tool]);
 
 /**
- * Hosted tools by family: a name without vendor prefix, version and preview mark. Lookups, drawing an image and running code in a
- * disposable container leave nothing behind; hosted MCP and shells may do anything.
+ * Hosted tools by family, which is a name without vendor prefix, version and preview mark. Lookups, image generation and code in a
+ * disposable container leave nothing behind. Hosted MCP and shells may do anything.
  */
 const table: ReadonlyMap<string, HostedTool> = new Map([
   ...rows(readOnly, "web_search", "web_fetch", "file_search", "url_context", "retrieval", "document_library"),
@@ -41,9 +41,9 @@ const table: ReadonlyMap<string, HostedTool> = new Map([
     "view_x_video",
     "collections_search",
   ),
-  // Drawing an image, and asking a second model.
+  // Image generation, and questions to a second model.
   ...rows(readOnly, "image_generation", "advisor"),
-  // Code in a container that lives as long as the response. A container that the request names is `unknown` in its boundary.
+  // Code in a container that lives only as long as the response. A container that the request names makes it `unknown`.
   ...rows(readOnly, "code_interpreter", "code_execution", "bash_code_execution", "text_editor_code_execution"),
   ...rows(readOnly, "program", "programmatic_tool_calling"),
   ...rows(unknown, "mcp", "mcp_toolset"),
@@ -51,7 +51,7 @@ const table: ReadonlyMap<string, HostedTool> = new Map([
   ...rows(runtime, "computer", "computer_use", "mcp_approval_request"),
 ]);
 
-/** Wire names that belong to a tool which a request exposes under another name. */
+/** Names of calls that belong to a tool which a request exposes under another name. */
 const exposedAs: ReadonlyMap<string, string> = new Map([
   ["bash_code_execution", "code_execution"],
   ["text_editor_code_execution", "code_execution"],
@@ -71,7 +71,7 @@ const exposedAs: ReadonlyMap<string, string> = new Map([
  */
 export const lookup = (name: string): HostedTool | undefined => {
   const found = table.get(family(name));
-  // Hosted MCP calls are named `mcp.<server>.<tool>` here, so that a server's own `web_search` proves nothing.
+  // Hosted MCP calls are named `mcp.<server>.<tool>`, so that the `web_search` of a server is not taken for the hosted one.
   return found ?? (name.startsWith("mcp.") ? unknown : undefined);
 };
 
@@ -94,12 +94,12 @@ export const effectOf = (name: string, declared: ReadonlyArray<ToolBoundary> = [
 };
 
 /**
- * Lists everything that a request exposes: the tools of its body, in any of the four protocols, and the state that it appends to
- * at the provider.
+ * Lists everything that a request exposes: the tools of its body, in any of the four protocols, and the state that it appends to at the
+ * provider.
  *
- * Tools that a caller runs are `runtime` and `unknown`, because only the caller can declare their effect. A Responses
- * `conversation` counts as server-side state, because the same request appends to it again; `previous_response_id` does not,
- * because a repeat makes a sibling.
+ * Tools that a caller runs are `runtime` and `unknown`, because only the caller can declare their effect. A Responses `conversation` counts
+ * as server-side state, because the same request appends to it again; `previous_response_id` does not, because a repeat creates a separate
+ * response.
  *
  * @param body the request body as parsed JSON; anything else exposes nothing
  */
@@ -153,7 +153,7 @@ const readTyped = (entry: Json.JsonRecord, type: string, keptContainer: boolean)
       return boundary(own, entry.execution === "client" ? runtime : readOnly);
   }
   const hosted = lookup(type);
-  // A tool of unknown type is assumed to run at the provider, which is the safer of the two possible errors.
+  // A tool of unknown type is assumed to run at the provider, which is the safer assumption.
   if (hosted === undefined) return boundary(name, entry.input_schema === undefined ? unknown : runtime);
   return boundary(hosted.executor === "runtime" ? name : own, hosted);
 };
@@ -165,7 +165,7 @@ const shell = (environment: Json.JsonRecord | undefined): HostedTool => {
   return type === "container_auto" ? readOnly : unknown;
 };
 
-/** Reads an entry of Gemini: every key is a tool, and `functionDeclarations` lists the caller's own. */
+/** Reads an entry of Gemini. Every key is a tool, and `functionDeclarations` lists the caller's own tools. */
 const fromKeys = (entry: Json.JsonRecord): ReadonlyArray<ToolBoundary> =>
   Object.keys(entry).flatMap((key) => {
     if (entry[key] === undefined || entry[key] === null) return [];
@@ -185,12 +185,12 @@ const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundar
   // Chat: `functions`, the API's first form of tools.
   for (const entry of Json.list(request.functions))
     found.push(boundary(Json.string(Json.record(entry)?.name) || "function", runtime));
-  // Anthropic: a server that no `mcp_toolset` names is exposed too.
+  // Anthropic: a server is exposed even if no `mcp_toolset` names it.
   for (const entry of Json.list(request.mcp_servers)) {
     const server = mcp(Json.string(Json.record(entry)?.name));
     if (!tools.some((tool) => tool.name === server.name)) found.push(server);
   }
-  // Anthropic: code that other tools run can also use a kept container (web_search filters its results with it).
+  // Anthropic: web_search and other tools can run code in a named container too.
   if (isNamedContainer(request.container) && !tools.some((tool) => tool.name === "code_execution"))
     found.push(boundary("code_execution", unknown));
   // Chat: search models take search as an option (OpenAI), a parameter (xAI) or a plugin (OpenRouter).
@@ -209,7 +209,7 @@ const boundary = (name: string, tool: HostedTool): ToolBoundary => ({ name: labe
 const mcp = (server: string): ToolBoundary => boundary(mcpName(server), unknown);
 
 /**
- * Names a hosted MCP tool, or a whole server, apart from every tool of the table.
+ * Names a hosted MCP tool or a whole server, so that the name differs from every tool of the table.
  *
  * @param server the server's label or name; may be empty
  * @param tool the tool's name on that server; may be omitted
@@ -224,9 +224,7 @@ const isMcpServerOf = (server: string, name: string): boolean =>
 const customName = (entry: Json.JsonRecord): string =>
   Json.string(Json.record(entry.custom)?.name) || Json.string(entry.name) || "custom";
 
-/**
- * True for a container that the request names, which outlives the response. `{ "type": "auto" }` and skills without an id do not.
- */
+/** True if the request names a container, which then outlives the response. `{ "type": "auto" }` and skills without an id name none. */
 const isNamedContainer = (container: unknown): boolean =>
   Json.string(container) !== "" ||
   Json.string(Json.record(container)?.id) !== "" ||

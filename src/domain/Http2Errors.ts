@@ -24,8 +24,8 @@ export const names = [
 export type Http2Name = (typeof names)[number];
 
 /**
- * Peer resets that the same request may survive. Each is about the peer or a moment, not about the request: the peer stopped,
- * failed, refused or was busy; a settings frame was late, a frame came after a close, a tunnel broke.
+ * Resets by the peer after which the same request may succeed. Their cause is the peer or the moment, not the request: the peer stopped,
+ * failed, refused or was busy, a settings frame was late, a frame came after a close, or a tunnel broke.
  */
 const transient: ReadonlySet<string> = new Set<Http2Name>([
   "NO_ERROR",
@@ -55,10 +55,7 @@ export interface Http2End {
   /** Code of the reset or GOAWAY, as in RFC 9113. */
   readonly http2_code?: string;
   readonly retryable: boolean;
-  /**
-   * True if the peer says that it never took up the stream (RFC 9113, 6.8 and 8.7). Omitted if unknown: the kind's default
-   * applies.
-   */
+  /** True if the peer says that it never processed the stream (RFC 9113, 6.8 and 8.7). Omitted if unknown: the kind's default applies. */
   readonly not_processed?: boolean;
 }
 
@@ -69,7 +66,7 @@ export const nameOf = (word: string | undefined): Http2Name | undefined => {
 };
 
 /**
- * Returns true if the same request may survive a reset by the peer.
+ * Returns true if the same request may succeed after a reset by the peer.
  *
  * @param code the code's name; one unknown to RFC 9113 counts as INTERNAL_ERROR, as its section 7 permits
  */
@@ -78,7 +75,7 @@ export const survivable = (code: string): boolean => transient.has(nameOf(code) 
 /** Returns true for one of Node's own HTTP/2 codes. */
 export const isNodeCode = (code: string): boolean => code.startsWith("ERR_HTTP2_");
 
-/** Returns the meaning of one of Node's own codes. A session that ended before the stream began took nothing up. */
+/** Returns the meaning of one of Node's own codes. If the session ended before the stream began, nothing was processed. */
 export const ofNodeCode = (code: string): Http2End => {
   switch (code) {
     case "ERR_HTTP2_GOAWAY_SESSION":
@@ -90,6 +87,6 @@ export const ofNodeCode = (code: string): Http2End => {
     case "ERR_HTTP2_PING_CANCEL":
       return { retryable: true };
     default:
-      return { retryable: false }; // nghttp2's own refusals, and invalid calls of ours
+      return { retryable: false }; // rejected by nghttp2, or an invalid call from our side
   }
 };

@@ -1,21 +1,19 @@
-/**
- * Reads JSON of unknown origin without trusting its shape: a missing member reads as nothing.
- */
+/** Reads JSON of unknown origin without trusting its shape. A missing member reads as an empty value. */
 
 /** A JSON object with unknown members. */
 export type JsonRecord = { readonly [key: string]: unknown };
 
 /**
- * Parses a text.
+ * Parses a string as JSON.
  *
- * @param text any text
- * @returns the value in a box, because `null` is valid JSON; undefined if the text is not JSON
+ * @param text any string
+ * @returns the value in an object, because `null` is valid JSON; undefined if the string is not JSON
  */
 export const parse = (text: string): { readonly json: unknown } | undefined => {
   try {
     return { json: JSON.parse(text) };
   } catch {
-    // Invalid JSON is a result here, not an error: the caller decides what it means.
+    // Invalid JSON is a result here instead of an error, because the caller decides what it means.
     return undefined;
   }
 };
@@ -31,10 +29,10 @@ const noItems: ReadonlyArray<unknown> = [];
 /** Returns the value as a list; empty if it is not a list. */
 export const list = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : noItems);
 
-/** Returns the value as a text; empty if it is not a text. */
+/** Returns the value as a string; empty if it is not a string. */
 export const string = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** Returns the value as a count; undefined if it is not a safe integer from 0. */
+/** Returns the value as a count; undefined if it is not a safe integer or is negative. */
 export const natural = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 

@@ -12,21 +12,21 @@ export const toolRowsMax = 256;
 /** Maximum calls of an attempt that are kept by name, on record and for the guard. A further call cannot start. */
 export const callsMax = 1_024;
 
-/** Number of first evidence records kept of a run. Records between these and the last ones are only counted. */
+/** Number of evidence records kept from the start of a run. Records between these and the last ones are only counted. */
 export const evidenceFirstMax = 16;
-/** Number of last evidence records kept of a run. */
+/** Number of evidence records kept from the end of a run. */
 export const evidenceLastMax = 48;
 
 /** Maximum incidents kept of a run. The oldest recovered ones are dropped and counted. */
 export const incidentsMax = 32;
 
-/** Maximum takeovers of a run by another process since the last human answer (opencode resumes at boot as often). */
+/** Maximum takeovers of a run by another process since the last human answer (the same number as opencode's resumes at boot). */
 export const resumesMax = 10;
 
 /** Maximum depth to which the causes of an unknown error are read. */
 export const causeDepthMax = 8;
 
-/** A bounded piece of text: names and codes, never content. */
+/** A bounded string for names and codes, never for content. */
 export const Label = Schema.String.check(Schema.isMaxLength(labelCharactersMax));
 
 /** A duration in milliseconds, finite and not negative. */
@@ -36,9 +36,9 @@ export const Milliseconds = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)
 export const Status = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 599 }));
 
 /**
- * Truncates a text of unknown origin to a label.
+ * Truncates a string of unknown origin to a label.
  *
- * @param text any text
+ * @param text any string
  * @returns its first `labelCharactersMax` code units
  */
 export const label = (text: string): string =>

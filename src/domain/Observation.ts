@@ -22,23 +22,23 @@ export interface CallSignal {
   readonly choice: number;
   /** Index of the call within its choice, in the order in which calls began, from 0. */
   readonly ordinal: number;
-  /** The provider's own id: a label that may be empty, `0`, or repeated every turn. */
+  /** The provider's own id. It is only a label, because it may be empty, `0`, or repeated every turn. */
   readonly id?: string;
   readonly tool?: string;
   readonly executor: Executor;
   readonly phase: "input_started" | "input_complete" | "ready" | "settled";
-  /** The whole argument text, with `ready` only. Never recorded. */
+  /** The whole argument text. Set with `ready` only, and never recorded. */
   readonly input?: string;
 }
 
-/** Evidence of one part. `none` is the observation of a part that only proves that bytes came. */
+/** Evidence of one part. `none` is the observation of a part that only proves that bytes arrived. */
 export interface Observation {
   readonly progress: Progress;
   /** Output that the caller sees in this part. */
   readonly shows: Shown;
-  /** True for usage and pings: handing them over shows nothing, even to a caller that cannot discard. */
+  /** True for usage and pings, which show nothing when handed over, even to a caller that cannot discard. */
   readonly quiet: boolean;
-  /** True for a ping: bytes that only prove that the connection lives. */
+  /** True for a ping, which only proves that the connection is alive. */
   readonly keep_alive: boolean;
   /** Visible characters in this part, in UTF-16 code units. */
   readonly characters: number;
@@ -51,30 +51,28 @@ export interface Observation {
    */
   readonly terminal: boolean;
   /**
-   * True if a clean end right after this part is the terminal marker, and nothing less is. For protocols without a terminal event
-   * (Gemini sends a finishReason in its last chunk, and some servers in every chunk). Any later part withdraws it.
+   * True if only a clean end right after this part is the terminal marker. This is for protocols without a terminal event: Gemini sends a
+   * finishReason in its last chunk, and some servers in every chunk. Any later part revokes it.
    */
   readonly terminal_at_end?: boolean;
   /**
-   * Events that the protocol still sends after its marker. `later`: its last event usually follows, and a clean end also suffices
-   * (`[DONE]`). `required`: its clients fail without its last event, so an end before it is a cut (`message_stop`). `now`: this
-   * is the last event. Omitted: nothing is expected after the marker.
+   * Events that the protocol still sends after its marker. `later`: a last event usually follows, but a clean end also suffices (`[DONE]`).
+   * `required`: clients fail without the last event, so an end before it is a cut (`message_stop`). `now`: this is the last event. Omitted:
+   * nothing is expected after the marker.
    */
   readonly closes?: "later" | "required" | "now";
-  /**
-   * True if the provider keeps what the request asked it to keep from this part on: the same request would make a second copy.
-   */
+  /** True if, from this part on, the provider stores what the request asked it to store. A repeat of the request would store it twice. */
   readonly stores?: boolean;
   /** The provider's own finish reason, as a label. */
   readonly finish?: string;
-  /** Error in this part: the stream has failed here, whatever follows. */
+  /** Error in this part. The stream has failed here, even if more parts follow. */
   readonly failure?: Failure;
   readonly usage?: Usage;
 }
 
 const noCalls: ReadonlyArray<CallSignal> = [];
 
-/** Observation of an unknown event: it passes through and shows nothing, but it is not quiet. */
+/** Observation of an unknown event. It passes through and shows nothing, but it is not quiet. */
 export const none: Observation = {
   progress: "started",
   shows: "nothing",

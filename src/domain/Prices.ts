@@ -1,13 +1,11 @@
-/**
- * Estimates the tokens of a text, and computes the cost of a model's tokens from an operator's own table.
- */
+/** Estimates the tokens of text, and computes the cost of a model's tokens from an operator's own table. */
 import * as Schema from "effect/Schema";
 
-/** Characters of text per token: the rule of thumb for English in OpenAI's and Google's documentation of tokens. */
+/** Characters of text per token, according to OpenAI's and Google's documentation for English. */
 export const charactersPerToken = 4;
 
 /**
- * Estimates the tokens of a text.
+ * Estimates the tokens of text.
  *
  * @param characters its length in UTF-16 code units
  */
@@ -20,7 +18,7 @@ export const TokenPrice = Schema.Struct({
 });
 export type TokenPrice = typeof TokenPrice.Type;
 
-/** Prices by model: by its whole name, or by a prefix with `*` at the end. */
+/** Prices by model. A key is a whole model name, or a prefix that ends with `*`. */
 export type Prices = Readonly<Record<string, TokenPrice>>;
 
 /** Table without a price for any model. */
@@ -29,9 +27,9 @@ export const none: Prices = {};
 const perTokens = 1_000_000;
 
 /**
- * Returns the price of a model: of its whole name, else of the longest prefix in the table.
+ * Returns the price of a model. The whole name takes precedence over the longest prefix in the table.
  *
- * @returns undefined if the table has none
+ * @returns undefined if the table has no price for the model
  */
 export const priceOf = (prices: Prices, model: string | undefined): TokenPrice | undefined => {
   if (model === undefined) return undefined;

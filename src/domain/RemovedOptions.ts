@@ -1,10 +1,8 @@
-/**
- * Names the options of earlier versions, so that their refusal says what to use instead.
- */
+/** Names the options of earlier versions, so that the error for such an option says what to use instead. */
 
 const set = (option: string): string => `set ${option} to the address at which other gateways reach this one`;
 
-/** Advice by key of the file, flag and variable. */
+/** Advice for removed options, by file key, flag and environment variable. */
 const removed: ReadonlyMap<string, string> = new Map([
   ["delivery_log", set("`advertise`")],
   ["--delivery-log", set("--advertise")],
@@ -14,5 +12,5 @@ const removed: ReadonlyMap<string, string> = new Map([
 /** Environment variables of removed options. */
 export const removedVariables: ReadonlyArray<string> = [...removed.keys()].filter((name) => /^[A-Z]/.test(name));
 
-/** Returns what to use instead of a removed option, by the name that was given; undefined for any other name. */
+/** Returns what to use instead of a removed option; undefined for any other name. */
 export const insteadOf = (given: string): string | undefined => removed.get(given.split("=", 1)[0] ?? "");

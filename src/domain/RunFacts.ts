@@ -1,6 +1,4 @@
-/**
- * Holds the run's part of a decision: flags and counters, which can only veto, and the budget.
- */
+/** Holds the run's part of a decision: its flags and counters, which can only veto, and its budget. */
 import * as Effect from "effect/Effect";
 import * as Schema from "effect/Schema";
 import { Label, Milliseconds } from "./Limits.ts";
@@ -31,9 +29,9 @@ export const RunFacts = Schema.Struct({
   lifecycle_closed: flag,
   /** True if the runtime can build a request from its settled transcript. */
   can_continue: flag,
-  /** `ask` if a continuation after shown text needs a question first. */
+  /** `auto` if shown text may be continued without a question; `ask` if a continuation needs a question first. */
   continue_text: Schema.Literals(["ask", "auto"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("ask" as const))),
-  /** True if a cursor into the same response is held. */
+  /** True if the run has a cursor into the same response. */
   resumable: flag,
   /** True if the caller can discard what it was shown. */
   discardable: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true))),
@@ -46,13 +44,11 @@ export const RunFacts = Schema.Struct({
   retries_after_shown: count,
   retries_after_stall: count,
   retries_after_empty: count,
-  /**
-   * Time since the first failure, without progressing time, open questions and waits for a path or a cooldown, in milliseconds.
-   */
+  /** Time since the first failure, in milliseconds. Excludes time with progress, open questions, and waits for a path or a cooldown. */
   elapsed_ms: milliseconds,
   /** Path to the provider. It is down if a connection could not be made and a probe could not make one either. */
   path: Schema.Literals(["up", "down"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("up" as const))),
-  /** True if the request waited for its path and was released. It may be sent once, however much of the budget is spent. */
+  /** True if the request waited for its path and was released. It may be sent once, even if the budget is exhausted. */
   waited_for_path: flag,
   /** Total time that the run has waited for paths and cooldowns, in milliseconds. It only grows. */
   waited_ms: milliseconds,
@@ -62,7 +58,7 @@ export const RunFacts = Schema.Struct({
   next_route: Schema.Literals(["none", "up"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("none" as const))),
   /** Consecutive failures of this run's attempts on this route before the failed one. */
   route_failures: count,
-  /** True if the route has its operator's own credential and model: a rejection because of them is not the request's fault. */
+  /** True if the route has its operator's own credential and model, so that a rejection because of them is not the request's fault. */
   own_route: flag,
   moves: count,
   /** Tokens that broken attempts of the run have cost, as reported or estimated. */
@@ -72,7 +68,7 @@ export const RunFacts = Schema.Struct({
   /** True if some token counts are estimates, because the provider did not report them. */
   tokens_estimated: flag,
   /**
-   * True if the failed attempt broke after exactly the same words as an earlier attempt of the run: the failure is deterministic.
+   * True if the failed attempt broke after exactly the same content as an earlier attempt of the run, so that the failure is deterministic.
    */
   same_partial: flag,
   group_retries: count,
@@ -94,15 +90,13 @@ const limitMs = (value: number) => Milliseconds.pipe(Schema.withDecodingDefaultK
 export const Budget = Schema.Struct({
   /** Maximum automatic retries, all modes together. */
   max_auto_retries: limit(3),
-  /**
-   * Maximum retries of failures that the provider did not process and of requests that were not sent. They have their own budget.
-   */
+  /** Maximum retries of failures that the provider did not process and of requests that were not sent. They are counted separately. */
   max_not_processed: limit(3),
   /** Maximum replays after something was shown. */
   max_after_shown: limit(1),
   /** Maximum replays after a stall. */
   max_after_stall: limit(1),
-  /** Maximum time since the first failure, without progressing time and open questions, in milliseconds. */
+  /** Maximum time since the first failure, in milliseconds. Excludes time with progress and open questions. */
   max_elapsed_ms: limitMs(300_000),
   /** Maximum Retry-After that is waited for without a question, in milliseconds. */
   max_retry_after_ms: limitMs(60_000),
@@ -110,7 +104,7 @@ export const Budget = Schema.Struct({
   max_outage_ms: Schema.Union([Milliseconds, Schema.Literal("forever")]).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed(120_000)),
   ),
-  /** Maximum moves of a run to another route. It tries no route twice. */
+  /** Maximum moves of a run to another route. No route is tried twice. */
   max_moves: limit(15),
   /**
    * Maximum tokens that broken attempts of a run may cost, including those that the next attempt would repeat. Omitted: no limit.

@@ -1,6 +1,4 @@
-/**
- * Records one broken attempt with everything that its decision was taken on (law L9), bounded and free of content.
- */
+/** Records one broken attempt with the complete input of its decision (law L9). The record is bounded and contains no content. */
 import * as Schema from "effect/Schema";
 import { AttemptFacts } from "./AttemptFacts.ts";
 import { Choice, Decision } from "./Decision.ts";
@@ -11,7 +9,7 @@ import { AttemptMode, Budget, Provider, RunFacts } from "./RunFacts.ts";
 /** Version of the incident's JSON. Raised if a reader of the old form would misread the new one. */
 export const schemaVersion = 1;
 
-/** One record of evidence: a transition, never a delta. `at_ms` counts from the start of the run. */
+/** One record of evidence. It is a transition, never a delta. `at_ms` counts from the start of the run. */
 export const Evidence = Schema.Struct({
   at_ms: Milliseconds,
   attempt: Schema.Natural,
@@ -39,15 +37,15 @@ export const Evidence = Schema.Struct({
     "close",
     "end",
   ]),
-  /** Label of the transition: a phase, a clock, a rule, a finish reason. */
+  /** Label of the transition, for example a phase, a clock, a rule or a finish reason. */
   detail: Schema.optionalKey(Label),
 });
 export type Evidence = typeof Evidence.Type;
 
 /**
- * Outcome of an incident. `acted_on`: its decision was carried out. `recovered`: a later attempt completed the run, so it is
- * never the run's final one. `superseded`: a newer decision replaced its decision before it was carried out. `late`: found after
- * the run had continued; no decision about it is carried out. `final`: it ended the run.
+ * Outcome of an incident. `acted_on`: its decision was carried out. `recovered`: a later attempt completed the run, so this incident is not
+ * the final one. `superseded`: a newer decision replaced its decision before it was carried out. `late`: found after the run had continued,
+ * so its decision is not carried out. `final`: its decision ended the run.
  */
 export const IncidentStatus = Schema.Literals(["open", "acted_on", "recovered", "superseded", "late", "final"]);
 export type IncidentStatus = typeof IncidentStatus.Type;
@@ -69,7 +67,7 @@ export const RunIncident = Schema.Struct({
   jitter: Schema.Finite,
   policy: Label,
   decision: Decision,
-  /** One sentence for a person: what happened, if a tool ran, what is safe to do. */
+  /** One sentence for a person: what happened, if a tool ran, and which step is safe. */
   message: Schema.String,
   status: IncidentStatus,
   answer: Schema.optionalKey(Choice),
@@ -79,15 +77,15 @@ export type RunIncident = typeof RunIncident.Type;
 /** End of a run (law L7). */
 export const RunEnd = Schema.Struct({
   state: Schema.Literals(["completed", "stopped"]),
-  /** The rule that stopped it, or `accepted_partial`; for a completed run the finish reason, if reported. */
+  /** The rule that stopped the run, or `accepted_partial`. For a completed run the finish reason, if reported. */
   reason: Label,
   attempts: Schema.Natural,
   at: Milliseconds,
   /** The incident that ended the run; omitted if nothing broke at the end. */
   incident: Schema.optionalKey(Label),
   /**
-   * True if another process wrote this end for a volatile run after its owner had died. A late or spilled record of the owner
-   * replaces it.
+   * True if another process wrote this end for a volatile run after its owner had died. If the owner's own record arrives later, it
+   * replaces this end.
    */
   assumed: Schema.optionalKey(Schema.Boolean),
 });

@@ -4,8 +4,8 @@
 import * as Schema from "effect/Schema";
 
 /**
- * Proof of a seam. `anchor`: the new text began with the end of the shown text and was cut after it. `prefill`: the provider has
- * declared that it continues the text that it is given.
+ * Proof of a seam. `anchor`: the new text began with the end of the shown text, which was removed. `prefill`: the provider declares that it
+ * continues the text in the request.
  */
 export const SeamProof = Schema.Literals(["anchor", "prefill"]);
 export type SeamProof = typeof SeamProof.Type;
@@ -17,7 +17,7 @@ export type SeamProof = typeof SeamProof.Type;
 export const PrefillForm = Schema.Literals(["trailing", "prefix", "partial", "continue_final_message"]);
 export type PrefillForm = typeof PrefillForm.Type;
 
-/** Reason that shown text is not continued. Nothing is asked of the provider. */
+/** Reason that shown text is not continued. No request is sent then. */
 export const SeamRefusal = Schema.Literals([
   /** The caller provided nothing that joins texts, or this process does not know what was shown. */
   "no_seam",
@@ -25,27 +25,27 @@ export const SeamRefusal = Schema.Literals([
   "structured_output",
   /** The request asks for several responses at once. */
   "several_choices",
-  /** Tokens are reported one by one, and one may span the seam. */
+  /** Tokens are reported one by one, and a token may span the seam. */
   "logprobs",
   /** The response is audio or pictures. */
   "not_text",
-  /** The provider keeps the response or the conversation, so a second one would be kept beside it. */
+  /** The provider stores the response or the conversation, so a continuation would be stored in addition to it. */
   "server_state",
-  /** The request demands a call. */
+  /** The request requires a call. */
   "forced_tool",
   /** The provider's own refusal was shown. */
   "refusal_shown",
-  /** Something other than text, for example a call, was shown after the text, or a call was cut in it. */
+  /** Something other than text, for example a call, was shown after the text, or a call was cut there. */
   "not_text_last",
-  /** The anchor occurs more than once in what was shown. */
+  /** The anchor occurs more than once in the shown text. */
   "repeats_itself",
-  /** More was shown than is worth paying for again. */
+  /** So much text was shown that paying for it again is not worthwhile. */
   "too_long",
   /** Only white space was shown. */
   "blank",
   /** The run has used its maximum number of seams. */
   "seams_spent",
-  /** A seam of this response could not be proven, and the run continues without another. */
+  /** A seam of this run could not be proven, so the run has no further seam. */
   "unproven",
   /** The next request cannot be built. */
   "unbuildable",
@@ -58,7 +58,7 @@ export const SeamFault = Schema.Literals([
   "differs",
   /** The new text ended inside the anchor. */
   "stopped",
-  /** A call, a hosted tool, a picture or a refusal came before the anchor was whole. */
+  /** A call, a hosted tool, a picture or a refusal came before the anchor was complete. */
   "not_text",
   /** Something that was shown is repeated after the seam. */
   "repeats",

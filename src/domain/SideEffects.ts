@@ -1,6 +1,4 @@
-/**
- * Describes what a request could do to the world: the tools it exposes, counted before the attempt starts.
- */
+/** Describes the side effects that a request may have: the tools that it exposes, counted before the attempt starts. */
 import * as Schema from "effect/Schema";
 
 /** Effect of running a tool, from harmless to unknown, in growing order. */
@@ -76,7 +74,7 @@ export const serverSideState: ToolBoundary = {
   effect: "mutating",
 };
 
-/** Returns the boundary of an attempt after its provider has begun to keep such state. */
+/** Returns the boundary of an attempt after its provider has begun to keep server-side state. */
 export const withState = (exposed: SideEffects | null): SideEffects | null =>
   exposed === null
     ? null

@@ -57,7 +57,7 @@ const table: ReadonlyMap<string, TransportRow> = new Map([
   ...rows("retry", "body", "UND_ERR_BODY_TIMEOUT UND_ERR_RES_CONTENT_LENGTH_MISMATCH"),
   // llhttp: the connection closed inside a message.
   ...rows("retry", "body", "HPE_INVALID_EOF_STATE HPE_CLOSED_CONNECTION"),
-  // Bun, and Chromium's net errors (also Electron).
+  // Bun and Chromium's network errors (also in Electron).
   ...rows("retry", undefined, "ConnectionClosed ConnectionReset Timeout ERR_CONNECTION_RESET ERR_CONNECTION_CLOSED"),
   ...rows(
     "retry",
@@ -66,9 +66,9 @@ const table: ReadonlyMap<string, TransportRow> = new Map([
   ),
   ...rows("retry", "connect", "ConnectionRefused FailedToOpenSocket ERR_CONNECTION_REFUSED ERR_CONNECTION_TIMED_OUT"),
   ...rows("retry", "body", "ERR_INCOMPLETE_CHUNKED_ENCODING ERR_CONTENT_LENGTH_MISMATCH"),
-  // Name lookups: a laptop that wakes up gets ENOTFOUND for a name that it resolved an hour ago.
+  // Name lookups. A laptop that wakes up may get ENOTFOUND for a name that it resolved an hour ago.
   ...rows("dns", "connect", "ENOTFOUND ENODATA EAI_NONAME EAI_NODATA ERR_NAME_NOT_RESOLVED"),
-  // TLS: certificates and protocol. The next handshake meets the same certificate.
+  // TLS certificates and protocol. The next handshake would get the same certificate.
   ...rows("never", "connect", "EPROTO CERT_HAS_EXPIRED CERT_NOT_YET_VALID CERT_REVOKED CERT_REJECTED CERT_UNTRUSTED"),
   ...rows(
     "never",
@@ -86,7 +86,7 @@ const table: ReadonlyMap<string, TransportRow> = new Map([
     "connect",
     "UND_ERR_PRX_TLS ERR_CERT_AUTHORITY_INVALID ERR_CERT_DATE_INVALID ERR_CERT_COMMON_NAME_INVALID",
   ),
-  // Our own side: a dispatcher or socket that was closed here, or a limit of the system.
+  // Failures on this side: a dispatcher or socket that was closed here, or a limit of the system.
   ...rows(
     "never",
     undefined,
@@ -110,7 +110,7 @@ const table: ReadonlyMap<string, TransportRow> = new Map([
   ),
 ]);
 
-/** Families with too many members for a row each. */
+/** Families with too many members for one row each. */
 const families: ReadonlyArray<readonly [RegExp, TransportRow]> = [
   [/^ERR_(?:SSL|OSSL)_[A-Z0-9_]{1,48}$/, { meaning: "never", operation: "connect" }],
   [/^ERR_TLS_[A-Z0-9_]{1,48}$/, { meaning: "never", operation: "connect" }],
@@ -118,14 +118,14 @@ const families: ReadonlyArray<readonly [RegExp, TransportRow]> = [
 ];
 
 /**
- * Prefix of the codes of an egress proxy's own failures. Its status follows (`PROXY_407`), or the code of what broke on the way
- * to it.
+ * Prefix of the codes of an egress proxy's own failures. The proxy's status follows (`PROXY_407`), or the code of the failure on the way to
+ * the proxy.
  */
 export const proxyPrefix = "PROXY_";
 
 /**
- * Failures of an egress proxy besides a refusal: it hangs up, sends something other than HTTP, sends too much, does not answer in
- * time, or breaks without a code.
+ * Failures of an egress proxy other than a refusal. It hangs up, does not speak HTTP, sends too much, does not answer in time, or breaks
+ * without a code.
  */
 const proxyCodes: ReadonlyMap<string, TransportMeaning> = new Map([
   ["PROXY_CLOSED", "retry"],
@@ -138,7 +138,7 @@ const proxyCodes: ReadonlyMap<string, TransportMeaning> = new Map([
 /** Every code that has its own row. */
 export const codes: ReadonlyArray<string> = [...table.keys(), ...proxyCodes.keys()];
 
-/** Statuses of a proxy that pass: a timeout, too many requests, and failures on its way to the origin. */
+/** Temporary statuses of a proxy: a timeout, too many requests, and failures on its way to the origin. */
 const passingStatus = /^(?:408|425|429|500|502|503|504|52[0-4])$/;
 
 const proxyRow = (code: string): TransportRow | undefined => {
@@ -166,8 +166,8 @@ const familyOf = (code: string): TransportRow | undefined => families.find(([pat
 export const lookup = (code: string): TransportRow | undefined => table.get(code) ?? proxyRow(code) ?? familyOf(code);
 
 /**
- * Returns true if a code says that the host which answered is not the origin: a certificate that is not its own, or bytes that
- * are not TLS. If the origin was reached before, that is a captive portal or a temporarily wrong clock, and passes.
+ * Returns true if a code says that the host which answered is not the origin, because its certificate is wrong or its bytes are not TLS. If
+ * the origin was reached before, the cause is temporary: a captive portal or a wrong clock.
  */
 export const isForeign = (code: string): boolean =>
   foreign.has(code.startsWith(proxyPrefix) ? code.slice(proxyPrefix.length) : code);
@@ -180,7 +180,10 @@ const foreign: ReadonlySet<string> = new Set(
   ERR_TLS_CERT_ALTNAME_INVALID ERR_SSL_WRONG_VERSION_NUMBER ERR_SSL_PACKET_LENGTH_TOO_LONG`.split(/\s+/),
 );
 
-/** Finds a code of the table inside a text, for example `read ECONNRESET`. Codes are words in capitals that no sentence has. */
+/**
+ * Finds a code of the table inside a message, for example `read ECONNRESET`. Codes are words in capitals that ordinary sentences do not
+ * contain.
+ */
 export const inText = (message: string): string | undefined => {
   for (const [word] of message.matchAll(/\b[A-Z][A-Z0-9_]{3,48}\b/g)) {
     if (/^(?:E[A-Z]|UND_ERR|ERR_|HPE_|CERT_)/.test(word) && lookup(word) !== undefined) return word;

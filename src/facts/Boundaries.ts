@@ -6,7 +6,7 @@ import * as HostedTools from "../domain/HostedTools.ts";
 import { label } from "../domain/Limits.ts";
 import { type Executor, type ToolBoundary, ToolEffect } from "../domain/SideEffects.ts";
 
-/** Declared boundaries of one attempt. A name that is declared twice has the higher of its two effects. */
+/** Declared boundaries of one attempt. If a name is declared twice, the higher of its two effects applies. */
 export class Boundaries {
   readonly #declared: ReadonlyArray<ToolBoundary>;
   readonly #runtime: ReadonlyMap<string, ToolEffect>;
@@ -30,7 +30,7 @@ export class Boundaries {
   }
 }
 
-/** Shared by all attempts without such tools: a separate map would be most of what an idle attempt holds. */
+/** Shared by all attempts without such tools, because a separate map would take up nearly all memory of an idle attempt. */
 const nothingDeclared: ReadonlyMap<string, ToolEffect> = new Map();
 
 const effects = (boundaries: ReadonlyArray<ToolBoundary>, executor: Executor): ReadonlyMap<string, ToolEffect> => {

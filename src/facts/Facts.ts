@@ -1,8 +1,8 @@
 /**
  * Folds the observations of an attempt into its facts.
  *
- * The fold runs on the hot path, once per part and once per hand-over: it is mutable inside, does no schema work, and allocates
- * nothing for a text delta after the first. Facts only grow (law L1); `snapshot` returns them as a value.
+ * The fold runs on the hot path, once per part and once per hand-over. So it is mutable inside, decodes no schemas, and allocates nothing
+ * for text deltas after the first one. Facts only grow (law L1); `snapshot` returns them as a value.
  */
 import type { AttemptFacts, Counters, Delivery, ToolPhase, ToolRow } from "../domain/AttemptFacts.ts";
 import {
@@ -38,13 +38,13 @@ export interface FactsOptions {
   readonly from?: AttemptFacts;
 }
 
-/** Growing facts of one attempt. All methods are synchronous, and none fails. */
+/** Growing facts of one attempt. All methods are synchronous and never fail. */
 export interface FactsFold {
   /** Counts a decoded part. Returns true if anything but counters changed. */
   readonly decoded: (o: Observation) => boolean;
   /** Counts a part that the caller received. Returns true if `shown` rose, text came after a call, or a call's row changed. */
   readonly handedOver: (o: Observation) => boolean;
-  /** Counts parts that are decoded and handed over in one step, in order. A waiting reader gets every part this way. */
+  /** Counts parts that are decoded and handed over in one step, in order. This is the case if a reader is waiting. */
   readonly passed: (parts: ReadonlyArray<Observation>) => void;
   /**
    * Returns true if handing over the part raises what must be recorded first (law L8): `shown`, text after a call, a runtime
@@ -62,13 +62,13 @@ export interface FactsFold {
    * @param tool the tool's name, for a call that the stream has not handed over yet
    */
   readonly dispatched: (call: string, tool?: string) => boolean;
-  /** Records that a dispatched call ended with an unknown outcome. Returns true if a row changed. */
+  /** Records that a dispatched call ended without a known outcome. Returns true if a row changed. */
   readonly outcomeUnknown: (call: string, tool?: string) => boolean;
-  /** Records that a runtime call has its outcome, good or bad. Returns true if a row changed. */
+  /** Records that a runtime call has its outcome, success or failure. Returns true if a row changed. */
   readonly settled: (call: string, tool?: string) => boolean;
   /** Counts a clock jump during the attempt, in milliseconds. */
   readonly suspended: (ms: number) => void;
-  /** Returns the facts so far, immutable. It is the same object until something changes. */
+  /** Returns an immutable copy of the facts so far. It is the same object until something changes. */
   readonly snapshot: () => AttemptFacts;
 }
 
@@ -87,8 +87,8 @@ class Fold implements FactsFold {
   readonly #guarded: boolean;
   readonly #boundaries: Boundaries;
   /**
-   * All facts as they grow. They continue those of an earlier process, and every fact of the table is in every snapshot. Only
-   * `tools` and `counters` are kept separately, in the ledger and in `#counters`.
+   * All facts as they grow, starting with those of an earlier process. Only `tools` and `counters` are kept elsewhere, in the ledger and in
+   * `#counters`.
    */
   readonly #now: Growing<AttemptFacts>;
   readonly #counters: Growing<Counters>;
@@ -97,9 +97,9 @@ class Fold implements FactsFold {
   #begun: Set<string> | undefined;
   /** The counter that orders text, calls and settles. */
   #moment: number;
-  /** True if the provider has begun to keep state. That raises what it may have changed unseen, once. */
+  /** True if the provider has begun to keep state. The boundary of unseen changes is then raised, but only once. */
   #stored = false;
-  /** True after an error event: no later marker counts (law L5). */
+  /** True after an error event. A later marker then does not count (law L5). */
   #failed = false;
   #tools: ReadonlyArray<ToolRow> | undefined;
   #snapshot: AttemptFacts | undefined;
@@ -176,12 +176,12 @@ class Fold implements FactsFold {
     const shows = this.#shownOf(o);
     if (shows !== this.#now.shown && !chainAtMost(Shown, shows, this.#now.shown)) return true;
     if (o.stores === true && !this.#stored) return true;
-    // Text after a call or a settle is a transition too: the text that the call had closed is open again (row 18).
+    // Text after a call or a settle counts as new too, because the text that the call had closed is open again (row 18).
     if (shows === "text" && this.#now.text_through !== this.#moment) return true;
     if (o.calls.length === 0) return false;
     for (const signal of o.calls) {
       if (isCounted(signal) && this.#ledger.wouldRaise(this.#runtimeRow(signal))) return true;
-      // Counted when decoded, but it must be on record before a caller can know of it.
+      // Such a call is counted when decoded, but it must be on record before the caller can know of it.
       if (signal.executor === "provider" && this.#ledger.wouldRaise(this.#providerRow(signal))) return true;
     }
     return false;
@@ -224,7 +224,7 @@ class Fold implements FactsFold {
     return this.#snapshot;
   }
 
-  /** True if a part, decoded and handed over, adds to the counters only: one more delta of the same block. */
+  /** True if a part that is decoded and handed over only changes counters, because it is one more delta of the same block. */
   #isFurtherDelta(o: Observation): boolean {
     return (
       o.progress === this.#now.progress &&
@@ -262,7 +262,7 @@ class Fold implements FactsFold {
   }
 
   /**
-   * Returns true if the call was not marked before. Past the bound, only `input_started` counts as a beginning: a call that began late
+   * Returns true if the call was not marked before. Past the bound, only `input_started` counts as a beginning, because a late beginning
    * permits more (row 18).
    */
   #markBegun(signal: CallSignal, call: string): boolean {
@@ -273,7 +273,7 @@ class Fold implements FactsFold {
     return true;
   }
 
-  /** True if a call of this part begins in it, as far as its rows show before the hand-over. */
+  /** True if a call begins in this part. The rows before the hand-over show which calls are known. */
   #hasNewCall(signals: ReadonlyArray<CallSignal>): boolean {
     return signals.some(
       (signal) =>
@@ -292,13 +292,13 @@ class Fold implements FactsFold {
     return this.#row(callKey(signal.choice, signal.ordinal), tool, "runtime", this.#runtimePhase(signal, tool));
   }
 
-  /** The guard proves nothing about an undeclared tool: a caller that is handed such a call may run it. */
+  /** Returns the phase of a runtime call. The guard does not control an undeclared tool, so a caller may already run such a call. */
   #runtimePhase(signal: CallSignal, tool: string): ToolPhase {
     if (signal.phase !== "ready") return signal.phase;
     return this.#guarded && !this.#isDeclared(signal, tool) ? "dispatched" : "handed_over";
   }
 
-  /** A `ready` signal may omit the name that an earlier one gave. */
+  /** Returns true if the request declares the tool. A `ready` signal may omit the name that an earlier one gave. */
   #isDeclared(signal: CallSignal, tool: string): boolean {
     const name = tool === "" ? this.#ledger.find("runtime", callKey(signal.choice, signal.ordinal))?.tool : label(tool);
     return name !== undefined && this.#boundaries.isDeclared(name);
@@ -309,7 +309,7 @@ class Fold implements FactsFold {
     return { call: label(call), tool: name, executor, effect: this.#effect(executor, call, name), phase };
   }
 
-  /** A signal without a name adds nothing to the effect of a known call. */
+  /** Returns the effect of a call. A signal without a name does not change the effect of a known call. */
   #effect(executor: Executor, call: string, name: string): ToolEffect {
     if (name !== "") return this.#boundaries.effectOf(executor, name);
     return this.#ledger.find(executor, label(call))?.effect ?? "unknown";
@@ -328,14 +328,14 @@ class Fold implements FactsFold {
     return this.#moment;
   }
 
-  /** Marks a text. Returns true if something happened since the last one. */
+  /** Marks the position of text. Returns true if something happened since the last text. */
   #markText(): boolean {
     const behind = this.#now.text_through !== this.#moment;
     if (this.#now.text_through === 0 || behind) this.#now.text_through = this.#next();
     return behind;
   }
 
-  /** Keeps the highest usage reported: some providers report it in pieces, some repeatedly. */
+  /** Keeps the highest usage reported, because some providers report it in pieces and some repeatedly. */
   #use({ input_tokens: input, output_tokens: output }: Usage): void {
     const counters = this.#counters;
     if (input !== undefined) counters.input_tokens = Math.max(input, counters.input_tokens ?? 0);
@@ -357,7 +357,7 @@ class Fold implements FactsFold {
   }
 }
 
-/** Runtime calls are counted when handed over; their settles when they happen. */
+/** True for a runtime call, which counts when it is handed over. Its settle counts when it happens. */
 const isCounted = (
   signal: CallSignal,
 ): signal is CallSignal & { readonly phase: "input_started" | "input_complete" | "ready" } =>

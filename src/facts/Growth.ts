@@ -2,8 +2,8 @@
  * Holds the growth of each fact of an attempt in one table: its order (law L1), its join, and its value after other attempts.
  *
  * A fact of `AttemptFacts` does not compile without a row here, a worst value in policy/InputReading.ts and an export in
- * recorder/export/ExportValues.ts. Every operation on facts as a whole reads the table: a record joins them, a decision compares
- * them, a resumed response appends those of its attempts.
+ * recorder/export/ExportValues.ts. Every operation on all facts reads the table, for example: a record joins facts, a decision compares
+ * them, and a resumed response appends those of its attempts.
  */
 import {
   type AttemptFacts,
@@ -27,7 +27,7 @@ export interface Growth<A> {
   readonly join: (a: A, b: A) => A;
   /** Returns the last moment in the value, on the counter that orders text, calls and settles; 0 if it has none. */
   readonly moment: (value: A) => number;
-  /** Returns the value of an attempt that reads a response which other attempts have read before. */
+  /** Returns the value for an attempt that continues to read a response after other attempts. */
   readonly behind: (value: A, before: EarlierAttempts) => A;
 }
 
@@ -40,14 +40,14 @@ interface EarlierAttempts {
 
 const anyTime = { moment: () => 0, behind: <A>(value: A): A => value };
 
-/** Growth of a chain with literals in growing order. */
+/** Growth of a chain of literals, which are listed in growing order. */
 const chain = <A extends string>(literals: { readonly literals: ReadonlyArray<A> }): Growth<A> => ({
   ...anyTime,
   atMost: (a, b) => chainAtMost(literals, a, b),
   join: (a, b) => higher(literals, a, b),
 });
 
-/** Growth of a moment: everything in a later attempt happened after everything before that attempt. */
+/** Growth of a moment. Everything in a later attempt happened after everything in the attempts before it. */
 const moment: Growth<number> = {
   atMost: (a, b) => a <= b,
   join: Math.max,
@@ -77,7 +77,7 @@ const ledger: Growth<ReadonlyArray<ToolRow>> = {
     for (const row of g) both.raise(row);
     return both.rows;
   },
-  // The calls of a later attempt are other calls: their keys start over.
+  // The calls of a later attempt are different calls whose keys start over, so the attempt becomes part of the key.
   behind: (rows, { attempts }) => rows.map((row) => ({ ...row, call: `${attempts + 1}/${row.call}` })),
 };
 
@@ -88,7 +88,7 @@ const isRowAtMost = (a: ToolRow, b: ToolRow): boolean =>
     ? isFoldAbove(b, a)
     : chainAtMost(ToolEffect, a.effect, b.effect) && chainAtMost(ToolPhase, a.phase, b.phase);
 
-/** The snapshot that proves less is the higher one; a missing one proves nothing. */
+/** Growth of a snapshot. The one that proves less is higher, and a missing one proves nothing. */
 const snapshot: Growth<SideEffects | null> = {
   ...anyTime,
   atMost: (f, g) => {
@@ -126,7 +126,7 @@ const joinCounts = (a: Counts, b: Counts): Counts => ({
   unknown: Math.max(a.unknown, b.unknown),
 });
 
-/** Numbers for reports: no decision reads them, and they have no order. */
+/** Growth of numbers for reports. They have no order, because no decision reads them. */
 const report: Growth<Counters> = {
   ...anyTime,
   atMost: () => true,
@@ -181,7 +181,7 @@ export const lastMoment = (facts: AttemptFacts): number => {
 };
 
 /**
- * Returns the facts of one response as far as it was read: by the attempt that asked for it, and by those that resumed it.
+ * Returns the facts of one response, as far as its attempts have read it.
  *
  * @param attempts the facts of its attempts, in the order in which they read it; at least one
  */

@@ -22,21 +22,20 @@ export interface TokenCost {
 /** Cost of nothing. */
 export const free: TokenCost = { input: 0, output: 0, estimated: false };
 
-/** Adds two counts, up to the largest safe integer: a provider may report any number, but a record holds exact whole numbers. */
+/** Adds two counts, up to the largest safe integer, because a provider may report any number but a record holds exact integers. */
 export const sum = (one: number, other: number): number => Math.min(Number.MAX_SAFE_INTEGER, one + other);
 
 /** Returns all tokens of a cost. */
 export const total = ({ input, output }: TokenCost): number => sum(input, output);
 
-/** Minimum length of a piece of base64 that counts as a file and not as text: a picture of 800 bytes has as many characters. */
+/** Minimum length of a piece of base64 that counts as a file instead of text. A picture of 800 bytes has this many characters. */
 const fileCharactersMin = 1_024;
 
 /**
  * Estimates the tokens of a request's body: its characters without pieces of base64, plus an image for each piece.
  *
- * Every run needs the estimate, so few characters are inspected: a piece that is long enough contains one of every
- * `fileCharactersMin`. Few characters of a long piece are inspected too, so other characters in between may be counted as part of
- * it.
+ * Every run needs the estimate, so it inspects few characters. A piece that is long enough contains one character of every
+ * `fileCharactersMin`. Within a long piece only some characters are inspected, so other characters in between may be counted as part of it.
  *
  * @param body JSON as it is sent; a byte counts as a character
  */
@@ -74,8 +73,8 @@ const pieceEnd = (body: string | Uint8Array, from: number): number => {
 const isFile = (body: string | Uint8Array, to: number): boolean => lastOther(body, to - lookedAt, to) < to - lookedAt;
 
 /**
- * Returns the last position of a range that is not base64; the position before the range if all are. Each kind of body has its
- * own loop, which is faster.
+ * Returns the last position of a range that is not base64; the position before the range if all characters are. Each kind of body has its
+ * own loop, because that is faster.
  */
 const lastOther = (body: string | Uint8Array, from: number, to: number): number => {
   let at = to - 1;
@@ -84,7 +83,7 @@ const lastOther = (body: string | Uint8Array, from: number, to: number): number 
   return at;
 };
 
-/** Returns the first position of a range that is not base64; the end of the range if all are. */
+/** Returns the first position of a range that is not base64; the end of the range if all characters are. */
 const firstOther = (body: string | Uint8Array, from: number, to: number): number => {
   let at = from;
   if (typeof body === "string") while (at < to && isBase64(body.charCodeAt(at))) at += 1;
@@ -103,7 +102,7 @@ const isBase64 = (code: number): boolean =>
   code === 45 ||
   code === 95;
 
-/** True if an attempt is not paid for: nothing of it was sent, or its provider did nothing with it. */
+/** True if an attempt costs nothing, because nothing was sent or the provider did not process it. */
 const isUnpaid = ({ delivery, progress }: AttemptFacts, failure: Failure | undefined): boolean =>
   delivery === "not_sent" ||
   (failure !== undefined && resolve(failure).not_processed && (progress === "none" || progress === "started"));

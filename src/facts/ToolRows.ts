@@ -1,8 +1,8 @@
 /**
  * Keeps the rows of an attempt's tool ledger, bounded (law L11), and defines folded rows.
  *
- * A row only grows. Past the limit, rows fold into one row per executor, their join. It never permits more than the rows that
- * went into it: calls that can no longer be told apart are taken at their worst.
+ * A row only grows. Past the limit, rows are folded into one row per executor, which is their join. It never permits more than its rows
+ * did, because the worst is assumed for calls that can no longer be distinguished.
  */
 import { atMost, higher, ToolPhase, type ToolRow } from "../domain/AttemptFacts.ts";
 import { toolRowsMax } from "../domain/Limits.ts";
@@ -22,10 +22,10 @@ const ownRowsMax = toolRowsMax - 2;
 /** A growing ledger. Rows are replaced, never changed, so that a snapshot may share them. */
 export class Ledger {
   readonly rows: Array<ToolRow> = [];
-  /** Created with the first row: most attempts have none. */
+  /** Created with the first row, because few attempts have any. */
   #index: Map<string, number> | undefined;
   #lastFolded = "";
-  /** Number of folded calls, counted by the changes of their key. */
+  /** Number of folded calls. A signal counts as another call if its key differs from the last one. */
   folded = 0;
 
   /** Returns the row of a call, or the fold that a new row of that executor would join, if any. */
@@ -42,7 +42,7 @@ export class Ledger {
   }
 
   /**
-   * Adds a call or lets its row grow.
+   * Adds a call, or raises its row.
    *
    * @param row the current state of the call; a phase below the known one changes nothing
    * @returns true if a row changed
@@ -95,8 +95,8 @@ export class Ledger {
 }
 
 /**
- * Joins two states of one call: the later phase applies. A name that came later is kept; an effect that was unknown before the
- * name came stays unknown (facts only grow).
+ * Joins two states of one call. The later phase applies. A name that came later is kept, but an effect that was unknown before the name
+ * came stays unknown, because facts only grow.
  */
 export const laterRow = (a: ToolRow, b: ToolRow): ToolRow => ({
   call: a.call,
@@ -132,7 +132,7 @@ export const isFoldAbove = (b: ToolRow, a: ToolRow): boolean =>
   atMost(ToolEffect, a.effect, b.effect) &&
   (isTop(b) || (atMost(ToolPhase, a.phase, b.phase) && !isTop(a)));
 
-/** True for the last phase of a fold, `outcome_unknown`. Nothing takes it back, not even a later settle. */
+/** True for the last phase of a fold, `outcome_unknown`. Nothing changes it any more, not even a later settle. */
 const isTop = (row: ToolRow): boolean =>
   row.executor === "runtime" && row.phase === "outcome_unknown" && row.effect !== "read_only";
 

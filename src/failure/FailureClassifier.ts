@@ -1,8 +1,8 @@
 /**
  * Classifies an error that an attempt threw, a response that is not a stream, or a stream event.
  *
- * First all evidence is collected (`ErrorEvidence`), then the strongest decides: a status, the provider's own code, a transport
- * code, the class of the error, and last its text. An error that none of them explains is `unknown`, and the policy asks.
+ * First all evidence is collected (`ErrorEvidence`), then the strongest decides: a status, the provider's own code, a transport code, the
+ * class of the error, or its message, in this order. An error that none of them explains is `unknown`, and the policy asks.
  */
 import { type Failure, resolve, type TransportOperation } from "../domain/Failure.ts";
 import * as TransportCodes from "../domain/TransportCodes.ts";
@@ -17,11 +17,11 @@ import * as RetryAfter from "./tables/RetryAfter.ts";
 import { className, elements, get, isObject, type Link, text } from "./thrown/CauseChain.ts";
 import { codeLabel, nameLabel } from "./thrown/ErrorLabel.ts";
 
-/** A caller's knowledge besides the error. */
+/** A caller's knowledge in addition to the error. */
 export interface ClassifyContext {
   /** Wall-clock time, in milliseconds since the epoch, for a Retry-After that is a date or an epoch. */
   readonly nowMs?: number;
-  /** True if this process has reached the host before: the name is right, and a failed lookup is the network's fault. */
+  /** True if this process has reached the host before. The name is then right, and the network is at fault for a failed lookup. */
   readonly reachedHostBefore?: boolean;
   /** The part of the request during which the error occurred. */
   readonly operation?: TransportOperation;
@@ -35,13 +35,13 @@ export interface ErrorResponse {
 }
 
 /**
- * Classifies any thrown value by its whole cause chain, eight causes deep. Never throws, and keeps no text of the value.
+ * Classifies any thrown value by its whole cause chain, eight causes deep. It never throws, and it keeps no text of the value.
  *
- * An abort is `cancelled` by `provider`: the runtime knows if this process asked for it, and checks before it classifies. If an
- * SDK itself reports that its caller aborted, the failure is `cancelled` by `caller`.
+ * An abort is `cancelled` by `provider`, because the runtime checks for its own aborts before it classifies. If an SDK itself reports that
+ * its caller aborted, the failure is `cancelled` by `caller`.
  *
  * @param error the value that an attempt threw or failed with
- * @param context the caller's knowledge besides the error
+ * @param context the caller's knowledge in addition to the error
  */
 export const classify = (error: unknown, context: ClassifyContext = {}): Failure => {
   const evidence = collect(error);
@@ -50,10 +50,10 @@ export const classify = (error: unknown, context: ClassifyContext = {}): Failure
 };
 
 /**
- * Classifies a response that is not a stream: a status of 300 or more, or an error body under a 2xx.
+ * Classifies a response that is not a stream: a status of 300 or more, or an error body with a 2xx status.
  *
  * @param response status, headers and as much of the body as was read
- * @param context the caller's knowledge besides the response
+ * @param context the caller's knowledge in addition to the response
  */
 export const classifyResponse = (response: ErrorResponse, context: ClassifyContext = {}): Failure => {
   const body = withHeaderCode(ErrorBody.read(response.body), response.headers);
@@ -71,8 +71,8 @@ export const classifyResponse = (response: ErrorResponse, context: ClassifyConte
 };
 
 /**
- * Distinguishes a web page from other bodies that are not a stream: it comes from a proxy or a sign-in page, whatever its type
- * says.
+ * Distinguishes a web page from other bodies that are not a stream. A page comes from a proxy or a sign-in page, even if its type says
+ * otherwise.
  */
 const pageCode = ({ body, headers }: ErrorResponse): { readonly code?: string } =>
   /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(RetryAfter.header(headers, "content-type") ?? "") ||
@@ -92,8 +92,8 @@ export const classifyEvent = (json: unknown): Failure | undefined => {
 };
 
 /**
- * Reads the evidence in the order of its strength. A status outranks every shape but an `own` shape around it: an abort that
- * wraps a 500 is a server error.
+ * Reads the evidence in the order of its strength. A status outranks every shape except an `own` shape around it, so an abort that wraps a
+ * 500 is a server error.
  */
 const strongest = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link | undefined] => {
   const { status, body, transport } = evidence;
@@ -111,14 +111,14 @@ const strongest = (evidence: Evidence, context: ClassifyContext): readonly [Fail
   return byShape(evidence, context) ?? [{ kind: "unknown" }, evidence.links[0]];
 };
 
-/** Node's AbortError keeps the signal's reason as its cause: an `AbortSignal.timeout` is a timeout, not a cancel. */
+/** True for a timeout. Node's AbortError keeps the signal's reason as its cause, so an `AbortSignal.timeout` is not taken for a cancel. */
 const isTimeout = (evidence: Evidence): boolean => evidence.shapes.some(({ value }) => value.strength === "timeout");
 
 /** Finds an SDK's own report that its caller aborted the request. */
 const findCallerAbort = (evidence: Evidence) =>
   evidence.shapes.find(({ value }) => value.strength === "cancelled" && value.by === "caller");
 
-/** Reads classes and texts. A bare wrapper (`APIConnectionError`) says less than any text inside it. */
+/** Reads classes and messages. A bare wrapper (`APIConnectionError`) says less than any message inside it. */
 const byShape = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link] | undefined => {
   const shape = (strength: string) => evidence.shapes.find(({ value }) => value.strength === strength);
   const timeout = shape("timeout");
@@ -167,7 +167,7 @@ const transportFailure = (row: TransportCodes.TransportRow, context: ClassifyCon
   }
 };
 
-/** Text is weak evidence: a status in it is believed for the kind, never for what the provider did. */
+/** Reads a message, which is weak evidence. A status in it determines the kind, but does not prove what the provider did. */
 const ofText = ({ value, link }: Found<string>, context: ClassifyContext): Failure | undefined => {
   const owner = typeof link.value === "string" ? undefined : className(link.value);
   if (!ErrorText.isProgramming(owner)) {
@@ -216,7 +216,7 @@ const hasError = (event: object): boolean => {
   );
 };
 
-/** Reads a choice that ends in an error: OpenRouter and Mistral `error`, Zhipu, DeepSeek, Gemini's broken calls. */
+/** Reads a choice that ends in an error: `error` of OpenRouter and Mistral, and those of Zhipu, DeepSeek and Gemini (broken calls). */
 const finishReading = (choice: unknown): ErrorBody.BodyReading | undefined => {
   if (isObject(get(choice, "error"))) {
     const body = ErrorBody.read({ error: get(choice, "error") });
@@ -263,7 +263,7 @@ const finish = (failure: Failure, link: Link | undefined, fallback: string): Fai
   });
 };
 
-/** Fills in the two flags that a decision reads, so that no reader needs the defaults. */
+/** Fills in the two flags that a decision reads, so that readers need no defaults. */
 const withFlags = (failure: Failure): Failure => {
   const { retryable, not_processed } = resolve(failure);
   return { ...failure, retryable, not_processed };

@@ -38,9 +38,7 @@ export const ofStatus = (
   return withRetryAfter(failure, body, headers, nowMs);
 };
 
-/**
- * Returns the meaning of a provider's code if it says more than the status. Against every other code the status keeps its kind.
- */
+/** Returns the meaning of a provider's code if it is more specific than the status. Otherwise the status determines the kind. */
 const refinement = (
   status: number,
   body: ErrorBody.BodyReading,
@@ -51,7 +49,7 @@ const refinement = (
   const reason = says?.kind === "rejected" ? says.reason : undefined;
   if (status === 429) return reason === "quota" ? code : permanent(body, status);
   if (status >= 500) {
-    // A sentence is believed in the provider's own JSON only: the author of a proxy's page is unknown.
+    // A message counts only in the provider's own JSON, because the author of a proxy's page is unknown.
     const told = body.form === "text" ? undefined : permanent(body, status);
     return code?.rank === 4 || (status === 503 && says?.kind === "overloaded") ? code : told;
   }
@@ -64,7 +62,7 @@ const refinement = (
 };
 
 /**
- * Finds a sentence about a fault that no wait changes (a prompt too long, a server without images). It counts beside any code.
+ * Finds a message about a fault that waiting does not fix (a prompt too long, a server without images). It counts together with any code.
  */
 const permanent = (body: ErrorBody.BodyReading, status: number | undefined): CodeMeaning | undefined => {
   const told = ErrorBody.byText(body, status);
@@ -72,9 +70,9 @@ const permanent = (body: ErrorBody.BodyReading, status: number | undefined): Cod
 };
 
 /**
- * Derives a failure from an error body alone: inside a stream, or if a client lost the status.
+ * Derives a failure from an error body alone, inside a stream or if a client lost the status.
  *
- * A code that no table knows is still the provider's error: `server_error`.
+ * A code that no table knows is still the provider's error, so it is a `server_error`.
  */
 export const ofBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray<unknown>, nowMs?: number): Failure => {
   if (body.status !== undefined) return ofStatus(body.status, body, headers, nowMs);
@@ -92,8 +90,8 @@ export const ofBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray<unkno
 };
 
 /**
- * Adds what the headers say about the body. Bedrock names the exception in one: `x-amzn-errortype: ThrottlingException:http://…`.
- * A body that a client did not pass on counts as a page and not as a provider's schema if its type is HTML or plain text.
+ * Adds what the headers say about the body. Bedrock names the exception in `x-amzn-errortype: ThrottlingException:http://…`. If a client
+ * did not pass on the body and its type is HTML or plain text, it counts as a web page.
  */
 export const withHeaderCode = (read: ErrorBody.BodyReading, headers: unknown): ErrorBody.BodyReading => {
   const page =
@@ -105,11 +103,11 @@ export const withHeaderCode = (read: ErrorBody.BodyReading, headers: unknown): E
   return { ...body, form: "schema", carries: true, codes: [named, ...body.codes], byCode: meaning, code: named };
 };
 
-/** RFC 6750, 3.1: the challenge names an expired or revoked token. */
+/** True if the challenge names an expired or revoked token (RFC 6750, 3.1). */
 const tokenRefused = (headers: ReadonlyArray<unknown>): boolean =>
   headers.some((held) => /\berror="?invalid_token\b/.test(RetryAfter.header(held, "www-authenticate") ?? ""));
 
-/** Reads `x-should-retry` of OpenAI and Anthropic, which their own SDKs obey before any status. */
+/** Reads `x-should-retry` of OpenAI and Anthropic, which their own SDKs check before any status. */
 const shouldRetry = (headers: ReadonlyArray<unknown>): boolean | undefined => {
   for (const held of headers) {
     const value = RetryAfter.header(held, "x-should-retry");
@@ -118,7 +116,7 @@ const shouldRetry = (headers: ReadonlyArray<unknown>): boolean | undefined => {
   return undefined;
 };
 
-/** Returns the provider's code for a failure's fingerprint: a known word, as a label. Nothing of unknown origin passes. */
+/** Returns the provider's code for a failure's fingerprint, if it is a known word. Text of unknown origin is never included. */
 export const codeOf = (body: ErrorBody.BodyReading): { readonly code?: string } => {
   const spelt = [body.code, ...body.codes].filter((code) => code !== undefined && !/^\d+$/.test(code));
   const passed = spelt.map(codeLabel).find((code) => code !== undefined);
@@ -126,8 +124,8 @@ export const codeOf = (body: ErrorBody.BodyReading): { readonly code?: string } 
 };
 
 /**
- * Adds the wait: from the headers, else from the body's field, else from a sentence if the failure calls for a wait, else from
- * the reset of the buckets that a refusal reports as empty.
+ * Adds how long to wait before a retry. The sources, in order: the headers, the field in the body, the error message (if this kind of
+ * failure needs a wait), and the reset time of the rate-limit buckets that a refusal reports as empty.
  */
 const withRetryAfter = (
   failure: Failure,
@@ -153,7 +151,7 @@ const withRetryAfter = (
   };
 };
 
-/** Returns the wait that a sentence names. A date in it is relative to the response's own date. */
+/** Returns the wait that a message names. A date in it is relative to the response's own date. */
 const waitInMessages = (
   messages: ReadonlyArray<string>,
   headers: ReadonlyArray<unknown>,
@@ -164,8 +162,8 @@ const waitInMessages = (
 };
 
 /**
- * True if a plan's allowance is used up. If its end is unknown, the same request is refused for hours. Like a quota rejection, it
- * holds back no other run. A provider that asks to retry is believed; a server's own failures are believed in JSON only.
+ * True if a plan's allowance is used up, so that the same request may be refused for hours. Like a quota rejection, it does not delay other
+ * runs. A provider that asks for a retry takes precedence, and a server's own failure counts only if its body is JSON.
  */
 const isPlanLimit = ({ kind, retryable }: Failure, { codes, form, messages }: ErrorBody.BodyReading): boolean => {
   if (retryable === true || (kind !== "rate_limited" && kind !== "overloaded" && kind !== "server_error")) return false;
@@ -173,14 +171,13 @@ const isPlanLimit = ({ kind, retryable }: Failure, { codes, form, messages }: Er
   return [...messages, ...codes].some(isPlanLimitText);
 };
 
-/** True for a temporary refusal. The headers of any other response say nothing about a wait. */
+/** True for a temporary refusal. In any other response, the headers do not announce a wait. */
 const isRefusal = ({ kind, status }: Failure, { form }: ErrorBody.BodyReading): boolean =>
   kind === "rate_limited" || kind === "overloaded" || (status === 503 && form === "schema");
 
 /**
- * True if the wait is about this request alone: a rate limit if buckets are reported and none is empty (shorter requests pass),
- * or if the provider says that the request is larger than its limit. A rejection that no wait changes holds back no other request
- * either.
+ * True if the wait is about this request alone. That is a rate limit with reported buckets of which none is empty (shorter requests pass),
+ * a request larger than the provider's limit, or a rejection that waiting does not fix.
  */
 const isAlone = (
   { kind }: Failure,

@@ -82,8 +82,8 @@ export class Gateway extends Context.Service<
 }
 
 /**
- * Maximum time that a non-streaming request waits for its path before its client is asked to retry, in milliseconds. Nothing can
- * be sent to the client meanwhile, and the least patient one times out after a minute.
+ * Maximum time that a non-streaming request waits for its path before its client is asked to retry, in milliseconds. Nothing can be sent to
+ * the client meanwhile, and some clients time out after a minute.
  */
 export const PathPatienceMs = Context.Reference<number>("stream-recovery/gateway/PathPatienceMs", {
   defaultValue: () => 15_000,
@@ -95,8 +95,8 @@ const storeState = Effect.map(Effect.serviceOption(StoreHealth), (health) =>
 );
 
 /**
- * Closes the processor of a process that is shutting down. Its runs still write for a moment, perhaps to a store that does not
- * answer, so the recorder hurries.
+ * Closes the processor during a shutdown. The runs still write for a moment, and the store may not answer, so the recorder is told to hurry
+ * first.
  */
 const closer = Effect.gen(function* () {
   const { close } = yield* StreamProcessor;
@@ -276,6 +276,6 @@ const drain = Effect.fnUntraced(function* (
   yield* Effect.sync(close);
 });
 
-/** A finalizer cannot be interrupted, but its waits can. */
+/** Waits for an effect, for a limited time. A finalizer cannot be interrupted, but the waits in it can. */
 const within = (waited: Effect.Effect<void>, ms: number): Effect.Effect<void> =>
   Effect.asVoid(Effect.timeoutOption(Effect.interruptible(waited), ms));

@@ -35,7 +35,7 @@ export interface GatewayProgram extends ProgramOptions {}
 
 /** Identity of a worker process within a gateway of several. */
 export interface WorkerPlace extends GatewayRecovery.DeadSiblings, WorkerNumber {
-  /** Name in the store, by which a sibling takes its runs over as soon as it has died. */
+  /** Name of this process in the store. After the process dies, a sibling uses the name to take over its runs. */
   readonly process: string;
 }
 
@@ -67,7 +67,7 @@ export const layer = (
   const hold = program.onQuestion === "hold";
   const leaseMs = program.leaseMs ?? programDefaults.leaseMs;
   const holdMs = program.holdMs ?? programDefaults.holdMs;
-  // A parked run would have lost its client, so a question takes its default rather than outlive its stream.
+  // A question never parks its run, because a parked run loses its client. The question takes its default answer when it expires.
   const decisions = hold
     ? UserDecisions.layerDurable({ expiryMs: holdMs, parkAfterMs: Number.POSITIVE_INFINITY })
     : UserDecisions.layerHeadless();

@@ -1,9 +1,9 @@
 /**
  * Decides what happens to the runs of a gateway whose process has died.
  *
- * These runs cannot continue: the client saw its connection break, and a repeat is a new run. Such a run ends as `client_gone`,
- * together with any question that the dead process held for its client. A remaining question that needs no client is answered
- * `stop` at once if the gateway holds no questions (`--on-question fail`).
+ * These runs cannot continue, because the client saw its connection break, and a repeat is a new run. Such a run ends as `client_gone`,
+ * together with any question that the dead process held for its client. A remaining question that needs no client is answered `stop` at
+ * once if the gateway holds no questions (`--on-question fail`).
  *
  * Runs of other programs in the same store are recovered by the policy and left for their own program to resume.
  */
@@ -34,7 +34,7 @@ export interface GatewayRecoveryOptions {
 export interface DeadSiblings {
   /** Waits for the next process that dies and returns its name in the store. */
   readonly ended: Effect.Effect<string>;
-  /** Called after its lease was ended for every process; from then on each sweep finds its runs. */
+  /** Called after the lease of a dead process was ended for every process. From then on, each sweep finds its runs. */
   readonly recovered: (process: string) => void;
 }
 
@@ -42,8 +42,8 @@ export interface DeadSiblings {
 const lookMsMax = 1_000;
 
 /**
- * Computes the interval between sweeps for dead gateways, in milliseconds. A lease is timed from the sweep that saw its last
- * beat. With one sweep per lease, the runs of a dead gateway were decided up to a second lease later.
+ * Computes the interval between sweeps for dead gateways, in milliseconds. A lease is timed from the sweep that saw the last heartbeat, so
+ * with one sweep per lease the runs of a dead gateway could wait for two leases.
  *
  * @param leaseMs lease of a gateway
  */

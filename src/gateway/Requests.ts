@@ -418,8 +418,8 @@ const passing = ({ isNaming, server, tenant }: RoutedRequest, { owners, reach, w
 };
 
 /**
- * Prefixes a group with its token's name, because clients with different tokens may share the upstream's credential. The
- * separator is unambiguous: a token's name has no space.
+ * Prefixes a group with its token's name, because clients with different tokens may share the upstream's credential. The separator is
+ * unambiguous, because a token's name has no space.
  */
 const groupOf = ({ group, tenant }: Pick<RoutedRequest, "group" | "tenant">): Pick<RunServing["options"], "group"> =>
   group === undefined ? {} : { group: tenant === undefined ? group : `${tenant} ${group}` };

@@ -1,27 +1,25 @@
-/**
- * Defines what a request asks of its path, what it gets back, and the status of a path.
- */
+/** Defines the request for admission to a path, its outcome, and the status of a path. */
 import type * as Effect from "effect/Effect";
 import type { PathWay } from "./Path.ts";
 
-/** Scope of a cooldown: the requests of one path, credential (by digest, "" for all) and model share it. */
+/** Scope of a cooldown. It applies to the requests of one path, credential (by digest, "" for all) and model. */
 export interface Scope {
   readonly path: string;
   readonly credential: string;
   readonly model: string | undefined;
 }
 
-/** Standing of a path and its cooldowns for a request of a scope. */
+/** State of a path and its cooldowns, as it applies to a request of a scope. */
 export interface Standing {
-  /** `down` also while the path is returning: a request waits for its turn. */
+  /** `down` also while the path is returning, because a request then waits for its turn. */
   readonly path: "up" | "down";
-  /** True if the path is back. It counts as down while waiting requests are released in waves. */
+  /** True if the path is back. It counts as down while waiting requests are released in batches. */
   readonly returning?: boolean;
-  /** Remaining announced wait, in milliseconds. A wait that another run heard counts for at most `maxRetryAfterMs`. */
+  /** Remaining announced wait, in milliseconds. A wait that another run received counts for at most `maxRetryAfterMs`. */
   readonly cooldownMs: number;
 }
 
-/** Wait that is reported to a waiting run. Times are wall-clock times, in milliseconds since the epoch. */
+/** Wait that is reported to a waiting run. Times are in wall-clock milliseconds since the epoch. */
 export interface Wait {
   readonly for: "path" | "cooldown";
   readonly since: number;
@@ -32,22 +30,22 @@ export interface Wait {
 export interface Refusal {
   readonly kind: "rate_limited" | "overloaded";
   readonly waitMs: number;
-  /** True if the wait is about this request alone and holds back no other. */
+  /** True if the wait is about this request alone and does not delay others. */
   readonly onlyThis: boolean;
 }
 
-/** A request that asks to be sent. */
+/** A request that is ready to be sent. */
 export interface Admission {
   readonly scope: Scope;
   /** Maximum announced wait that this run observes, in milliseconds. */
   readonly maxRetryAfterMs: number;
   /** Maximum time that the request waits, in milliseconds; infinite for no limit. */
   readonly withinMs: number;
-  /** Called in the step in which a wait begins or becomes another one. Must not throw. */
+  /** Called in the step in which a wait begins or changes. Must not throw. */
   readonly onWait: (wait: Wait) => void;
   /**
-   * Called in the very step that releases the request, with a function that reports that the request is over or has a response.
-   * Until then the request counts as in flight in its wave. Calling that function twice does nothing.
+   * Called in the same step that releases the request. The given function reports that the request is over or has a response. Until then
+   * the request occupies a slot in its batch. Calling that function twice does nothing.
    */
   readonly hold: (leave: () => void) => void;
 }
@@ -55,7 +53,7 @@ export interface Admission {
 /** Outcome of an admission, and the time that the request waited, in milliseconds. */
 export type Admitted =
   | { readonly _tag: "admitted"; readonly waitedMs: number }
-  /** The time to wait was over (`waitMs` is 0), or would be over before the announced wait, which has `waitMs` left. */
+  /** The time limit was reached (`waitMs` is 0), or would be reached before the announced wait ends, of which `waitMs` is left. */
   | { readonly _tag: "too_long"; readonly for: "path" | "cooldown"; readonly waitedMs: number; readonly waitMs: number }
   /** The maximum number of requests is already waiting, or the table was closed. */
   | { readonly _tag: "full"; readonly waitedMs: number };
@@ -63,16 +61,16 @@ export type Admitted =
 /** Status of a path, for a person. Times are wall-clock times, in milliseconds since the epoch. */
 export interface PathStatus {
   readonly path: string;
-  /** `returning`: it is back, and waiting runs are released in waves. */
+  /** `returning`: the path is back, and waiting runs are released in batches. */
   readonly state: "up" | "down" | "returning";
   readonly since: number;
   readonly reached: boolean;
-  /** Probes since it went down. */
+  /** Probes since the path went down. */
   readonly probes: number;
   readonly nextProbeAt?: number;
   /** Code of the last failed probe or connect. */
   readonly code?: string;
-  /** Runs that wait for it or for one of its cooldowns. */
+  /** Runs that wait for the path or for one of its cooldowns. */
   readonly waiting: number;
   readonly cooldowns: ReadonlyArray<{
     readonly model?: string;
@@ -92,29 +90,29 @@ export interface PathsService {
   readonly hasReached: (path: string) => boolean;
   readonly standing: (scope: Scope, maxRetryAfterMs: number) => Standing;
   /**
-   * Returns true if a request may be sent at once, without being counted: the path is up, and there is no cooldown and no waiting
-   * request.
+   * Returns true if a request may be sent at once without admission, because the path is up and has neither a cooldown nor waiting
+   * requests.
    */
   readonly isOpen: (scope: Scope) => boolean;
   /** Waits until the request may be sent. An interruption ends the wait at once. */
   readonly admit: (admission: Admission) => Effect.Effect<Admitted>;
   /**
-   * Reports a response head, of any status. A run calls it, and `recordRefusal` if the head refuses, before the `leave` of its admission.
-   * Otherwise other requests would be released into a refusal that was already heard.
+   * Reports a response head, of any status. A run calls it, and `recordRefusal` if the head is a refusal, before it calls the `leave` of
+   * its admission. Otherwise other requests would be sent although the refusal is already known.
    */
   readonly recordResponse: (scope: Scope) => void;
-  /** Reports that the head said that the provider takes no more for now. */
+  /** Reports a response head with which the provider refuses requests for now. */
   readonly recordRefusal: (scope: Scope, refusal: Refusal) => void;
   /**
    * Reports that no connection could be made, for a network reason (or, if the path was reached before, because of a certificate
    * that is not the origin's). Completes as soon as it is known if the path is down.
    */
   readonly recordConnectFailure: (scope: Scope, code: string | undefined) => Effect.Effect<void>;
-  /** Reports a connection that broke under a request. Many at once are an outage until a probe says otherwise. */
+  /** Reports a connection that broke under a request. Many breaks at once count as an outage until a probe succeeds. */
   readonly recordBreak: (scope: Scope) => void;
   /** Probes a silent path, once for all callers, and returns true if it is lost. A path that cannot be probed is never lost. */
   readonly isLost: (path: string) => Effect.Effect<boolean>;
-  /** Reports that this process was suspended: every path with runs on it is probed at once, and idle connections are closed. */
+  /** Reports that this process was suspended. Every path with runs on it is probed at once, and idle connections are closed. */
   readonly onWake: () => void;
   /** Probes a path now, and releases its runs if it is back. Returns true if there is such a path. */
   readonly tryNow: (path: string) => Effect.Effect<boolean>;

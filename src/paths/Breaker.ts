@@ -1,8 +1,8 @@
 /**
- * Decides if a route takes requests: pure, from the failures and successes of the runs that used it.
+ * Decides if a route takes requests, as pure functions of the failures and successes of the runs that used it.
  *
- * Five failures of different runs within thirty seconds open a breaker, for ten seconds that double up to five minutes. Then one
- * run at a time may try the route: its success closes the breaker, and its failure opens it again.
+ * Five failures of different runs within thirty seconds open a breaker, for ten seconds that double up to five minutes. Then one run at a
+ * time may try the route. Its success closes the breaker, and its failure opens it again.
  */
 
 /** Number of failures of different runs that open a breaker. */
@@ -17,7 +17,7 @@ export const openMs = 10_000;
 /** Maximum time that a breaker is open, in milliseconds. */
 export const openMsMax = 300_000;
 
-/** Maximum time that a run's trial keeps others from the route, in milliseconds. A response may take much longer. */
+/** Maximum time that the trial of one run blocks others from the route, in milliseconds. A response may take much longer. */
 export const trialMs = 60_000;
 
 /** A failure of one run. Times are in monotonic milliseconds. */
@@ -36,10 +36,10 @@ export type Breaker =
 /** A breaker without failures. */
 export const closed: Breaker = { _tag: "closed", failures: [] };
 
-/** Standing of a breaker for a run that does not use the route yet. `half_open`: the run may use it as the one that tries. */
+/** State of a breaker for a run that does not use the route yet. `half_open`: the run may use the route as a trial. */
 export type BreakerStanding = "closed" | "half_open" | "open";
 
-/** Returns the standing of a breaker at `now`. */
+/** Returns the state of a breaker at `now`, as a run sees it. */
 export const standing = (breaker: Breaker, now: number): BreakerStanding => {
   switch (breaker._tag) {
     case "closed":
@@ -51,7 +51,7 @@ export const standing = (breaker: Breaker, now: number): BreakerStanding => {
   }
 };
 
-/** Records that a run starts to use the route. If the breaker is half open, this run is the one that tries. */
+/** Records that a run starts to use the route. If the breaker is half open, this run is the trial. */
 export const enter = (breaker: Breaker, run: string, now: number): Breaker =>
   breaker._tag !== "closed" && standing(breaker, now) === "half_open"
     ? { _tag: "trying", run, since: now, forMs: breaker.forMs }
@@ -66,7 +66,7 @@ export const recordFailure = (breaker: Breaker, run: string, now: number): Break
       return failures.length >= failuresToOpen ? open(now, openMs) : { _tag: "closed", failures };
     }
     case "open":
-      // The run started before the breaker opened, so its failure says nothing new.
+      // The run started before the breaker opened, so its failure adds nothing new.
       return breaker;
     case "trying":
       return breaker.run === run ? open(now, longer(breaker.forMs)) : breaker;
@@ -85,13 +85,13 @@ export const trip = (breaker: Breaker, now: number): Breaker => {
   }
 };
 
-/** Records a response to a run. While the breaker is open, the response was requested earlier and says nothing about now. */
+/** Records a response to a run. While the breaker is open, it has no effect, because that request was sent earlier. */
 export const recordResponse = (breaker: Breaker, run: string): Breaker => {
   if (breaker._tag === "closed") return breaker.failures.length === 0 ? breaker : closed;
   return breaker._tag === "trying" && breaker.run === run ? closed : breaker;
 };
 
-/** Records that the trying run left without an outcome: the next one may try. */
+/** Records that the run on trial left without an outcome, so that another run may try. */
 export const leave = (breaker: Breaker, run: string, now: number): Breaker =>
   breaker._tag === "trying" && breaker.run === run ? { _tag: "open", until: now, forMs: breaker.forMs } : breaker;
 

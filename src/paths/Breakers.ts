@@ -1,13 +1,11 @@
-/**
- * Holds the newest state of each breaker of a process's routes.
- */
+/** Holds the current state of each breaker of a process's routes. */
 import { dropOldest } from "../domain/Limits.ts";
 import * as Breaker from "./Breaker.ts";
 
 /** Maximum routes with their own breaker. Beyond it the least recently used one is evicted and counts as closed again (L11). */
 export const breakersMax = 256;
 
-/** Breakers of one process. Each method applies the function of `Breaker` with its name. Times are in monotonic milliseconds. */
+/** Breakers of one process. Each method applies the function of the same name in `Breaker`. Times are in monotonic milliseconds. */
 export class Breakers {
   readonly #breakers = new Map<string, Breaker.Breaker>();
 
@@ -35,7 +33,7 @@ export class Breakers {
     this.#set(route, Breaker.leave(this.#of(route), run, now));
   }
 
-  /** Number of breakers that are kept. A closed one without a failure is not. */
+  /** Number of breakers that are kept. Closed breakers without a failure are not kept. */
   get size(): number {
     return this.#breakers.size;
   }

@@ -1,33 +1,32 @@
 /**
- * Keeps the waits that providers have announced: until when the requests of a scope must wait.
+ * Keeps the waits that providers have announced, that is, until when the requests of a scope must wait.
  *
- * A rate limit holds back the requests of its path, credential and model. An overload holds back those of its path and model: the
- * credential that heard it until its end, the others only for a few seconds, or until its end once two credentials heard it.
+ * A rate limit delays the requests of its path, credential and model. An overload delays those of its path and model. The credential that
+ * received it waits until its end. Other credentials wait only a few seconds, or until its end after two credentials have received it.
  * Pure: each call takes the time, in monotonic milliseconds.
  */
 import { label } from "../domain/Limits.ts";
 import type { Refusal, Scope } from "./Admission.ts";
 import type { Waves } from "./Waves.ts";
 
-/** Maximum scopes that are kept. Beyond it the oldest one that no request waits for is evicted. */
+/** Maximum scopes that are kept. Beyond it, the oldest scope without waiting requests is evicted. */
 export const cooldownsMax = 4_096;
 
-/** Maximum announced wait that is believed, in milliseconds: a year. */
+/** Maximum announced wait that is accepted, in milliseconds: a year. */
 export const waitMaxMs = 366 * 86_400_000;
 
-/** Time for which an overload that one credential heard holds back the requests of others, in milliseconds. */
+/** Time for which an overload that one credential received delays the requests of others, in milliseconds. */
 export const overloadOthersMs = 5_000;
 
 /**
- * The one request that is sent before its cooldown is over, because it has waited its maximum for a wait that another request
- * heard.
+ * The one request that is sent before its cooldown is over. It has waited its own maximum, and another request received the announcement.
  */
 export interface Trial {
-  /** True if its head has come. */
+  /** True if its response head has come. */
   answered: boolean;
 }
 
-/** Cooldown that holds back the requests of one scope. */
+/** Cooldown of the requests of one scope. */
 export class Hold {
   readonly key: string;
   readonly path: string;
@@ -35,12 +34,12 @@ export class Hold {
   readonly credential: string | undefined;
   readonly model: string | undefined;
   readonly kind: Refusal["kind"];
-  /** The credential that heard it; undefined if two did. */
+  /** The credential that received the refusal; undefined if two did. */
   heardBy: string | undefined;
   heardAt: number;
   until: number;
   trial: Trial | undefined;
-  /** Releases the requests that waited; undefined until a request has waited. */
+  /** Releases the waiting requests in batches; undefined until a request has waited. */
   waves: Waves | undefined;
 
   constructor(key: string, scope: Scope, kind: Refusal["kind"], until: number, heardAt: number) {
@@ -54,18 +53,18 @@ export class Hold {
     this.until = until;
   }
 
-  /** Returns the time from which it no longer holds back the requests of a credential. */
+  /** Returns the time from which the cooldown no longer delays requests of a credential. */
   endOf(credential: string): number {
     const whole = this.kind === "rate_limited" || this.heardBy === undefined || this.heardBy === credential;
     return whole ? this.until : Math.min(this.until, this.heardAt + overloadOthersMs);
   }
 
-  /** Returns the time from which it no longer holds back a request that observes others' waits for at most `maxRetryAfterMs`. */
+  /** Returns the time from which the cooldown no longer delays a request that observes others' waits for at most `maxRetryAfterMs`. */
   endFor(credential: string, maxRetryAfterMs: number): number {
     return Math.min(this.endOf(credential), this.heardAt + maxRetryAfterMs);
   }
 
-  /** Records another refusal of the same scope. The longer wait wins, but a refusal of a trial or of a later wave replaces it. */
+  /** Records another refusal of the same scope. The longer wait counts, but a refusal after the cooldown or during a trial replaces it. */
   recordRefusal({ credential }: Scope, waitMs: number, now: number, heardAt: number): void {
     const over = now >= this.until;
     const until = now + waitMs;
@@ -77,7 +76,7 @@ export class Hold {
     this.waves = undefined;
   }
 
-  /** Ends the trial. A head that refused nothing ends the cooldown for all requests. */
+  /** Ends the trial. If its response head was not a refusal, the cooldown ends for all requests. */
   endTrial(trial: Trial, now: number): void {
     if (this.trial !== trial) return;
     this.trial = undefined;
@@ -94,7 +93,7 @@ export interface HoldKeys {
   readonly overload: string;
 }
 
-/** Returns the keys of a scope. Frequent callers keep them. */
+/** Returns the keys of a scope. Frequent callers should keep them. */
 export const holdKeysOf = ({ path, credential, model }: Scope): HoldKeys => {
   const overload = `${path}\n${modelKey(model)}`;
   return { limit: `${overload}\n${credential}`, overload };
@@ -105,7 +104,7 @@ const keyOf = (scope: Scope, kind: Refusal["kind"]): string => {
   return kind === "overloaded" ? keys.overload : keys.limit;
 };
 
-/** All cooldowns of a process, the last one heard at the end. */
+/** All cooldowns of a process. The most recent one is last. */
 export class Cooldowns {
   readonly #holds = new Map<string, Hold>();
   readonly #isWaitedFor: (hold: Hold) => boolean;
@@ -120,14 +119,14 @@ export class Cooldowns {
   }
 
   /**
-   * Returns the cooldowns that may hold back a request of a scope: a rate limit and an overload. Evicts those that are over and
-   * that no request waits for.
+   * Returns the cooldowns that may delay a request of a scope: a rate limit and an overload. Evicts cooldowns that are over and have no
+   * waiting requests.
    */
   of(scope: Scope, now: number): ReadonlyArray<Hold> {
     return this.#holds.size === 0 ? none : this.under(holdKeysOf(scope), now);
   }
 
-  /** Returns the same by the keys of the scope. */
+  /** Like `of`, but by the keys of the scope. */
   under(keys: HoldKeys, now: number): ReadonlyArray<Hold> {
     if (this.#holds.size === 0) return none;
     const limit = this.#current(keys.limit, now);
@@ -144,9 +143,9 @@ export class Cooldowns {
   }
 
   /**
-   * Records a provider's refusal. One that is about a single request holds back no other.
+   * Records a provider's refusal. A refusal that is about a single request does not delay others.
    *
-   * @param heardAt time at which it was heard, perhaps by another process
+   * @param heardAt time at which it was received, perhaps by another process
    */
   recordRefusal(scope: Scope, refusal: Refusal, now: number, heardAt = now): void {
     if (refusal.onlyThis || !(refusal.waitMs > 0)) return;
@@ -162,7 +161,7 @@ export class Cooldowns {
     }
   }
 
-  /** Moves those that requests wait for to the end, so that the search for room stays short. */
+  /** Makes room for one more cooldown. Cooldowns with waiting requests move to the end, so that the search stays short. */
   #makeRoom(): boolean {
     let tries = this.#holds.size;
     for (const [key, hold] of this.#holds) {

@@ -1,9 +1,9 @@
 /**
- * Releases the requests that wait for a path, and reports to them what they wait for.
+ * Releases requests that wait for a path, and notifies them of what they wait for.
  *
- * A request is released if its path is up or has room in its wave, and each cooldown of its scope is over and has room in its own
- * wave. A request that cannot outlast its wait is rejected at once instead of waiting in vain. Decisions are put in the outbox,
- * because a released run may continue at once and ask again.
+ * After an outage or a cooldown, requests are released in batches (`Waves`): a few at first, more with each response. A request is released
+ * if its path, and every cooldown that applies to it, is either clear or has a free slot in its batch. A request whose wait would exceed
+ * its time limit is rejected at once. Decisions go through the outbox, because a released run may continue at once and ask again.
  */
 import type { Admission, Admitted, Wait } from "./Admission.ts";
 import type { Cooldowns, Hold, Trial } from "./Cooldowns.ts";
@@ -16,28 +16,28 @@ import { firstWaveOf, Waves } from "./Waves.ts";
 export const waitingMax = 10_000;
 
 /**
- * Delay of the next request after one of its wave ended while no head came, in milliseconds: its run may be about to report that
- * it could not connect.
+ * Delay of the next request after one of its batch ended without a response head, in milliseconds. The run of that request may be about to
+ * report that it could not connect.
  */
 export const headlessMs = 20;
 
-/** Reported when a released request is over or has a response. */
+/** Passed on when a released request is over or has a response. */
 export interface Left {
   /** Delay after which others may be released, in milliseconds. */
   readonly afterMs: number;
-  /** True if a cooldown counted it too. */
+  /** True if a cooldown counted the request too. */
   readonly wasHeld: boolean;
 }
 
 type OnLeft = (entry: Entry, now: number, left: Left) => void;
 
-/** Calls to the waiting requests, made after the step that decides them. */
+/** Notifications of waiting requests, sent after the step that decides about them. */
 export class Outbox {
   readonly #calls: Array<() => void> = [];
   readonly #onError: (error: unknown) => void;
   #isOpen = false;
 
-  /** @param onError called with the error of a call that throws: one run that dies must not keep the others waiting */
+  /** @param onError called with the error of a call that throws, so that the other calls are still made */
   constructor(failed: (error: unknown) => void) {
     this.#onError = failed;
   }
@@ -46,9 +46,7 @@ export class Outbox {
     this.#calls.push(call);
   }
 
-  /**
-   * Makes the calls. The outermost `empty` also makes the calls that they add, so that runs that continue at once do not nest.
-   */
+  /** Makes the calls. Calls added in the meantime are made by the outermost `empty`, so that runs that continue at once do not nest. */
   empty(): void {
     if (this.#isOpen) return;
     this.#isOpen = true;
@@ -63,7 +61,7 @@ export class Outbox {
   }
 }
 
-/** Readiness of a request. `waits`: others of its lane may be ready. `closed`: no request of its lane is. */
+/** Readiness of a request. `waits`: other requests of its lane may be ready. `closed`: no request of its lane is ready. */
 type Readiness = "ready" | "waits" | "closed";
 
 /** Requests of all paths that wait to be sent. */
@@ -86,7 +84,7 @@ export class Departures {
     return this.#waiting >= waitingMax;
   }
 
-  /** Releases a request or lets it wait. All requests before it are released first, as far as they may be. */
+  /** Releases a request or lets it wait. All earlier requests that may be sent are released first. */
   add(entry: Entry, admission: Admission, now: number, done: (admitted: Admitted) => void): Waiter {
     const waiter = entry.queue.add(admission, now, done);
     this.#waiting += 1;
@@ -101,7 +99,7 @@ export class Departures {
     return waiter;
   }
 
-  /** Withdraws the request of an interrupted run. If it was released in this very step, it gives its place back. */
+  /** Withdraws the request of an interrupted run. A request that was released in the same step frees its slot. */
   withdraw(entry: Entry, waiter: Waiter): void {
     if (entry.queue.remove(waiter)) this.#waiting -= 1;
     else waiter.leave?.();
@@ -116,7 +114,7 @@ export class Departures {
     }
   }
 
-  /** Does everything that time or news has made due for the requests of a path. */
+  /** Does everything that is due for the requests of a path, because of time or news. */
   step(entry: Entry, now: number): void {
     for (const waiter of entry.queue.late(now)) this.#giveUp(entry, waiter, now);
     this.pump(entry, now);
@@ -125,7 +123,7 @@ export class Departures {
     this.plan(entry, now);
   }
 
-  /** Releases the requests that may go, in order of arrival. */
+  /** Releases the requests that may be sent, in order of arrival. */
   pump(entry: Entry, now: number): void {
     const { queue } = entry;
     entry.waves?.grow(now);
@@ -147,7 +145,7 @@ export class Departures {
     }
   }
 
-  /** Returns the readiness of a request, as far as cooldowns decide. */
+  /** Returns the readiness of a request with regard to cooldowns. */
   #readiness({ admission, lane }: Waiter, now: number): Readiness {
     const { credential } = lane.scope;
     let readiness: Readiness = "ready";
@@ -197,7 +195,7 @@ export class Departures {
     this.#outbox.put(() => waiter.done({ _tag: "admitted", waitedMs }));
   }
 
-  /** Sends one request in place of a probe, because the path cannot be probed. */
+  /** Marks a released request as the trial that replaces a probe, because the path cannot be probed. */
   #goAsProbe(entry: Entry, now: number): (at: number) => void {
     entry.state = State.startTrial(entry.state, now);
     const { probedAt } = entry.state;
@@ -208,7 +206,7 @@ export class Departures {
     };
   }
 
-  /** Ends a request's wait: its time is over, or would be over before the announced wait. */
+  /** Ends a request's wait, because its time limit is reached or would be reached before the announced wait ends. */
   #giveUp(entry: Entry, waiter: Waiter, now: number): void {
     if (!entry.queue.remove(waiter)) return;
     this.#waiting -= 1;
@@ -232,7 +230,7 @@ export class Departures {
     );
   }
 
-  /** Reports to the requests of a lane if they wait for something else than before. */
+  /** Notifies the requests of a lane if the reason or the end of their wait has changed. */
   #retell(entry: Entry, lane: Lane, now: number): void {
     const holds = this.#cooldowns.under(lane.holds, now);
     const until = holds.reduce((last, hold) => Math.max(last, hold.endOf(lane.scope.credential)), 0);
@@ -243,7 +241,7 @@ export class Departures {
     for (const waiter of lane.waiters) this.#tell(entry, waiter, now);
   }
 
-  /** Reports to a request what it waits for, or that it would wait in vain. */
+  /** Notifies a request of what it waits for, or rejects it if its time limit is too short for the wait. */
   #tell(entry: Entry, waiter: Waiter, now: number): void {
     const until = this.#cooldownEnd(waiter, now);
     if (until > now && until > waiter.deadline) {
@@ -264,9 +262,7 @@ export class Departures {
     this.#outbox.put(() => waiter.admission.onWait(told));
   }
 
-  /**
-   * Plans when cooldowns may release a request. A request that they would already release waits for something other than time.
-   */
+  /** Plans when cooldowns may release a request. If they would already release it, something other than time is missing. */
   plan(entry: Entry, now: number): void {
     entry.lanesAt = Number.POSITIVE_INFINITY;
     if (this.#cooldowns.size === 0) return;
@@ -301,7 +297,7 @@ export class Departures {
   }
 }
 
-/** True if a path lets one more request go, apart from cooldowns. */
+/** True if a path may release one more request, apart from cooldowns. */
 const isOpen = ({ state, waves, way }: Entry, now: number): boolean => {
   if (state.state === "down") return way === undefined && now >= state.probeAt;
   return waves?.hasRoom !== false;

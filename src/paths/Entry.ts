@@ -1,6 +1,4 @@
-/**
- * Describes one path as the table of all paths keeps it, and the dependencies of the table.
- */
+/** Describes one path as `PathTable` keeps it, and the dependencies of the table. */
 import type { PathWay } from "./Path.ts";
 import { type PathState, unknownPath } from "./PathState.ts";
 import { Queue } from "./Queue.ts";
@@ -14,11 +12,11 @@ export interface TableWorld {
   readonly wall: () => number;
   /** Returns a number between 0 and 1. */
   readonly jitter: () => number;
-  /** Called when something becomes due at a time, perhaps earlier than was known. */
+  /** Called when something becomes due, possibly earlier than planned. */
   readonly due: (at: number) => void;
   /** Called when a path must be probed now. The result is passed to `recordProbe`. */
   readonly probe: (due: DueProbe) => void;
-  /** Called when a waiting run has thrown, which it must not. */
+  /** Called with the error of a waiting run's callback, which must not throw. */
   readonly onError: (error: unknown) => void;
   /** Reports this process's findings about a path to the other processes; omitted if there are none. */
   readonly reportFinding?: (path: string, word: PathWord) => void;
@@ -30,13 +28,13 @@ export interface TableWorld {
 export interface DueProbe {
   readonly path: string;
   readonly way: PathWay;
-  /** Distinguishes it from other probes of the path. */
+  /** Distinguishes the probe from other probes of the path. */
   readonly number: number;
 }
 
 /**
- * Finding of one process about a path, for the others: it was reached for the first time, a probe or a connect found it down, or
- * it is back after that.
+ * Finding of one process about a path, for the other processes: the path was reached for the first time, a probe or a connect found it
+ * down, or it is back after that.
  */
 export type PathWord = "reached" | "down" | "returning";
 
@@ -45,27 +43,27 @@ export interface Entry {
   readonly id: string;
   way: PathWay | undefined;
   state: PathState;
-  /** Set while it is returning. */
+  /** Releases requests in batches; set while the path is returning. */
   waves: Waves | undefined;
   readonly queue: Queue;
-  /** Time at which a run last reported on it or asked for it. */
+  /** Time at which a run last used the path or reported on it. */
   usedAt: number;
-  /** Time at which its standing was last wanted. */
+  /** Time at which the state of the path was last needed. */
   wantedAt: number;
   /**
-   * Time at which requests may be released because of news. It is in a later step, because the current one may still bring a
+   * Time at which requests may be released because of news. That happens in a later step, because the current one may still bring a
    * refusal.
    */
   stepAt: number;
   /** Time at which cooldowns may release a request, as last planned. */
   lanesAt: number;
-  /** True if there was news since the requests were told what they wait for. */
+  /** True if there was news since requests were last notified of what they wait for. */
   hasNews: boolean;
-  /** Finding last reported to the other processes; undefined after it is over. */
+  /** Finding last reported to the other processes; undefined if it no longer holds. */
   told: PathWord | undefined;
-  /** Number of the probe in flight. A wake abandons it. */
+  /** Number of the probe in flight. A suspension makes it obsolete. */
   probe: number;
-  /** Called when the next probe ends, with true if it failed. */
+  /** Called when the next probe ends, with true if the probe failed. */
   readonly askers: Set<(failed: boolean) => void>;
 }
 

@@ -6,15 +6,15 @@ import type * as Effect from "effect/Effect";
 
 /** The path of a request, and the credential that its cooldowns apply to. */
 export interface Path {
-  /** Identifies the way: scheme, host, port and the proxy in front, as the transport spells them. */
+  /** Identifies the path by scheme, host, port and the proxy in front, as the transport spells them. */
   readonly id: string;
-  /** Distinguishes credentials, by a digest and never by the credential itself. Omitted: one for all. */
+  /** Distinguishes credentials by a digest, never by the credential itself. Omitted: one credential for all. */
   readonly credential?: string;
   /** The way in which the path can be probed, if there is one. */
   readonly way?: PathWay;
 }
 
-/** Result of a probe: a connection could be made, or the reason that none could. */
+/** Result of a probe: a connection could be made, or the reason why not. */
 export type Probed =
   | { readonly _tag: "works" }
   | {
@@ -27,11 +27,11 @@ export type Probed =
 /** A transport's way to probe its path. */
 export interface PathWay {
   /**
-   * Makes a connection (TCP, a proxy's CONNECT, TLS with its certificate checked) and closes it. It never sends a request, and it
-   * ends within its own limit.
+   * Makes a connection (TCP, a proxy's CONNECT, TLS with its certificate checked) and closes it. It never sends a request, and it ends
+   * within its own time limit.
    */
   readonly probe: Effect.Effect<Probed>;
-  /** Closes the connections that only wait for a request: they may be dead. */
+  /** Closes idle connections, because they may be dead. */
   readonly dropIdle: () => void;
 }
 

@@ -18,13 +18,13 @@ export const probeSoonForMs = 60_000;
 /** Interval of probes after the first minute, in milliseconds. */
 export const probeLateMs = 5_000;
 
-/** First interval of runs that are released in place of a probe, in milliseconds; it doubles. */
+/** First interval between runs that are released in place of a probe, in milliseconds; it doubles. */
 export const trialFirstMs = 1_000;
 
 /** Maximum interval of such runs, in milliseconds; also the maximum time to wait for the outcome of one. */
 export const trialMaxMs = 15_000;
 
-/** Maximum breaks within `massBreakMs`. More of them are an outage until a probe says otherwise. */
+/** Maximum breaks within `massBreakMs`. More breaks count as an outage until a probe succeeds. */
 export const massBreaks = 8;
 
 /** Time within which breaks count together, in milliseconds. */
@@ -36,7 +36,7 @@ const never = Number.POSITIVE_INFINITY;
 export interface PathState {
   readonly state: "up" | "down" | "returning";
   readonly since: number;
-  /** True if a head or a working probe ever came over it. A path that was never reached is never down. */
+  /** True if a response head or a successful probe ever came over the path. A path that was never reached is never down. */
   readonly reached: boolean;
   /** Time at which the schedule of probes began. */
   readonly scheduleAt: number;
@@ -44,16 +44,16 @@ export interface PathState {
   readonly tries: number;
   /** Failed probes since the path went down; 0 while an outage is only suspected. */
   readonly probes: number;
-  /** Time at which a probe is due, or a run may go in its place; infinite if none is planned. */
+  /** Time at which a probe is due, or a run may be sent in its place; infinite if none is planned. */
   readonly probeAt: number;
-  /** Time at which the last one began. */
+  /** Time at which the last probe or trial began. */
   readonly probedAt: number;
   readonly probing: boolean;
-  /** True if a run went in place of a probe and its outcome is pending. */
+  /** True if a run was sent in place of a probe and its outcome is pending. */
   readonly trying: boolean;
-  /** True if a head has come since the path returned. */
+  /** True if a response head has come since the path returned. */
   readonly proven: boolean;
-  /** True if the path went down again before a head had come: it lets one run go at first. */
+  /** True if the path went down again before a response head had come. It then releases only one run at first. */
   readonly relapsed: boolean;
   readonly code: string | undefined;
   /** Times at which connections broke, within the last `massBreakMs`. */
@@ -78,9 +78,7 @@ export const unknownPath = (now: number): PathState => ({
   breaks: [],
 });
 
-/**
- * Returns the time until the next probe, or the next run in its place, in milliseconds: 20% more or less than the schedule says.
- */
+/** Returns the time until the next probe, or the next run in its place, in milliseconds. Jitter makes it up to 20% shorter or longer. */
 const spacing = (state: PathState, canProbe: boolean, now: number, jitter: number): number => {
   const soon = Math.min(probeFirstMs * 2 ** state.tries, probeSoonMs);
   const trial = Math.min(trialFirstMs * 2 ** state.tries, trialMaxMs);
@@ -88,7 +86,7 @@ const spacing = (state: PathState, canProbe: boolean, now: number, jitter: numbe
   return (canProbe ? probe : trial) * (0.8 + 0.4 * jitter);
 };
 
-/** Takes the path down. An outage that no head has interrupted continues its schedule. */
+/** Marks the path as down. The schedule continues if no response head has come since the last outage. */
 const takeDown = (
   state: PathState,
   canProbe: boolean,
@@ -133,14 +131,14 @@ const dueSoon = (state: PathState, now: number): PathState => {
 };
 
 /**
- * Handles the finding of another process that the path is down or back. That may be the other process's own problem until a probe
- * from here confirms it: the path is probed and keeps its state meanwhile. A path that went down again before a head had come
- * keeps its schedule, even if another process says that it is back.
+ * Handles the finding of another process that the path is down or back. The path is probed and keeps its state in the meantime, because the
+ * finding may be that process's own problem. If the path went down again before a response head had come, a report that it is back does not
+ * change its schedule.
  */
 export const applyFinding = (state: PathState, isDown: boolean, now: number): PathState =>
   (state.state === "down") === isDown || (!isDown && state.relapsed) ? state : dueSoon(state, now);
 
-/** Records a response head. Over a path that counts as down it means that a probe is worthwhile, or that the path is back. */
+/** Records a response head. If the path counts as down, it is probed soon, or if it cannot be probed, it is returning. */
 export const recordResponse = (state: PathState, canProbe: boolean, now: number): PathState => {
   if (state.state === "up") return markReached(state);
   if (state.state === "returning") return state.proven ? state : { ...state, proven: true };
@@ -148,7 +146,7 @@ export const recordResponse = (state: PathState, canProbe: boolean, now: number)
   return dueSoon(state, now);
 };
 
-/** Makes the next probe due, because a caller wants to know. */
+/** Makes the next probe due, because a caller waits for the result. */
 export const requestProbe = (state: PathState, now: number): PathState =>
   state.probeAt <= now ? state : { ...state, probeAt: now };
 
@@ -170,7 +168,7 @@ export const recordProbe = (state: PathState, found: Probed, now: number, jitter
   return state.state === "down" ? startReturning(reached, false, now) : reached;
 };
 
-/** Records a failed connect that no probe confirms: the path is returning, or it cannot be probed. */
+/** Records a failed connect that no probe will confirm, because the path is returning or cannot be probed. */
 export const recordConnectFailure = (
   state: PathState,
   canProbe: boolean,
@@ -182,7 +180,7 @@ export const recordConnectFailure = (
   return takeDown(state, canProbe, code, now, jitter);
 };
 
-/** Records that one run goes in place of a probe. If it has no outcome within the maximum interval, another one goes. */
+/** Records that one run is sent in place of a probe. If it has no outcome within the maximum interval, another run is sent. */
 export const startTrial = (state: PathState, now: number): PathState => ({
   ...state,
   probedAt: now,
@@ -190,7 +188,7 @@ export const startTrial = (state: PathState, now: number): PathState => ({
   trying: true,
 });
 
-/** Records that the run that went in place of a probe is over and says nothing about the path. */
+/** Records that the run sent in place of a probe is over, without an outcome for the path. */
 export const endTrial = (state: PathState, now: number, jitter: number): PathState =>
   state.state === "down"
     ? {
@@ -223,8 +221,7 @@ export const recordBreak = (state: PathState, canProbe: boolean, now: number, ji
 };
 
 /**
- * Restarts the schedule after this process was suspended: the path is probed at once, and often after that. A probe in flight is
- * abandoned.
+ * Restarts the schedule after this process was suspended. The path is probed at once, and often after that. A probe in flight is ignored.
  */
 export const restartSchedule = (state: PathState, now: number): PathState => ({
   ...state,
@@ -234,7 +231,7 @@ export const restartSchedule = (state: PathState, now: number): PathState => ({
   probing: false,
 });
 
-/** Resets the path to up: no request waits any more, or the state was not asked for and is out of date. */
+/** Resets the path to up, because no request waits any more, or because the state is out of date and not needed. */
 export const reset = (state: PathState, now: number): PathState => ({
   ...state,
   state: "up",

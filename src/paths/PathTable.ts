@@ -1,8 +1,8 @@
 /**
- * Decides for all paths of a process which requests may go, each in the step that brings the news.
+ * Decides which requests may be sent, for all paths of a process. Each decision is taken in the step that brings the news.
  *
- * It has no fiber and no timer: `look` does what is due, `nextAt` returns when that is, and `TableWorld.due` is called if that
- * becomes earlier. Waiting requests learn the decisions of a step after it, because a released run may continue at once and ask again.
+ * It has no fiber and no timer: `look` does what is due, `nextAt` returns when that is, and `TableWorld.due` is called if that becomes
+ * earlier. Waiting requests are notified after the step, because a released run may continue at once and ask again.
  */
 import type { Admission, Admitted, PathStatus, Refusal, Scope, Standing } from "./Admission.ts";
 import { Cooldowns, type Hold } from "./Cooldowns.ts";
@@ -12,19 +12,19 @@ import type { PathWay, Probed } from "./Path.ts";
 import * as State from "./PathState.ts";
 import { firstWaveOf, Waves } from "./Waves.ts";
 
-/** Maximum paths that are kept. Beyond it the least recently used one that no request waits for is evicted. */
+/** Maximum paths that are kept. Beyond it, the least recently used path without waiting requests is evicted. */
 export const pathsMax = 1_024;
 
 /**
- * Time for which a path that is back releases requests in waves, even while none waits, in milliseconds: runs that broke together
- * do not ask together.
+ * Time for which a returning path releases requests in batches, even if none waits, in milliseconds, so that runs that broke together do
+ * not retry together.
  */
 export const returningMs = 5_000;
 
-/** Maximum time since its last use for a path to be probed after a wake, in milliseconds. */
+/** A path is probed after a suspension only if it was used within this time, in milliseconds. */
 export const inUseMs = 3_600_000;
 
-/** Time after which a path that is down and was not wanted is no longer probed, in milliseconds. Nothing is known of it then. */
+/** Time for which a path that is down is still probed although no request wants it, in milliseconds. After that its state is unknown. */
 export const wantedMs = 120_000;
 
 const nothing = (): void => {};
@@ -65,7 +65,7 @@ export class PathTable {
     return this.#entries.get(path)?.state.reached ?? false;
   }
 
-  /** Handles a finding of another process about a path. It is no proof here: the path is probed from here. */
+  /** Handles a finding of another process about a path. It is not proof for this process, so the path is probed from here. */
   onFinding(path: string, word: PathWord): void {
     const now = this.#world.now();
     const entry = this.#entry(path, now);
@@ -133,7 +133,7 @@ export class PathTable {
       hold.waves?.recordResponse();
       if (hold.trial !== undefined) hold.trial.answered = true;
     }
-    // No request is released in this step: the same head may refuse.
+    // No request is released in this step, because the same head may still announce a refusal.
     if (entry.queue.size > 0) entry.stepAt = now;
     this.#settle(entry, now);
   }
@@ -141,7 +141,7 @@ export class PathTable {
   /**
    * Records a provider's refusal.
    *
-   * @param agoMs milliseconds since the refusal: another process may have heard it
+   * @param agoMs milliseconds since the refusal, which another process may have received
    */
   recordRefusal(scope: Scope, refusal: Refusal, agoMs = 0): void {
     const now = this.#world.now();
@@ -218,7 +218,7 @@ export class PathTable {
     }
   }
 
-  /** Closes the table, which is no longer served: waiting requests end as `full`, and it holds back no request from now on. */
+  /** Closes the table, which is no longer served. Waiting requests end as `full`, and no later request has to wait. */
   close(): void {
     this.#isClosed = true;
     const now = this.#world.now();
@@ -230,7 +230,7 @@ export class PathTable {
     this.#outbox.empty();
   }
 
-  /** Does everything that time has made due. */
+  /** Does everything that is due by now. */
   look(): void {
     const now = this.#world.now();
     for (const entry of [...this.#busy]) this.#step(entry, now);
@@ -250,9 +250,9 @@ export class PathTable {
   }
 
   /**
-   * Returns the time at which `look` has something to do; infinite if it has not.
+   * Returns the time at which `look` next has something to do; infinite if there is nothing.
    *
-   * @param now the start of the last look, in monotonic milliseconds: anything that has become due since is still to be done
+   * @param now the start of the last `look`, in monotonic milliseconds; work that became due after it is still pending
    */
   nextAt(now = this.#world.now()): number {
     let at = Number.POSITIVE_INFINITY;
@@ -295,7 +295,7 @@ export class PathTable {
     return entry;
   }
 
-  /** Evicts a path that has nothing to do, or else one that is down and that no request waits for. */
+  /** Evicts an idle path, or else a path that is down and has no waiting requests. */
   #forgetOne(): void {
     const free = [...this.#entries.values()].filter(({ askers, queue }) => askers.size === 0 && queue.size === 0);
     const idle = free.filter((entry) => !this.#busy.has(entry));
@@ -358,7 +358,7 @@ export class PathTable {
     this.#settle(entry, now);
   }
 
-  /** Ends the states that no request waits for any more, plans what is next, and makes the calls to the requests of the step. */
+  /** Ends the states that no request waits for any more, plans the next step, and notifies the requests of this step. */
   #settle(entry: Entry, now: number): void {
     const { state, queue } = entry;
     if (queue.size === 0) {
@@ -394,25 +394,22 @@ export class PathTable {
   }
 }
 
-/** Returns the finding to report about a path. It is reported as back only after it was reported as down. */
+/** Returns the finding to report about a path. A return is reported only if the path was reported as down. */
 const wordOf = ({ state, told }: Entry): PathWord | undefined => {
   if (state.state === "down") return state.probes > 0 ? "down" : undefined;
   return state.state === "returning" && told === "down" ? "returning" : undefined;
 };
 
-/** Closes idle connections, which may be dead. A transport that fails to close them keeps no other path waiting. */
+/** Closes idle connections, which may be dead. If the transport throws, the other paths must not wait for it. */
 const dropIdle = ({ way }: Entry): void => {
   try {
     way?.dropIdle();
   } catch {
-    // The next request of the transport finds out.
+    // If the connections are dead, the next request of the transport fails and shows it.
   }
 };
 
-/**
- * Marks a path with waiting requests as wanted, so that the last one that stops waiting decides on a known state and not on a
- * forgotten one.
- */
+/** Marks a path with waiting requests as wanted, so that its state is still known when the last of them stops waiting. */
 const markWanted = (entry: Entry, now: number): void => {
   if (entry.queue.size > 0) entry.wantedAt = now;
 };

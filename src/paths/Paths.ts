@@ -1,10 +1,10 @@
 /**
- * Knows every path of this process as up, down or cooling, and releases requests when they may go.
+ * Tracks if each path of this process is up, down or cooling, and releases requests when they may be sent.
  *
- * One service serves all runs. Runs ask it before every request and report what they meet; transports report how a path can be
- * probed. `PathTable` holds the state and decides in one step, without a fiber; this module has its clock, its timer and its
- * probes. One timer serves all paths, and there is none while every path is up. Timer and probes are forked from synchronous
- * code, in the step that needs them, so that a request that finds its path down does not wait for a turn of another fiber.
+ * One service serves all runs. Runs ask it before every request and report the result; transports report how a path can be probed.
+ * `PathTable` holds the state and decides in one step, without a fiber; this module provides the clock, the timer and the probes. One timer
+ * serves all paths, and there is none while every path is up. Timer and probes are forked from synchronous code, in the step that needs
+ * them, so that a request on a path that is down does not wait for another fiber.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -38,7 +38,7 @@ const probeMaxMs = 15_000;
 
 const unheard = (code: string): Probed => ({ _tag: "failed", reason: "network", code });
 
-/** Reads the result of a probe. An untyped caller may return anything: an unknown result counts as failed. */
+/** Reads the result of a probe. An untyped caller may return anything, so an unknown result counts as failed. */
 const readProbed = (found: unknown): Probed => {
   const it = Json.record(found);
   if (it?._tag === "works") return { _tag: "works" };
@@ -47,13 +47,13 @@ const readProbed = (found: unknown): Probed => {
   return { _tag: "failed", reason, ...(typeof it.code === "string" ? { code: label(it.code) } : {}) };
 };
 
-/** Returns the way's effect. Plain JavaScript may have none there by now. */
+/** Returns the probe of a path. In plain JavaScript it may not be an effect. */
 const probeOf = (way: PathWay): Effect.Effect<unknown> => {
   const probe: unknown = way.probe;
   return Effect.isEffect(probe) ? way.probe : Effect.die(new TypeError("probe: expected an Effect"));
 };
 
-/** Probes a path. A probe that dies or hangs has failed; one that cannot be interrupted is abandoned. */
+/** Probes a path. A probe that dies or hangs counts as failed, and one that cannot be interrupted is abandoned. */
 const ask = (way: PathWay): Effect.Effect<Probed> =>
   Effect.flatMap(
     Effect.forkDetach(
@@ -72,7 +72,7 @@ const ask = (way: PathWay): Effect.Effect<Probed> =>
     },
   );
 
-/** The other processes that serve as one with this one. */
+/** The other processes that act together with this one. */
 export type Siblings = Pick<TableWorld, "reportFinding" | "processCount">;
 
 /** Paths of one of several processes. */
@@ -80,14 +80,14 @@ export interface PathsAmong extends Pick<PathTable, "onFinding" | "recordRefusal
   readonly own: PathsService;
 }
 
-/** Serves a table: wakes it in time, and probes the paths that are due. */
+/** Serves a table: runs its timer, and probes the paths that are due. */
 class Keeper {
   readonly table: PathTable;
   readonly #clock: Clock.Clock;
   readonly #fork: <A>(effect: Effect.Effect<A>) => Fiber.Fiber<A>;
   readonly #probes = new Set<Fiber.Fiber<void>>();
   #timer: Fiber.Fiber<void> | undefined;
-  /** Time at which the timer rings; infinite without one. */
+  /** Time at which the timer fires; infinite without one. */
   #wakesAt = Number.POSITIVE_INFINITY;
   #closed = false;
 
@@ -127,9 +127,9 @@ class Keeper {
 
   #wake(): void {
     this.#timer = undefined;
-    // The timer for everything that the look plans is set once, after it: no timer is set in between.
+    // Prevents timers during `look`. One timer is set afterwards, for everything that `look` has planned.
     this.#wakesAt = Number.NEGATIVE_INFINITY;
-    // A timer may ring a moment early: work that becomes due during the look is not done by it and is still pending.
+    // Work that becomes due during `look` is not done by it. It is still pending afterwards, so the earlier time counts.
     const from = monotonicMs(this.#clock);
     this.table.look();
     this.#wakesAt = Number.POSITIVE_INFINITY;
@@ -173,7 +173,7 @@ const serviceOf = (table: PathTable): PathsService => ({
   list: () => table.list(),
 });
 
-/** An interruption removes the request if it waits, and gives its place back if it was released in the same step. */
+/** An interruption removes a waiting request. If the request was released in the same step, its slot is freed. */
 const admit = (table: PathTable, admission: Admission): Effect.Effect<Admitted> =>
   Effect.callback<Admitted>((resume) => {
     const leave = table.admit(admission, (admitted) => resume(Effect.succeed(admitted)));
@@ -199,11 +199,11 @@ export const makeAmong = (siblings: Siblings): Effect.Effect<PathsAmong, never, 
     recordRefusal: (scope, refusal, agoMs) => table.recordRefusal(scope, refusal, agoMs),
   }));
 
-/** Service for the paths of a process. */
+/** Decides when requests may be sent on the paths of a process. */
 export class Paths extends Context.Service<Paths, PathsService>()("effect-stream-recovery/Paths") {
   /** Makes the paths of a process. Their timer and their probes end with the scope. */
   static readonly make = make;
 
-  /** Layer with one service for all that share it. */
+  /** Layer with one service, shared by everything that uses the layer. */
   static readonly layer: Layer.Layer<Paths> = Layer.effect(Paths, make);
 }

@@ -1,6 +1,4 @@
-/**
- * Holds the requests that wait for one path in order of arrival, grouped by the cooldowns that may hold them back.
- */
+/** Holds the requests that wait for one path in order of arrival, grouped by the cooldowns that may delay them. */
 import type { Admission, Admitted, Scope, Wait } from "./Admission.ts";
 import { type HoldKeys, holdKeysOf, modelKey } from "./Cooldowns.ts";
 
@@ -9,31 +7,29 @@ export interface Waiter {
   readonly admission: Admission;
   readonly lane: Lane;
   readonly since: number;
-  /** Time at which it stops waiting; infinite for no limit. */
+  /** Time at which the request stops waiting; infinite for no limit. */
   readonly deadline: number;
   readonly done: (admitted: Admitted) => void;
-  /** Wait that was last reported to it; undefined before the first report. */
+  /** Wait that was last reported to the request; undefined before the first report. */
   told: Wait | undefined;
-  /** End of that wait, by the monotonic clock. */
+  /** End of that wait, in monotonic milliseconds. */
   toldUntil: number;
-  /** Gives back the place of a released request. */
+  /** Frees the slot of a released request. */
   leave: (() => void) | undefined;
 }
 
-/** Requests of one credential and model, which the same cooldowns hold back. */
+/** Requests of one credential and model, to which the same cooldowns apply. */
 export interface Lane {
   readonly key: string;
   readonly scope: Scope;
   readonly holds: HoldKeys;
   readonly waiters: Set<Waiter>;
-  /**
-   * Minimum `maxRetryAfterMs` of its requests, in milliseconds. It may belong to a request that is gone: then it is too small.
-   */
+  /** Lower bound of the `maxRetryAfterMs` of its requests, in milliseconds. It is not raised when a request leaves. */
   leastRetryAfterMs: number;
-  /** Wait of its requests, and its end if known. */
+  /** The reason why its requests wait. `waitsUntil` is the end, if known. */
   waitsFor: Wait["for"] | undefined;
   waitsUntil: number;
-  /** Number of the last look in which none of its requests could go. */
+  /** Number of the last check in which none of its requests could be sent. */
   closedIn: number;
 }
 
@@ -56,7 +52,7 @@ export class Queue {
   readonly #models = new Map<string, number>();
   /** All requests, in order of arrival. */
   readonly #waiters = new Set<Waiter>();
-  /** Lower bound of the deadlines. It may belong to a request that is gone. */
+  /** Lower bound of the deadlines. It is not raised when a request leaves. */
   #deadlineFrom = Number.POSITIVE_INFINITY;
 
   get size(): number {
@@ -103,7 +99,7 @@ export class Queue {
     return waiter;
   }
 
-  /** Removes a request. Returns true if it still waited. */
+  /** Removes a request. Returns true if it was still waiting. */
   remove(waiter: Waiter): boolean {
     if (!this.#waiters.delete(waiter)) return false;
     const { lane } = waiter;
@@ -117,7 +113,7 @@ export class Queue {
     return true;
   }
 
-  /** Returns true if a request of a model waits, and of a credential if one is given. */
+  /** Returns true if a request of this model waits, and of this credential if one is given. */
   has(model: string | undefined, credential: string | undefined): boolean {
     if (credential === undefined) return this.#models.has(modelKey(model));
     return this.#lanes.has(laneKey({ path: "", credential, model }));

@@ -1,23 +1,23 @@
 /**
- * Releases waiting requests in waves: as many at once as the other side has shown that it takes.
+ * Releases waiting requests in batches ("waves"). A batch is the number of requests that may be in flight at once.
  *
- * A wave begins with eight requests. Each answered head releases two more, so a wave doubles with each round of heads; a second
- * without a refusal doubles it too. A refusal halves it. Pure: each call takes the time, in monotonic milliseconds.
+ * The first batch has eight requests. Each response head releases two more, so a batch doubles with each round of heads. A second without a
+ * refusal also doubles it, and a refusal halves it. Pure: each call takes the time, in monotonic milliseconds.
  */
 
-/** Number of requests in the first wave. */
+/** Number of requests in the first batch. */
 export const firstWave = 8;
 
-/** Returns the first wave of one process if several release requests together. */
+/** Returns the size of one process's first batch if several processes release requests together. */
 export const firstWaveOf = (processes: number): number => Math.max(1, Math.floor(firstWave / processes));
 
-/** Time without a refusal after which a wave doubles, in milliseconds. */
+/** Time without a refusal after which the batch doubles, in milliseconds. */
 export const waveQuietMs = 1_000;
 
-/** Maximum size of a wave. At this size it holds nothing back. */
+/** Maximum size of a batch. At this size it no longer limits anything. */
 const waveMax = 1 << 20;
 
-/** One return of a path or a cooldown: from its first request to the last one that had to wait. */
+/** The batches after one outage or cooldown, from the first released request to the last one that had to wait. */
 export class Waves {
   #size: number;
   #going = 0;
@@ -35,12 +35,12 @@ export class Waves {
     return this.#size;
   }
 
-  /** Requests that were sent and neither have a head nor are over. */
+  /** Requests that were sent, without a response head, and are not over. */
   get going(): number {
     return this.#going;
   }
 
-  /** Heads that have come for requests that were sent. */
+  /** Response heads that have come for requests that were sent. */
   get heads(): number {
     return this.#heads;
   }
@@ -53,7 +53,7 @@ export class Waves {
     return this.#going < this.#size;
   }
 
-  /** Time at which the wave doubles if no refusal comes. */
+  /** Time at which the batch doubles if no refusal comes. */
   get nextGrowthAt(): number {
     return this.#quietSince + waveQuietMs;
   }
@@ -64,8 +64,8 @@ export class Waves {
   }
 
   /**
-   * Records a head. At most as many heads count as requests were sent: the head of an earlier request proves nothing about this
-   * wave.
+   * Records a response head. At most as many heads count as requests were sent, because the head of an earlier request proves nothing about
+   * this batch.
    */
   recordResponse(): void {
     if (this.#heads === this.#went) return;
@@ -73,7 +73,7 @@ export class Waves {
     this.#size = Math.min(this.#size + 1, waveMax);
   }
 
-  /** Records that the provider takes no more for now. */
+  /** Records a refusal, which halves the batch. */
   recordRefusal(now: number): void {
     this.#size = Math.max(1, Math.floor(this.#size / 2));
     this.#quietSince = now;
@@ -84,7 +84,7 @@ export class Waves {
     this.#going -= 1;
   }
 
-  /** Doubles the wave for each quiet second that has passed. */
+  /** Doubles the batch for each second without a refusal. */
   grow(now: number): void {
     while (now >= this.nextGrowthAt && this.#size < waveMax) {
       this.#size *= 2;

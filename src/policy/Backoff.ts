@@ -16,7 +16,7 @@ export const notProcessedBaseMs = 2_000;
 /** Maximum wait that doubling reaches, in milliseconds. */
 export const longestMs = 30_000;
 
-/** Maximum doublings. Every base exceeds `longestMs` by then, and the power stays finite for any counter. */
+/** Maximum doublings. At this number every base exceeds `longestMs`, and the power stays finite for any counter. */
 const doublingsMax = 16;
 
 /**
@@ -30,9 +30,8 @@ export const delayMs = (s: Situation): number => {
   const wait = retryAfter === undefined ? d * (0.5 + 0.5 * s.jitter) : retryAfter + s.jitter * d;
   switch (waitFor(s)) {
     case "path":
-      // The length of an outage is unknown: the retry is sent when the path is back, but not before an announced wait ends. A
-      // request that was sent also waits its backoff, because the provider may still be recovering and its retries would be spent
-      // at once.
+      // The length of an outage is unknown, so the retry is sent when the path is back, but not before an announced wait ends. A request
+      // that was sent also waits its backoff, because the provider may still be recovering and would fail its retries at once.
       return Math.round(Math.max(isWaited(s) ? (retryAfter ?? 0) : wait, s.run.cooldown_ms));
     case "cooldown":
       return Math.round(Math.max(wait, s.run.cooldown_ms));
@@ -41,7 +40,7 @@ export const delayMs = (s: Situation): number => {
   }
 };
 
-/** Returns the current step of the doubling, before jitter. */
+/** Returns the wait of the current doubling, before jitter. */
 const stepMs = (s: Situation): number => {
   if (s.facts.delivery === "not_sent") return exponentialDelay(baseMs, s.run.not_processed_retries);
   if (s.notProcessed) return exponentialDelay(notProcessedBaseMs, s.run.not_processed_retries);

@@ -1,7 +1,7 @@
 /**
  * Determines the choices of a question, what its `retry` may repeat, and the default of an unattended question.
  *
- * A decision names only calls. A tool that the provider may have run unseen has no call, so `mayRepeat` adds it.
+ * A decision names only calls. A tool that the provider may have run unseen has no call, so `mayRepeat` adds an entry for it.
  */
 import type { ToolRow } from "../domain/AttemptFacts.ts";
 import type { Choice, Decision } from "../domain/Decision.ts";
@@ -36,10 +36,7 @@ export const of = (s: Situation.Situation, entry: RuleEntry): ReadonlyArray<Choi
 export const matter = (offered: ReadonlyArray<Choice>): boolean =>
   offered.some((choice) => choice !== "accept" && choice !== "stop");
 
-/**
- * Lists the keys of calls that ran or may have run. Without a guard, nothing proves that a runtime did not start on partial
- * input.
- */
+/** Lists the keys of calls that ran or may have run. Without a guard, a runtime may have started a call on partial input. */
 export const repeatedCalls = (s: Situation.Situation): ReadonlyArray<string> =>
   s.ledger.any ? s.facts.tools.filter((row) => mayHaveRun(s, row)).map((row) => row.call) : [];
 

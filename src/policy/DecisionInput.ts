@@ -1,8 +1,8 @@
 /**
  * Defines the input of a decision and reads it from JSON.
  *
- * The same five values are stored with an incident, so that it can be decided again (law L9). JSON may omit everything but
- * `failure.kind`: facts default to those of a fresh attempt, run and budget to their defaults, jitter to 0.5.
+ * The same five values are stored with an incident, so that it can be decided again (law L9). JSON may omit everything except
+ * `failure.kind`. Facts default to those of a fresh attempt, run and budget to their defaults, and jitter to 0.5.
  */
 import * as Effect from "effect/Effect";
 import * as Result from "effect/Result";
@@ -55,7 +55,7 @@ export const parse = (json: unknown): Result.Result<DecisionInput, DecisionInput
 /**
  * Returns the input of a stored incident, adapted so that the current rules give its decision again (law L9).
  *
- * Version 1 had no codes: it retried a failure with open flags by its kind alone. It also asked about every refused continuation,
+ * Version 1 had no codes, so it retried a failure with omitted flags by its kind alone. It also asked about every refused continuation,
  * even if credentials could be refreshed.
  *
  * @param incident an incident as stored
@@ -70,8 +70,8 @@ export const ofIncident = (incident: RunIncident): DecisionInput => {
 };
 
 /**
- * Versions 1 and 2 treated a spent `max_not_processed` differently: a request that was not sent was not retried, and a failure
- * whose mark progress had overruled counted as an ordinary retry.
+ * Versions 1 and 2 treated an exhausted `max_not_processed` differently. A request that was not sent was not retried, and a failure whose
+ * `not_processed` was overruled by progress counted as an ordinary retry.
  */
 const budgetOfVersion2 = ({ budget, facts, run }: RunIncident): Budget => {
   if (run.not_processed_retries < budget.max_not_processed) return budget;
@@ -102,18 +102,18 @@ const document = <const K extends Failure.FailureKind>(kind: K) =>
 type Decoder = (json: unknown) => Result.Result<DecisionInput, Schema.SchemaError>;
 
 const decoder = (kind: Failure.FailureKind): Decoder => {
-  // Restores the union over kinds: every document decodes to one member of `Failure`.
+  // Restores the union over kinds, because every document decodes to one member of `Failure`.
   const schema: Schema.Decoder<DecisionInput> = document(kind) as unknown as Schema.Decoder<DecisionInput>;
   return Schema.decodeUnknownResult(schema, { onExcessProperty: "error" });
 };
 
-/** One decoder per kind, so that errors describe the kind that was meant. */
+/** One decoder per kind, so that errors describe the intended kind. */
 const decoders = Object.fromEntries(
   Object.keys(Failure.kinds).map((kind) => [kind, decoder(kind as Failure.FailureKind)]),
   // `Object.keys` and `fromEntries` lose the literal keys of the record.
 ) as Record<Failure.FailureKind, Decoder>;
 
-/** Defaults for the fields of a kind. For cancels and rejections they are values that are never retried. */
+/** Defaults for the fields of a kind. For cancels and rejections these values are never retried. */
 const kindDefaults: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   stalled: { clock: "idle" },
   rejected: { reason: "invalid_request" },
@@ -169,7 +169,7 @@ const toInputError = (issue: SchemaIssue.Issue, json: unknown): DecisionInputErr
   return new DecisionInputError({ reason: "bad_value", field, message: `${field}: ${expected}, got ${got}` });
 };
 
-/** Quotes a member name unless it is a plain word: it is untrusted and may contain a line break. */
+/** Quotes a member name unless it is a plain word, because it is untrusted and may contain a line break. */
 const pathStep = (path: string, step: PropertyKey): string => {
   if (typeof step === "number") return `${path}[${step}]`;
   const name = label(String(step));
@@ -183,7 +183,7 @@ const member = (value: unknown, step: PropertyKey): unknown =>
       (value as Readonly<Record<PropertyKey, unknown>>)[step]
     : undefined;
 
-/** Maximum length of a wrong value in an error, in UTF-16 code units. */
+/** Maximum length of a wrong value that an error quotes, in UTF-16 code units. */
 const shownCharactersMax = 64;
 
 const describe = (value: unknown): string => {

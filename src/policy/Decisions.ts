@@ -43,7 +43,7 @@ interface RetryManner {
 
 const atOnce: RetryManner = { delayMs: 0, moves: false };
 
-/** Lists the facts that a rule rests on as `name=value` from a fixed vocabulary, the failure first. */
+/** Lists the facts on which a rule is based as `name=value` from a fixed vocabulary, the failure first. */
 export const because = (s: Situation, rule: Rule): ReadonlyArray<string> => reasons(s, rules[rule]);
 
 const reasons = (s: Situation, entry: RuleEntry): ReadonlyArray<string> => [failureFact(s), ...entry.because(s)];
@@ -72,9 +72,9 @@ const stop = (s: Situation, { entry, rule }: Ruling, version: string): Decision 
   });
 
 /**
- * Builds a question, unless there is nothing to ask. A run with a terminal marker and malformed content ends as complete, because
- * runtimes return such an error to the model. A caller that cannot discard reads the call itself and would take it as finished:
- * its run stops, and the call is withheld.
+ * Builds a question, unless there is nothing to ask. A run with a terminal marker and malformed content ends as complete, because runtimes
+ * return such an error to the model. But a caller that cannot discard would take an incomplete call as finished, so its run stops and the
+ * call is withheld.
  */
 const question = (s: Situation, ruling: Ruling, version: string): Decision => {
   const { entry, rule } = ruling;
@@ -92,14 +92,14 @@ const question = (s: Situation, ruling: Ruling, version: string): Decision => {
   });
   decision.choices = Choices.of(s, entry);
   if (repeated.length > 0) decision.may_repeat = repeated;
-  // An unattended question must end the run: any other default would be an automatic retry by another name.
+  // An unattended question must end the run, because any other default would be a hidden automatic retry.
   decision.default_choice = "stop";
   return decision;
 };
 
 /**
- * A decision under construction. Optional fields are set one by one, because spreads took a seventh of the time of a decision.
- * They follow the order of the schema, so that a decision made again from a record has the same text.
+ * A decision under construction. Optional fields are set one by one, because spreads took a seventh of the time of a decision. Their order
+ * is that of the schema, so that a decision repeated from a record serialises to the same text.
  */
 type Made = { -readonly [K in keyof Decision]: Decision[K] };
 

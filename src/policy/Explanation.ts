@@ -1,9 +1,8 @@
 /**
- * Explains a decision in one or two plain sentences: what happened, if a tool ran, what is safe to do.
+ * Explains a decision in one or two plain sentences: what happened, if a tool ran, and what is safe to do.
  *
- * This module describes the failure by its kind; Rules.ts has the sentence of each rule. All phrases are fixed and contain no
- * message, name or content from outside. A rejection keeps the provider's own reason, so an unpaid bill is never described as a
- * lost connection.
+ * This module describes the failure by its kind; Rules.ts has the sentence of each rule. All phrases are fixed and contain no message, name
+ * or content from outside. A rejection keeps the provider's own reason, so an unpaid bill is never described as a lost connection.
  */
 import { type AttemptFacts, fresh } from "../domain/AttemptFacts.ts";
 import type { Decision } from "../domain/Decision.ts";
@@ -15,7 +14,7 @@ import { hasCutCall, hasUnknownOutcome, rowsOf } from "./CutCalls.ts";
 import { type RuleEntry, rules } from "./Rules.ts";
 
 /**
- * Explains a decision. The text contradicts none of the facts. Never throws: an unknown value is described as unknown.
+ * Explains a decision. The text never contradicts the facts. It never throws, because an unknown value is described as unknown.
  *
  * @param decision the decision
  * @param given the failure that was decided on
@@ -28,18 +27,18 @@ export const explain = (decision: Decision, given: Failure, facts: AttemptFacts)
   const late = rule === "already_complete" && !isMalformed(failure);
   const happened = late ? `The answer had already ended when ${lateWords(failure)}` : whatHappened(failure, known);
   const tools = () => toolSentence(known);
-  // An untyped caller may pass a rule of a newer version.
+  // An untyped caller may pass a rule of a newer version, which has no entry here.
   const entry: RuleEntry | undefined = Object.hasOwn(rules, rule) ? rules[rule] : undefined;
   if (entry === undefined) return `${happened}; ${tools()}`;
   const parts = { because: Array.isArray(because) ? because : [], failure, facts: known, tools };
   const said = typeof entry.sentence === "string" ? entry.sentence : entry.sentence(parts);
-  // An unknown outcome is always mentioned. An automatic retry is exempt: it keeps its tools, or none was left open.
+  // Mentions every unknown outcome, except for an automatic retry, which keeps its tools or had no open call.
   const isUnsaid = entry.action !== "auto_retry_once" && hasUnknownOutcome(known) && !said.includes(outcomeUnknown);
   const unknown = isUnsaid ? ` A tool had ${outcomeUnknown}.` : "";
   return `${happened}; ${said}${unknown}${mannerOf(route, wait_for)}`;
 };
 
-/** Adds the route of a retry, or the reason that it waits. */
+/** Adds the route of a retry, or what it waits for. */
 const mannerOf = (route: Decision["route"], waitFor: Decision["wait_for"]): string => {
   if (route === "next") return " It is sent to the next route.";
   return waitFor !== undefined && Object.hasOwn(waits, waitFor) ? ` ${waits[waitFor]}` : "";
@@ -68,8 +67,8 @@ const waits = {
 } as const;
 
 /**
- * Describes in a clause the failures that only their code identifies. Nothing was sent for the first two; the others are bodies
- * that do not match their headers. Undefined for any other code.
+ * Describes in a clause the failures that only their code identifies; undefined for any other code. For the first two nothing was sent. The
+ * others are bodies that do not match their headers.
  */
 export const codedWords = ({ code, kind }: Pick<Failure, "code" | "kind">): string | undefined =>
   code === undefined || (kind !== "protocol" && kind !== "rejected") ? undefined : coded.get(code);
@@ -90,12 +89,12 @@ const whatHappened = (failure: Failure, facts: AttemptFacts): string => {
   const { delivery, progress, shown } = facts;
   const words = codedWords(failure);
   if (words !== undefined) return sentenceCase(words);
-  // Partial facts may omit progress: shown content or a call proves that something arrived.
+  // Partial facts may omit the progress, but shown content or a call proves that something arrived.
   const isEmpty = progress === "none" && shown === "nothing" && rowsOf(facts).length === 0;
   const hasContent = progress === "reasoning" || progress === "output" || shown === "reasoning" || shown === "text";
   switch (failure.kind) {
     case "transport":
-      // If nothing was sent, no connection was lost.
+      // If nothing was sent, no connection can have been lost.
       return !hasContent && (failure.operation === "connect" || delivery === "not_sent")
         ? "The connection to the model provider could not be established"
         : "The connection to the model provider was lost";
@@ -104,7 +103,7 @@ const whatHappened = (failure: Failure, facts: AttemptFacts): string => {
         ? "The model provider's response was empty"
         : "The model's answer ended early, without the provider's end marker";
     case "stalled":
-      // The clocks that run before the first content cannot describe an answer that has content.
+      // A clock that ends before the first content does not fit an answer with content, so `idle` describes it.
       return stalls[hasContent && isBeforeContent(failure.clock) ? "idle" : failure.clock];
     case "rate_limited":
       return "The model provider limits the rate of requests";
@@ -148,7 +147,7 @@ export const seamFaults: Readonly<Record<SeamFault, string>> = {
   unwritable: "this protocol cannot express the join",
 };
 
-/** The code of such a failure is a `SeamFault`. Any other code came from outside. */
+/** The code of such a failure is a `SeamFault`. Any other code is from outside and is not repeated. */
 const fault = ({ code }: Failure): string => {
   const known: Readonly<Record<string, string>> = seamFaults;
   return code !== undefined && Object.hasOwn(known, code) ? `: ${known[code]}` : "";

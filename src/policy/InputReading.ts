@@ -1,9 +1,9 @@
 /**
- * Reads the input of a decision that no schema has checked, and takes an unknown value at its worst.
+ * Reads the input of a decision that no schema has checked, and assumes the worst for unknown values.
  *
- * `decide` is typed, but its input may come from plain JavaScript, a cast or a record of a newer version. A valid input is
- * returned unchanged, at the cost of a few comparisons. An invalid value becomes the one that permits least (laws L2 and L8): a
- * foreign word becomes the top of its chain, an invalid counter a spent one, an invalid limit zero.
+ * `decide` is typed, but its input may come from plain JavaScript, a cast or a record of a newer version. A valid input is returned
+ * unchanged, at the cost of a few comparisons. An invalid value becomes the one that permits least (laws L2 and L8): an unknown word
+ * becomes the top of its chain, an invalid counter counts as exhausted, and an invalid limit is zero.
  */
 import {
   type AttemptFacts,
@@ -20,7 +20,7 @@ import { type AttemptMode, type Budget, defaultBudget, fresh as freshRun, type R
 import type { Executor, SideEffects, ToolEffect } from "../domain/SideEffects.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 
-/** Returns the part of an input that can be believed; the same object if all of it can. */
+/** Returns an input without its invalid values; the same object if all values are valid. */
 export const read = (given: DecisionInput): DecisionInput => {
   const failure = FailureReading.read(given.failure);
   const facts = isFacts(given.facts) ? given.facts : repairFacts(given.facts);
@@ -34,12 +34,12 @@ export const read = (given: DecisionInput): DecisionInput => {
     budget === given.budget &&
     jitter === given.jitter;
   if (same) return given;
-  // Neither default is safe: `true` may report a false success, `false` may request a response twice.
+  // Neither value is safe here: `true` may report a false success, and `false` may request a response twice.
   const marker = typeof Json.record(given.facts)?.terminal_seen === "boolean";
   return { failure: marker ? failure : { kind: "unknown" }, facts, run, budget, jitter };
 };
 
-// Spelled out word by word and field by field: every decision runs these checks and takes about a microsecond.
+// Spelled out word by word and field by field, because every decision runs these checks and takes only about a microsecond.
 const isDelivery = (it: unknown): it is Delivery => it === "accepted" || it === "ambiguous" || it === "not_sent";
 const isProgress = (it: unknown): it is Progress =>
   it === "output" || it === "started" || it === "reasoning" || it === "none";
@@ -139,15 +139,15 @@ const isPath = (it: unknown): it is RunFacts["path"] => it === "up" || it === "d
 /** True for a limit, which may be omitted. */
 const isLimit = (value: unknown): boolean => value === undefined || isAmount(value);
 
-/** A call about which nothing is known: it may have run and done anything. */
+/** A call about which nothing is known, so it may have run and done anything. */
 const worstRow: ToolRow = { call: "", tool: "", executor: "runtime", effect: "unknown", phase: "outcome_unknown" };
 
-/** Facts that permit least. A new fact is added here and, with its type, in `isFacts`. */
+/** The facts that permit least. A new fact needs an entry here and a check in `isFacts`. */
 const worstFacts: AttemptFacts = {
   delivery: "accepted",
   progress: "output",
   shown: "text",
-  // Text of unknown position counts as after every call, and a call of unknown position as before every text.
+  // Text of unknown position counts as if it came after every call, and a call of unknown position as if before every text.
   text_through: Number.MAX_SAFE_INTEGER,
   call_through: 0,
   settled_through: 0,
@@ -158,7 +158,7 @@ const worstFacts: AttemptFacts = {
 };
 
 const worstRun: RunFacts = {
-  // A continuation asks after a failure that is not retryable; any other mode stops.
+  // `first`, because a continuation that fails for good asks a question, and every other mode stops.
   mode: "first",
   user_cancelled: true,
   lifecycle_closed: true,
@@ -239,13 +239,13 @@ const readRun = (given: RunFacts): RunFacts => {
   const it = Json.record(given);
   const isPathKnown = isPath(it?.path);
   if (isPathKnown && isAmount(it?.cooldown_ms)) return run;
-  // A guessed outage or cooldown must not move the run or spare its counters: no default for a path is safe.
+  // A guessed outage or cooldown must not move the run or spare its counters, so no default for a path is safe.
   return { ...run, next_route: "none", elapsed_ms: isPathKnown ? run.elapsed_ms : worstRun.elapsed_ms };
 };
 
 const readBudget = (given: Budget): Budget => (isBudget(given) ? given : repair(given, worstBudget, isBudget));
 
-/** Keeps each given field that can be believed and replaces the others by the worst value. */
+/** Keeps each valid field and replaces the others by the worst value. */
 const repair = <A extends object>(given: A, worst: A, fits: (it: A) => boolean): A => {
   // A value that is not an object has no fields.
   const it: Partial<A> = Json.record(given) === undefined ? {} : given;

@@ -1,8 +1,8 @@
 /**
  * Holds the table of failures that move a run to its next route.
  *
- * Only a replay of the run's first request moves: whatever forbids a replay forbids a move, and a continuation stays on its
- * route. A move has no backoff and uses none of the retry budget.
+ * Only a replay of the run's first request moves. So whatever forbids a replay forbids a move, and a continuation stays on its route. A
+ * move has no backoff and uses none of the retry budget.
  */
 import type { Failure, FailureKind, RejectedReason } from "../domain/Failure.ts";
 import type { RunFacts } from "../domain/RunFacts.ts";
@@ -18,8 +18,8 @@ export interface MoveRow {
   /** The condition of the move as docs/routes.md prints it. */
   readonly moves: string;
   /**
-   * True if the row is about failures that are not retryable on their own route: a move by this row passes row 7 of the policy.
-   * By any other row, only a retryable failure moves.
+   * True if the row is about failures that are not retryable on their own route. A move by this row passes row 7 of the policy. The other
+   * rows move only retryable failures.
    */
   readonly passes?: true;
   /** Returns true to move, false to stay, undefined if the row does not apply. Pure. */
@@ -114,7 +114,7 @@ const finishes: ReadonlySet<FailureKind> = new Set(["refused", "empty", "model_l
 
 const turnedAway: ReadonlySet<FailureKind> = new Set(["server_error", "rate_limited", "overloaded"]);
 
-/** True if the stream broke. An earlier row handles our own cancels. */
+/** True if the stream broke. Cancels from our side do not get here, because an earlier row handles them. */
 const isBroken = ({ kind }: Failure): boolean =>
   kind === "transport" || kind === "truncated" || kind === "protocol" || kind === "cancelled";
 
@@ -122,9 +122,7 @@ interface OwnFault extends Pick<Situation, "failure"> {
   readonly run: Pick<RunFacts, "own_route">;
 }
 
-/**
- * Returns true if the route failed on its own credential or model: the request itself is fine, and the next route may take it.
- */
+/** Returns true if the route failed because of its own credential or model. The request itself is fine, so the next route may take it. */
 export const isOwnFault = ({ failure, run }: OwnFault): boolean =>
   run.own_route &&
   failure.kind === "rejected" &&

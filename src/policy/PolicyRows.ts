@@ -1,8 +1,8 @@
 /**
  * Holds the nineteen rows of the default policy, in evaluation order.
  *
- * `stream-recovery policy` prints these rows, and `decide` evaluates them. To change a rule, change its row. If that decides a
- * stored incident differently, also raise `version` in RecoveryPolicy.ts (law L9).
+ * `stream-recovery policy` prints these rows, and `decide` evaluates them. To change a rule, change its row. If a stored incident is then
+ * decided differently, also raise `version` in RecoveryPolicy.ts (law L9).
  */
 import type { Rule } from "../domain/Decision.ts";
 import { shouldMove } from "./Moves.ts";
@@ -15,14 +15,14 @@ export interface PolicyRow {
   readonly number: number;
   /** Condition as the table prints it. */
   readonly condition: string;
-  /** Action in words, or the mode of an automatic retry. */
+  /** The printed action, or the mode of an automatic retry. */
   readonly action: string;
   readonly rules: ReadonlyArray<Rule>;
   /** Returns the ruling if the row applies. Pure. */
   readonly fits: (s: Situation) => Ruling | undefined;
 }
 
-/** Builds a row that gives one rule. */
+/** Builds a row that always gives the same rule. */
 export const rowOf = (number: number, rule: Rule, condition: string, test: (s: Situation) => boolean): PolicyRow => {
   const ruling = rulings[rule];
   const action = ruling.action === "auto_retry_once" ? ruling.mode : ruling.action;

@@ -23,7 +23,7 @@ export { everyRetryAsks, PolicyError, type StricterRules } from "./StricterRules
 /** Version of the rules, raised whenever a stored incident could be decided differently (law L9). */
 export const version = "3";
 
-/** Prevents object literals and spreads from being a policy: only this module makes one. */
+/** Prevents object literals and spreads from being a policy, because only this module can make one. */
 declare class Made {
   private readonly made: true;
 }
@@ -105,9 +105,9 @@ const fromPlan = (name: string, plan: Plan): RecoveryPolicy =>
 const mayRepeat = (s: Situation.Situation): boolean => s.resolved.retryable || s.credentials;
 
 /**
- * Returns the ruling of a run that is not retried automatically. A failure that is not retryable passes row 7 only to move. If it
- * does not move, it stops: no later row and no veto turns it into a question. A finish that does not move completes its response,
- * as it does if it is not configured as a failure.
+ * Returns the ruling of a run that is not retried automatically. A failure that is not retryable passes row 7 only to change route. Without
+ * a move it stops, and no later row or veto turns it into a question. A finish without a move completes its response, as if it were not
+ * configured as a failure.
  */
 const rulingWithoutRetry = (s: Situation.Situation, ruling: Ruling): Ruling => {
   if (mayRepeat(s)) return ruling;
@@ -125,7 +125,7 @@ const firstFit = (candidates: ReadonlyArray<PolicyRow>, s: Situation.Situation):
     const ruling = row.fits(s);
     if (ruling !== undefined) return ruling;
   }
-  // The last row of every preset always applies. A plan that lacks such a row asks, which is safe.
+  // The last row of every preset always applies. If it were missing, asking would be the safe result.
   return rulings.unknown_failure;
 };
 

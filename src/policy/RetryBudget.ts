@@ -9,7 +9,7 @@ import type { AttemptMode } from "../domain/RunFacts.ts";
 import type { AskingRule } from "./Rules.ts";
 import type { Situation } from "./Situation.ts";
 
-/** A retry that the rows have given. */
+/** A retry that the rows allow. */
 export interface Retry {
   /** Mode of the retry. Limits on paying twice apply to replays only. */
   readonly mode: AttemptMode;
@@ -67,7 +67,7 @@ export const veto = (s: Situation, retry: Retry): AskingRule | undefined => {
 const isWaitTooLong = (s: Situation): boolean => {
   const max = s.budget.max_outage_ms;
   if (max === "forever" || waitFor(s) === undefined) return false;
-  // The length of an outage is unknown: it is too long only if no waiting time is left.
+  // The length of an outage is unknown, so it is too long only if no waiting time is left.
   return s.run.path === "down" ? s.run.waited_ms >= max : s.run.waited_ms + s.run.cooldown_ms > max;
 };
 
@@ -78,8 +78,8 @@ function isSpent(s: Situation, { mode, moves }: Retry): boolean {
   if (moves || isWaited(s)) return false;
   if (s.run.group_retries >= (s.budget.max_group_retries ?? Number.POSITIVE_INFINITY)) return true;
   if (isFree(s)) return false;
-  // A failure that was not processed and exceeds its own budget does not fall back to the ordinary one, even if its mark is
-  // ignored: progress must not loosen the decision (L2).
+  // A failure that was not processed and exceeds its own budget does not fall back to the ordinary one. That also holds if its flag is
+  // ignored, because progress must not loosen the decision (L2).
   if (s.resolved.not_processed && isFreeBudgetSpent(s)) return true;
   if (s.run.auto_retries >= s.budget.max_auto_retries) return true;
   return mode === "replay" && (areReplaysSpent(s) || isReplayFutile(s));
@@ -102,8 +102,8 @@ export const isCounted = (
 ): boolean => action === "auto_retry_once" && route !== "next" && !isWaited(s);
 
 /**
- * Returns true if a retry counts against `max_not_processed` instead of `max_auto_retries`. After that budget is spent, a request
- * that was not sent counts as an ordinary retry.
+ * Returns true if a retry counts against `max_not_processed` instead of `max_auto_retries`. If that budget is exhausted, a request that was
+ * not sent counts as an ordinary retry.
  */
 export const isFree = (s: Situation): boolean =>
   (s.notProcessed || s.facts.delivery === "not_sent") && !isFreeBudgetSpent(s);
@@ -111,14 +111,14 @@ export const isFree = (s: Situation): boolean =>
 const isFreeBudgetSpent = ({ budget, run }: Situation): boolean =>
   run.not_processed_retries >= budget.max_not_processed;
 
-/** Maximum replays of a run after empty responses: a model that returns nothing twice has nothing to say. */
+/** Maximum replays of a run after empty responses. A model that returns nothing twice would do so again. */
 export const emptyRetriesMax = 1;
 
-/** True if another replay would pay for the same words before the same break, or for another empty response. */
+/** True if another replay would pay for the same text before the same break, or for another empty response. */
 const isReplayFutile = ({ failure, run }: Situation): boolean =>
   run.same_partial || (failure.kind === "empty" && run.retries_after_empty >= emptyRetriesMax);
 
-/** True if the replays after shown output or after stalls are spent. Each pays for the whole prompt again. */
+/** True if the budget for replays after shown output or after stalls is exhausted. Each replay pays for the whole prompt again. */
 const areReplaysSpent = (s: Situation): boolean =>
   (s.facts.shown !== "nothing" && s.run.retries_after_shown >= s.budget.max_after_shown) ||
   (s.failure.kind === "stalled" && s.run.retries_after_stall >= s.budget.max_after_stall);

@@ -1,8 +1,8 @@
 /**
  * Holds everything about each rule in one table: its action, its reasons, and its sentence for a person.
  *
- * A name in `Rule` does not compile without an entry here. Decisions, reasons, sentences, questions, stricter configurations and
- * the ends of runs are read from this table. Conditions and their order are in PolicyRows.ts and RetryBudget.ts.
+ * A name in `Rule` does not compile without an entry here. Decisions, reasons, sentences, questions, stricter configurations and the ends
+ * of runs come from this table. Conditions and their order are in PolicyRows.ts and RetryBudget.ts.
  */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import type { Rule } from "../domain/Decision.ts";
@@ -16,14 +16,17 @@ export interface SentenceParts {
   readonly failure: Failure;
   readonly facts: AttemptFacts;
   readonly because: ReadonlyArray<string>;
-  /** Returns a sentence that says if a tool ran. Only sentences that include it read the ledger, which a caller may lack. */
+  /** Returns a sentence that says if a tool ran. It is a function because only some sentences need the ledger, which a caller may lack. */
   readonly tools: () => string;
 }
 
 interface Said {
-  /** Facts besides the failure that forced the rule, as `name=value` from a fixed vocabulary: safe to store and export. */
+  /**
+   * Facts that forced the rule, in addition to the failure. They are `name=value` with a fixed vocabulary, so they are safe to store and
+   * export.
+   */
   readonly because: (s: Situation) => ReadonlyArray<string>;
-  /** Sentence after the description of the failure: if a tool ran, and what is safe to do. */
+  /** Sentence that follows the description of the failure. It says if a tool ran and what is safe to do. */
   readonly sentence: string | ((parts: SentenceParts) => string);
 }
 
@@ -41,7 +44,7 @@ interface ReplayRule extends Said {
 
 interface QuestionRule extends Said {
   readonly action: "ask_user";
-  /** `whether_it_ran` can be settled by the tool's own `verify` and offers `it_ran` and `it_did_not_run`. */
+  /** `whether_it_ran` offers `it_ran` and `it_did_not_run`, and the tool's own `verify` may answer it. */
   readonly asks: "what_next" | "whether_it_ran";
 }
 
@@ -330,12 +333,12 @@ const rulingOf = (rule: Rule): Ruling => {
 // `Object.keys` loses the literal keys of the table, and `fromEntries` those of the record.
 const names = Object.keys(rules) as ReadonlyArray<Rule>;
 
-/** Ruling of each rule, built once: a decision takes about a microsecond. */
+/** Ruling of each rule, built once, because a decision should take only about a microsecond. */
 export const rulings = Object.fromEntries(names.map((rule) => [rule, rulingOf(rule)])) as {
   readonly [R in Rule]: Ruling;
 };
 
-/** Returns how a run ends after a rule stopped it. A rule that configuration turned into a stop ends it as stopped. */
+/** Returns how a run ends after a rule stopped it. If the configuration turned the rule into a stop, the run ends as stopped. */
 export const runAfter = (rule: Rule): StopRule["run"] => {
   const entry: RuleEntry = rules[rule];
   return entry.action === "do_not_retry" ? entry.run : "stopped";

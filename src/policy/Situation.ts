@@ -6,9 +6,9 @@ import * as Failure from "../domain/Failure.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 import * as InputReading from "./InputReading.ts";
 
-/** Summary of the ledger's rows. A row that is not read_only "changes". */
+/** Summary of the ledger's rows. A call that is not `read_only` is a changing call. */
 export interface LedgerFacts {
-  /** This and the next five: true if a runtime call that changes reached that phase and is still in it. */
+  /** This and the next five fields: true if a changing runtime call is in that phase. */
   inputStarted: boolean;
   inputComplete: boolean;
   handedOver: boolean;
@@ -17,7 +17,7 @@ export interface LedgerFacts {
   settledChanging: boolean;
   /** True if a runtime call of any effect settled. */
   settled: boolean;
-  /** True if a provider-executed call that changes was seen. */
+  /** True if a changing call that the provider executes was seen. */
   providerChanging: boolean;
   any: boolean;
 }
@@ -29,17 +29,17 @@ export interface Situation extends DecisionInput {
   readonly resolved: Failure.Flags;
   /** True if ToolGuard made every runtime tool, as the snapshot proves. */
   readonly guarded: boolean;
-  /** Reasoning counts as text if the caller cannot discard it. */
+  /** Highest output that was shown. Reasoning counts as text if the caller cannot discard it. */
   readonly shown: Shown;
-  /** True if the provider did nothing and nothing that it sent contradicts that. */
+  /** True if the provider says that it did nothing, and its output does not contradict that. */
   readonly notProcessed: boolean;
   /** True if the failure is `rejected.auth` and other credentials can be tried once. */
   readonly credentials: boolean;
-  /** True if the failure is about the model's output: the provider's marker does not make it complete. */
+  /** True if the failure is about the model's output. The provider's marker then does not make it complete. */
   readonly malformed: boolean;
 }
 
-/** Prepares an input. A value that is not understood is taken at its worst. */
+/** Prepares an input. For a value that is not understood, the worst is assumed. */
 export const make = (given: DecisionInput): Situation => {
   const input = InputReading.read(given);
   const { facts, failure, run } = input;

@@ -1,10 +1,9 @@
 /**
  * Holds the rows of the strict policy, the first published form of this policy (PawWork #863).
  *
- * It retries once, after a fixed second, and only an attempt that provably did nothing: any output, call or partial input asks,
- * an incomplete snapshot asks, and nothing is continued, resumed or moved to another route. Guard and effects excuse nothing. It
- * waits for a path and for an announced wait as the default policy does. Row numbers are those of the default rows that they
- * tighten.
+ * It retries once, after one second, and only an attempt that provably did nothing. It asks after any output, call or partial input, and if
+ * the snapshot is incomplete. It never continues, resumes or changes the route. A guard or a harmless effect makes no difference. It waits
+ * for a path and for an announced wait as the default policy does. Row numbers are those of the default rows that they tighten.
  */
 import { endRows, type PolicyRow, replayRuling, rowOf } from "./PolicyRows.ts";
 import { isWaited, waitFor } from "./RetryBudget.ts";
@@ -16,7 +15,7 @@ export const fixedDelayMs = 1_000;
 /** Maximum automatic retries of a run, including those that cost the provider nothing. */
 export const retriesMax = 1;
 
-/** Row 7 without moves: a failure that another route might take stops here. */
+/** Row 7 without moves, so a failure that another route might take stops here. */
 const stopRow = rowOf(
   7,
   "not_retryable",
@@ -78,8 +77,8 @@ export const rows: ReadonlyArray<PolicyRow> = [
 ];
 
 /**
- * Computes the wait: the fixed second or a longer announced wait, plus the throttle's wait. A request that its path never took
- * waits only for an announced wait after the path is back.
+ * Computes the wait: the fixed second or a longer announced wait, plus the throttle's wait. If the path was down and the request was not
+ * sent, only an announced wait counts after the path is back.
  */
 export const delayMs = (s: Situation): number => {
   const announced = Math.max(s.failure.retry_after_ms ?? 0, s.run.cooldown_ms);
@@ -93,6 +92,6 @@ export const delayMs = (s: Situation): number => {
   }
 };
 
-/** Returns true if the run had its one automatic retry. A request that its path never took does not count. */
+/** Returns true if the run has had its one automatic retry. A request that was not sent because its path was down does not count. */
 export const isSpent = (s: Situation): boolean =>
   !isWaited(s) && s.run.auto_retries + s.run.not_processed_retries >= retriesMax;

@@ -29,15 +29,15 @@ export class PolicyError extends Schema.TaggedError<PolicyError>()("PolicyError"
 }) {}
 
 /**
- * Checks a configuration that types may not have checked. The action of each replay rule also applies to the rules that its facts
- * grow into: a request that is not repeated after nothing was shown is not repeated after something was (law L2).
+ * Checks a configuration that types may not have checked. The action of each replay rule also applies to the rules that its facts grow
+ * into. So a request that is not repeated when nothing was shown is not repeated when something was shown (law L2).
  *
  * @throws PolicyError for an unknown rule, or an action that is not stricter than the rule's own
  */
 export const checkRules = (stricter: StricterRules): ReadonlyMap<Rule, Action> => {
   const lowered = new Map<Rule, Action>();
   for (const [rule, action] of Object.entries(stricter)) {
-    // `exactOptionalPropertyTypes` keeps undefined out of typed callers. Plain JavaScript may still pass it.
+    // `exactOptionalPropertyTypes` rejects undefined in typed callers, but plain JavaScript may pass it.
     if (action === undefined) continue;
     if (!isRule(rule)) throw unknownRule(rule);
     const rank = rankOf(action);
@@ -62,7 +62,7 @@ export const everyRetryAsks: StricterRules = Object.fromEntries(
   Object.entries(rules).flatMap(([rule, { action }]) => (action === "auto_retry_once" ? [[rule, "ask_user"]] : [])),
 );
 
-/** Returns a rule and the rules that follow it as the facts of an attempt grow. */
+/** Returns a rule, followed by the rules that apply instead as the facts of an attempt grow. */
 const growthChain = (rule: Rule): ReadonlyArray<Rule> => {
   const entry: RuleEntry = rules[rule];
   const next = "growsInto" in entry ? entry.growsInto : undefined;

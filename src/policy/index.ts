@@ -1,6 +1,4 @@
-/**
- * The policy alone: decides what may be repeated after a model stream broke, as pure functions that need no runtime.
- */
+/** Recovery policy as pure functions: decides what may be repeated after a model stream breaks. It needs no runtime. */
 
 export * as Attempt from "../domain/AttemptFacts.ts";
 export * as Decision from "../domain/Decision.ts";

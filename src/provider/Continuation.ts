@@ -1,9 +1,9 @@
 /**
  * Builds the request that continues a broken response, from the original request and the parts that were kept.
  *
- * Pure: the caller passes the body that was sent, the collected parts, the outcome of each call and the available results, and
- * gets a new body. In it every kept call has exactly one result, no cut call appears, and no words ask for a continuation while a
- * call is open. The last message is never the assistant's, except with the `seam` of a provider that accepts a prefill.
+ * Pure: the caller passes the body that was sent, the collected parts, the outcome of each call and the available results, and gets a new
+ * body. In the new body every kept call has exactly one result, and no cut call appears. While a call is open, no words ask for a
+ * continuation. The last message is never the assistant's, except with the `seam` of a provider that accepts a prefill.
  */
 import * as Result from "effect/Result";
 import type * as Json from "../domain/Json.ts";
@@ -55,8 +55,8 @@ export const buildIn = (
   });
 
 /**
- * Adds the user's message after a response. It replaces the words that ask for a continuation, and merges with a trailing user
- * message, because some servers refuse two in a row.
+ * Adds the user's message after a response. It replaces the words that ask for a continuation. It is merged with a trailing user message,
+ * because some servers refuse two in a row.
  *
  * @param protocol the protocol of the body
  * @param body the request so far, as parsed JSON; it is not changed
@@ -74,7 +74,7 @@ export interface CollectOptions extends Collector.Options {
 }
 
 /**
- * Collects one response from all its parts at once; `collector` does it part by part.
+ * Collects one response from all its parts at once. `collector` collects it part by part.
  *
  * @param protocol the protocol of the parts
  * @param parts the attempt's parts in order

@@ -1,9 +1,9 @@
 /**
- * Joins the decoded parts of continuations to those that a client has read: the `seam` of a run whose parts come from the
- * decoders of this package.
+ * Joins the decoded parts of continuations to those that a client has read: the `seam` of a run whose parts come from the decoders of this
+ * package.
  *
- * It follows the parts that leave for the client with a fold of the protocol, so that the parts of a continuation continue the
- * content keys and the ordinals of calls. Each run has its own seam.
+ * It follows the parts that are sent to the client with a fold of the protocol, so that the parts of a continuation continue the content
+ * keys and the ordinals of calls. Each run has its own seam.
  */
 import * as Json from "../domain/Json.ts";
 import type { Observation, Usage } from "../domain/Observation.ts";
@@ -35,7 +35,7 @@ export const make =
 export const makeIn = <Id extends string>(
   protocol: WireProtocol<Id>,
   options: ResponseSeam.Options & {
-    /** The number of choices that the body requests, if the body is read only after a failure. */
+    /** The number of choices that the body requests. Used if the body itself is read only after a failure. */
     readonly choices?: number | undefined;
   },
 ): FoldedSeam<Id> => new PartSeam(protocol, options);
@@ -51,7 +51,7 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
   readonly #response: ResponseSeam.ResponseSeam;
   readonly #start: unknown;
   readonly #choices: number | undefined;
-  /** The fold of everything that has left. It is immutable, so that a continuation folds its own copy. */
+  /** The fold of everything that was sent. It is immutable, so that a continuation folds its own copy. */
   #client: unknown;
 
   constructor(protocol: WireProtocol<Id>, options: Parameters<typeof makeIn<Id>>[1]) {
@@ -70,14 +70,14 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
   };
 
   readonly left = (part: Part<Id>, { failure, terminal }: Observation, fold?: Fold): void => {
-    // The provider's report of its own failure is not text; the response continues in front of it.
+    // The provider's report of its own failure is not text, and a continuation follows the text before it.
     if ((failure !== undefined && !terminal) || !ResponseSeam.isEvent(part)) return;
     this.#response.recordSent(part);
     if (fold !== undefined && this.#isAt(fold)) this.#client = fold.behind;
     else [this.#client] = this.#protocol.step(this.#client, part.event);
   };
 
-  /** True if the client's fold equals a decoder's fold before an event, and therefore also after it. */
+  /** True if the client's fold equals a decoder's fold before an event. The two are then also equal after it. */
   #isAt({ before, begins }: Fold): boolean {
     if (before === this.#client) return true;
     return this.#client === this.#start && begins !== undefined && isBegunSo(begins, this.#choices);
@@ -93,11 +93,11 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
   };
 }
 
-/** True if a decoder began like the client's fold: with the number of choices and no other tolerance. */
+/** True if a decoder began with the same tolerance as the client's fold: the number of choices and nothing else. */
 const isBegunSo = ({ choices, ...others }: Tolerance, asked: number | undefined): boolean =>
   choices === asked && Object.values(others).every((other) => other === undefined);
 
-/** Refuses a continuation of text that did not leave here. */
+/** Refuses a continuation of text that this process did not send. */
 const unproven = <P>(): SeamJoin<P> => ({
   take: () => ({ type: "unproven", fault: "differs" }),
   end: () => ({ type: "unproven", fault: "differs" }),
@@ -107,7 +107,7 @@ class PartJoin<Id extends string> implements SeamJoin<Part<Id>> {
   readonly #protocol: WireProtocol<Id>;
   readonly #join: SplicedJoin;
   #client: unknown;
-  /** Usage that the attempt itself reported with parts that the client does not read. */
+  /** Usage that the attempt reported with parts that the client does not read. */
   #usage: Usage | undefined;
   #joined = false;
 
@@ -143,7 +143,7 @@ class PartJoin<Id extends string> implements SeamJoin<Part<Id>> {
     return { type: "passed", joined: this.#joined, parts, observations };
   }
 
-  /** Decodes the event as the client reads it, after everything that has left. */
+  /** Decodes the event as the client reads it, after everything that was sent. */
   #decode({ event, json }: SplicedEvent, came: Part<Id> | undefined): Part<Id> {
     const data = typeof json === "string" ? json : JSON.stringify(json);
     const framed: SseEvent = {
@@ -158,7 +158,7 @@ class PartJoin<Id extends string> implements SeamJoin<Part<Id>> {
   }
 
   /**
-   * The observation of the attempt itself: the client reads the usage of the whole response, but the attempt is charged only its
+   * Returns the observation of the attempt itself. The client reads the usage of the whole response, but the attempt is charged only its
    * own.
    */
   #own(observation: Observation, isLast: boolean): Observation {

@@ -1,11 +1,10 @@
 /**
  * The registry of wire protocols.
  *
- * A protocol is a folder: `Decode` (the fold), `Calls`, `Content` (the content of an event), `Continue` (the next request),
- * `Address` and `Protocol`, which assembles them. A new protocol is one such folder and one entry in the list here: `ProtocolId`
- * and every table by protocol are derived from it. Two tables are separate: the prompts of `effect/ai`
- * (`adapters/provider-model`), and the simulated providers (`testing/answers`, which shares no code with the code it tests).
- * Their types reject a protocol without a row.
+ * A protocol is a folder: `Decode` (the fold), `Calls`, `Content` (the content of an event), `Continue` (the next request), `Address` and
+ * `Protocol`, which assembles them. A new protocol is one such folder and one entry in the list here: `ProtocolId` and every table by
+ * protocol are derived from it. Two tables are separate: the prompts of `effect/ai` (`adapters/provider-model`), and the simulated
+ * providers (`testing/answers`), which share no code with the code that they test. Their types reject a protocol without a row.
  */
 import { anthropicMessages } from "./anthropic/Protocol.ts";
 import { googleGemini } from "./gemini/Protocol.ts";
@@ -24,7 +23,7 @@ const all = [anthropicMessages, openAiChat, openAiResponses, googleGemini] as co
 /** The ids of the package's wire protocols. */
 export type ProtocolId = (typeof all)[number]["id"];
 
-/** The protocol of a part: `sse` for a stream without a provider, as `AnySse` reads it. */
+/** The protocol of a part: `sse` for a stream that `AnySse` reads without a provider. */
 export type AnyProtocolId = ProtocolId | "sse";
 
 /** One decoded event of one of the package's protocols. */

@@ -1,6 +1,6 @@
 /**
- * Follows the events of a response that leave for a client, plans the request that continues it, and joins the events of the
- * continuation. `ProtocolSeam` turns it into the seam of a run.
+ * Follows the events of a response that are sent to a client, plans the request that continues the response, and joins the events of the
+ * continuation. `ProtocolSeam` wraps it as the seam of a run.
  */
 import * as Json from "../domain/Json.ts";
 import type { SeamRefusal } from "../domain/SeamWords.ts";
@@ -29,23 +29,23 @@ export interface Options {
   readonly url?: string;
   /** The model, if neither body nor address names it. */
   readonly model?: string;
-  /** Rules about providers that precede the package's own table: the first rule that matches counts. */
+  /** Rules about providers. They are tried before the package's own table, and the first rule that matches applies. */
   readonly prefills?: ReadonlyArray<PrefillRule>;
-  /** The prefills that providers refused; default those that this process has learned. */
+  /** The prefills that providers refused. Default: those that this process has learned. */
   readonly refused?: RefusedPrefills;
 }
 
 /** Continues the responses of one run. */
 export interface ResponseSeam {
-  /** Called when a response begins: earlier shown content is closed or was withdrawn. */
+  /** Called when a response begins. Content shown before it is closed or was withdrawn. */
   readonly beginResponse: () => void;
-  /** Called when an event has left for the client. */
+  /** Called when an event was sent to the client. */
   readonly recordSent: (part: Pick<Part, "event" | "json">) => void;
-  /** Plans how to continue after everything that has left, or returns the reason that it cannot. */
+  /** Plans how to continue after everything that was sent, or returns the reason why it cannot. */
   readonly plan: () => SeamPlan | SeamRefusal;
-  /** Begins a continuation; undefined if the plan does not match what has left here. */
+  /** Begins a continuation; undefined if the plan does not match what was sent here. */
   readonly join: (plan: SeamPlan) => SplicedJoin.SplicedJoin | undefined;
-  /** Called when the provider has refused a prefill: the next plan uses an anchor. */
+  /** Called when the provider has refused a prefill. The next plan then uses an anchor. */
   readonly onPrefillRefused: (plan: SeamPlan) => void;
 }
 
@@ -107,10 +107,10 @@ class Seam implements ResponseSeam {
     if (splice === undefined) return undefined;
     const { characters, run } = splice.response();
     const anchor = anchorOf(run);
-    // The request does not quote text that has left since, or in another process.
+    // More text was sent since the plan, or another process sent it, so the request does not quote it.
     if (characters !== at || typeof anchor === "string") return undefined;
     const echoes = proof === "prefill" && this.#asked.prefill?.echo === true;
-    // Claude refuses white space at the end of a prefill, so it is not sent and comes again. Others continue after it.
+    // Claude refuses white space at the end of a prefill, so it is not sent and comes again. Other providers continue after it.
     const sentToTheEnd = this.#protocol.id !== "anthropic-messages";
     return SplicedJoin.make(splice, SeamVerifier.make({ run, anchor, proof, echoes, sentToTheEnd }));
   };
@@ -123,7 +123,7 @@ class Seam implements ResponseSeam {
   #prefillFor(run: string): Prefill | undefined {
     const { prefill, request } = this.#asked;
     if (request === undefined || this.#refused.has(request)) return undefined;
-    // No request can hold half a character, and a provider given the text without it would continue in front of it.
+    // No request can hold half a character. Without the half, the provider's text would continue before it.
     return isHalf(run) ? undefined : prefill;
   }
 }
@@ -138,13 +138,13 @@ const inspectRequest = (protocol: WireProtocol, { body, model, prefills, url }: 
   };
 };
 
-/** True if a text ends with the first half of a surrogate pair. */
+/** True if the text ends with the first half of a surrogate pair. */
 const isHalf = (text: string): boolean => {
   const last = text.charCodeAt(text.length - 1);
   return last >= 0xd800 && last <= 0xdbff;
 };
 
-/** The model that a request names in its address or its body. */
+/** The model that a request names, in its address or in its body. */
 const modelOf = (protocol: WireProtocol, url: string, body: Json.JsonRecord): string => {
   const address = URL.parse(url);
   if (address === null) return "";
@@ -152,6 +152,6 @@ const modelOf = (protocol: WireProtocol, url: string, body: Json.JsonRecord): st
   return protocol.address.claim(target)?.model || Json.string(body.model);
 };
 
-/** True if a part is an event of the response. Comments and blank data only keep the connection alive. */
+/** True if a part is an event of the response. Comments and blank data are not, because they only keep the connection alive. */
 export const isEvent = ({ event, json }: Pick<Part, "event" | "json">): boolean =>
   json !== undefined || !(event.event === "comment" || isBlank(event.data));

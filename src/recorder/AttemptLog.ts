@@ -20,7 +20,7 @@ export const AttemptRecord = Schema.Struct({
   started_ms: Milliseconds,
   facts: AttemptFacts,
   request: Schema.optionalKey(AttemptRequest),
-  /** The run's facts when the attempt started. A crash is decided on them. */
+  /** The run's facts when the attempt started. After a crash, the decision uses them. */
   run: Schema.optionalKey(RunFacts),
   /** The attempt's route; absent if the run has only one. */
   route: Schema.optionalKey(Label),
@@ -29,14 +29,14 @@ export const AttemptRecord = Schema.Struct({
 });
 export type AttemptRecord = typeof AttemptRecord.Type;
 
-/** Maximum attempts kept per run. A retry budget ends a run long before, but answered questions may not. */
+/** Maximum attempts kept per run. A retry budget ends a run much earlier, but each answered question allows another attempt. */
 export const attemptsMax = 64;
 
 /** Joins facts into their attempt. Recorded facts only grow (L1), so a late write loses nothing. */
 export const raise = (it: AttemptRecord, entry: Pick<AttemptRecord, "attempt" | "facts">): AttemptRecord =>
   it.attempt === entry.attempt ? { ...it, facts: join(it.facts, entry.facts) } : it;
 
-/** A proven seam never changes. */
+/** Marks an attempt's seam as proven. A proven seam never changes. */
 export const markSeamProven = (it: AttemptRecord, { at, attempt, proof }: SeamEntry): AttemptRecord =>
   it.attempt === attempt && it.seam?.proven !== true ? { ...it, seam: { at, proof, proven: true } } : it;
 

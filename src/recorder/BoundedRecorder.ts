@@ -52,9 +52,9 @@ export interface BoundedRecorder extends Service {
 
 /** The caller of a commit. */
 export interface Committer {
-  /** Their clock measures the timeout. */
+  /** The clock in these services measures the timeout. */
   readonly services: Context.Context<never>;
-  /** Returns false once another process drives the run. Nothing more of it is then written. */
+  /** Returns false once another process owns the run. Nothing more of the run is then written. */
   isOurs?(): boolean;
 }
 
@@ -84,7 +84,7 @@ const make = (recorder: Service): BoundedRecorder => {
   const [claim, release] = [door("claim", claimMs), door("release")];
   const orphans = door("orphans", Math.max(listWaitMs, claimMs));
   const [answer, digest] = [door("answer"), door("digest")];
-  // A claim that succeeds after its caller left has no driver here.
+  // The caller has left, so a claim that still succeeds must be released.
   const giveBack = (runId: string) =>
     Effect.ignore(release.call<void, RecorderError>(runId, () => recorder.release(runId), anything));
   return {
@@ -138,7 +138,7 @@ const isRecord = (value: unknown): boolean =>
     (name) => Predicate.hasProperty(value, name) && Array.isArray(value[name]),
   );
 
-/** One method of a recorder, with the time since which its calls hang. */
+/** Bounds one method of a recorder, and tracks its calls that hang. */
 class Door {
   readonly #name: string;
   readonly #waitMs: number;
@@ -222,7 +222,7 @@ class Door {
         timer.interruptUnsafe();
       });
       const ended = Deferred.await(first);
-      // A claim may take long and has claimed nothing yet, so even an uninterruptible caller may leave it.
+      // A claim may take long. Until it succeeds, nothing is lost if the caller leaves, so even an uninterruptible caller may.
       const awaited = undo === undefined ? ended : Effect.interruptible(ended);
       const exit = yield* Effect.onInterrupt(awaited, () => {
         timer.interruptUnsafe();
@@ -237,8 +237,8 @@ class Door {
   /**
    * Abandons a call, and counts it until it ends.
    *
-   * @param ms rest of the method's own timeout, in milliseconds. The call runs on for this long after a shortened wait: a slow
-   *   store that was interrupted each time would never be seen to answer.
+   * @param ms rest of the method's own timeout, in milliseconds. After a shortened wait the call continues for this long: if each call were
+   *   interrupted, a slow store would never show that it responds.
    */
   #leave<A, E>(fiber: Fiber.Fiber<A, E>, undo: Effect.Effect<void> | undefined, ms: number): Effect.Effect<void> {
     return Effect.map(Effect.context<never>(), (services) => {
@@ -246,7 +246,7 @@ class Door {
       fiber.addObserver((exit) => {
         ended(Exit.isSuccess(exit));
         if (!Exit.isSuccess(exit)) return;
-        // Observers are synchronous, and nothing else would release the run.
+        // An observer is synchronous, so the release needs its own fiber. Nothing else would release the run.
         if (undo !== undefined) Effect.runForkWith(services)(undo);
       });
       if (undo !== undefined) return;
@@ -287,11 +287,11 @@ interface Pending {
   readonly onDone: (outcome: Outcome) => void;
   readonly begun: number;
   readonly until: number;
-  /** Set when the caller stops waiting; called with a late result. */
+  /** Set when the caller stops waiting; called with the late result. */
   left?: (isSuccess: boolean) => void;
 }
 
-/** Bounds commits. One timer serves all pending commits, and none of them has a fiber. */
+/** Bounds commits. One timer serves all pending commits, so none of them needs a fiber. */
 class CommitDoor {
   readonly #write: Write;
   readonly #door: Door;
@@ -388,7 +388,7 @@ class CommitDoor {
   }
 }
 
-/** Runs a call. A throw, or a value that is no effect, becomes a defect. */
+/** Runs a call. A throw, or a value that is not an effect, becomes a defect. */
 const invoke = <A, E>(make: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.suspend(() => {
     const effect: unknown = make();

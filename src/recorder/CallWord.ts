@@ -28,7 +28,7 @@ export const entries = (
   ...(facts === undefined ? [] : [{ _tag: "FactsRaised", attempt, facts } as const]),
 ];
 
-/** Returns the entries for a verdict on one call of a dead process. */
+/** Returns the entries for a verdict on one call whose process died. */
 export const onOne = (
   attempt: number,
   given: Call,
@@ -41,8 +41,7 @@ export const onOne = (
 };
 
 /**
- * Returns the entries for a verdict on every call of unknown outcome of a dead process's attempt. Skips calls that cannot be
- * settled.
+ * Returns the entries for a verdict on every call of unknown outcome in an attempt whose process died. Skips calls that cannot be settled.
  */
 export const onAll = ({ attempt, facts }: AttemptRecord, word: CallWord): ReadonlyArray<Entry> => {
   const fold = restoreFacts(facts);

@@ -14,7 +14,7 @@ export const newKey = (): Uint8Array<ArrayBuffer> => globalThis.crypto.getRandom
  * Creates the digest function of a store.
  *
  * @param key the store's key, `keyBytes` long
- * @returns a function that computes HMAC-SHA-256 of a text in UTF-8, as 64 hex digits
+ * @returns a function that computes HMAC-SHA-256 of a string in UTF-8, as 64 hex digits
  */
 export const digester = (key: Uint8Array<ArrayBuffer>) => {
   const algorithm = { name: "HMAC", hash: "SHA-256" } as const;

@@ -1,9 +1,7 @@
-/**
- * Builds the ends of a run, for live runs and for those of dead processes.
- */
+/** Builds the ends of runs, both of live runs and of runs whose process died. */
 import type { RunEnd, RunIncident } from "../domain/RunIncident.ts";
 
-/** The end of a run, without the attempts and the time, which are added when it is written. */
+/** The end of a run, without the number of attempts and the time, which are added when it is written. */
 export type End = Omit<RunEnd, "attempts" | "at">;
 
 /** Ends a run with a complete response. `finish` is the provider's own finish reason. */
@@ -12,13 +10,10 @@ export const complete = (finish = "completed"): End => ({ state: "completed", re
 /** Stops a run for a reason without an incident. */
 export const stop = (reason: string): End => ({ state: "stopped", reason });
 
-/**
- * The end that another process assumes for a volatile run whose owner died. Nothing was decided, and the record may be
- * incomplete.
- */
+/** The end that another process assumes for a volatile run whose owner died. No decision was made, and the record may be incomplete. */
 export const processLost: End = { state: "stopped", reason: "process_lost", assumed: true };
 
-/** Stops a run at an incident, for its decision's rule or for the reason that kept the decision from being acted on. */
+/** Stops a run at an incident. The reason is the rule of its decision, or the cause that prevented its decision from being carried out. */
 export const stopAt = ({ decision, id }: RunIncident, reason: string = decision.rule): End => ({
   state: "stopped",
   reason,

@@ -1,6 +1,4 @@
-/**
- * Builds incidents and their marks, for live runs and for those of dead processes.
- */
+/** Builds incidents and their marks, both for live runs and for runs whose process died. */
 import type { Choice } from "../domain/Decision.ts";
 import { type RunIncident, schemaVersion } from "../domain/RunIncident.ts";
 import type { DecisionInput } from "../policy/DecisionInput.ts";
@@ -8,7 +6,7 @@ import { explain } from "../policy/Explanation.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
 import type { Entry } from "./RunRecord.ts";
 
-/** The fields of an incident that its decision does not take. */
+/** The fields of an incident that are not part of its decision. */
 export interface Circumstances extends Pick<RunIncident, "run_id" | "attempt" | "at" | "provider" | "status"> {
   /** Number of the incident in its run, from 1. */
   readonly number: number;

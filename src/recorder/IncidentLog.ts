@@ -44,8 +44,8 @@ export const mark = (
     : { ...incident, status: entry.status, ...(entry.answer === undefined ? {} : { answer: entry.answer }) };
 
 /**
- * Settles every incident at the end of the run. The one that ended the run is final; a recovered attempt's never is, even if
- * recorded late.
+ * Settles every incident at the end of the run. The incident that ended the run is final. An incident of a recovered attempt never is, even
+ * if it was recorded late.
  */
 export const settle = (incidents: ReadonlyArray<RunIncident>, end: RunEnd): ReadonlyArray<RunIncident> =>
   incidents.map((incident) => ({ ...incident, status: statusAt(incident, end) }));

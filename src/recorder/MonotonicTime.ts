@@ -12,8 +12,8 @@ export const realClock: Clock.Clock = Clock.Clock.defaultValue();
 export const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
 
 /**
- * Waits for an effect for at most `ms` of real time, then interrupts it without waiting for the interruption: a server that
- * does not respond does not respond to a cancel either.
+ * Waits for an effect for at most `ms` of real time, then interrupts it. It does not wait for the interruption, because an unresponsive
+ * server does not respond to a cancel either.
  *
  * @returns true if the effect ended in time
  */

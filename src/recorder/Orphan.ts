@@ -1,5 +1,5 @@
 /**
- * Reads from a run's record what is due when no process drives it, because its process died or parked it for an answer.
+ * Reads from a run's record the next step of a run that no process owns, because its process died or parked it for an answer.
  *
  * All of it is pure. `recover` and `StreamProcessor.takeUp` both use it, so they always agree on a run.
  */
@@ -23,9 +23,9 @@ export interface OrphanInput {
 }
 
 /**
- * The next step of an orphan. `decide`: the break is undecided, or no process has acted on `standing`, a question or stop that
- * was decided on exactly these facts. `waiting`: the question is open. `answered`: the answer has not been carried out.
- * `offered`: a retry was decided and has not started.
+ * The next step of an orphan. `decide`: the break is undecided, or `standing` (a question or a stop) was decided on exactly these facts but
+ * not carried out. `waiting`: the question is open. `answered`: the answer has not been carried out. `offered`: a retry was decided and has
+ * not started.
  */
 export type Due =
   | {
@@ -45,7 +45,7 @@ export type Due =
   | { readonly _tag: "offered"; readonly incident: RunIncident };
 
 /**
- * Returns the next step of a run that no process drives.
+ * Returns the next step of a run that no process owns.
  *
  * @param record a run that has not ended
  * @returns undefined if there is nothing to decide, because the record has no attempt or the run has ended
@@ -72,11 +72,14 @@ export const dueOfCancel = (record: RunRecord): Extract<Due, { readonly _tag: "d
   return { _tag: "decide", attempt, input: { ...input, run: { ...input.run, user_cancelled: true } } };
 };
 
-/** True if `StreamProcessor.takeUp` can ever take the run. It refuses every request for a run without a transcript digest. */
+/**
+ * True if `StreamProcessor.takeUp` can ever take the run. It refuses a run without a transcript digest, because it could not compare the
+ * request.
+ */
 export const isResumable = ({ transcript }: RunRecord): boolean => transcript !== undefined;
 
 /**
- * Closes the open wait of a dead process's run. The wait counts until the last moment at which the process provably lived.
+ * Closes the open wait of a run whose process died. The wait counts until the process was last known to be alive.
  *
  * @param aliveAt last renewal of the process's lease, by its own wall clock; undefined if unknown
  */
@@ -101,9 +104,9 @@ export const lastResponse = (record: RunRecord): ReadonlyArray<AttemptRecord> =>
 };
 
 /**
- * Returns the facts of an attempt after its process died. Its request may have been sent, and a dispatched call has an unknown
- * outcome. The terminal marker no longer counts: output before it may be lost, and a run without a recorded end has told no
- * caller that its response is complete (L4, L5).
+ * Returns the facts of an attempt after its process died. Its request may have been sent, and a dispatched call has an unknown outcome. The
+ * terminal marker no longer counts: output before it may be lost, and without a recorded end no caller was told that the response is
+ * complete (L4, L5).
  */
 export const afterCrash = (facts: AttemptFacts): AttemptFacts => ({
   ...facts,
@@ -131,17 +134,17 @@ export const restoreFacts = (
   });
 
 /**
- * True if nothing has happened since an incident was decided, except that its process died. Changes of the facts that a crash
- * alone causes do not count.
+ * True if nothing has happened since an incident was decided, except that its process died. Changes of the facts that only a crash causes
+ * do not count.
  *
- * @param facts current facts, after a crash or not
+ * @param facts current facts, before or after a crash
  */
 export const isUnchangedSince = (facts: AttemptFacts, incident: RunIncident): boolean =>
   atMost({ ...facts, terminal_seen: false }, afterCrash(incident.facts));
 
 /**
- * Returns the number of the run's last incident; the next one has the number after it. It also reads the ids, because numbers
- * skip incidents whose write was lost, and a recorded id must never be reused.
+ * Returns the number of the run's last incident; the next one has the number after it. It also reads the ids, because the write of an
+ * earlier incident may have been lost, and a recorded id must never be reused.
  */
 export const incidentsSoFar = ({ incidents, incidents_omitted }: RunRecord): number =>
   incidents.reduce((most, { id }) => {
@@ -163,7 +166,7 @@ interface Asked {
 const factsOf = ([first, ...resumed]: readonly [AttemptRecord, ...Array<AttemptRecord>]): AttemptFacts =>
   joinAttempts([afterCrash(first.facts), ...resumed.map((attempt) => afterCrash(attempt.facts))]);
 
-/** Returns the newest question, unless an attempt started or something else was decided after it. */
+/** Returns the newest question, unless an attempt started or another decision was made after it. */
 const newestQuestion = (record: RunRecord, last: AttemptRecord): Asked | undefined => {
   const question = record.questions.at(-1);
   const incident = newestIncident(record);
@@ -171,7 +174,7 @@ const newestQuestion = (record: RunRecord, last: AttemptRecord): Asked | undefin
   return (question.attempt ?? incident.attempt) >= last.attempt ? { question, incident } : undefined;
 };
 
-/** Returns the newest incident that was or has to be acted on. A late one is neither. */
+/** Returns the newest incident whose decision applied. Late incidents are skipped, because no decision of theirs is carried out. */
 export const newestIncident = (record: RunRecord): RunIncident | undefined =>
   record.incidents.findLast(({ status }) => status !== "late");
 
@@ -183,9 +186,9 @@ const dueOfQuestion = ({ incident, question }: Asked, { facts }: Response): Due 
 };
 
 /**
- * True if an answer still has to be carried out. One that ends the run always does. A verdict on calls does while some call has
- * an unknown outcome. A retry or continuation does only on the facts that it was given for: the person did not agree to repeat
- * later effects.
+ * True if an answer still has to be carried out. An answer that ends the run always has to. A verdict on calls has to while some call has
+ * an unknown outcome. A retry or continuation has to only if the facts are those that the person saw, because the person did not agree to
+ * repeat later effects.
  */
 const isAnswerDue = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boolean => {
   switch (answer) {
@@ -204,13 +207,13 @@ const isAnswerDue = (answer: Choice, facts: AttemptFacts, incident: RunIncident)
 const dueOfUndecided = (record: RunRecord, response: Response, asked: Asked | undefined): Due => {
   const { facts, first } = response;
   const broke = lastBreak(record, first, asked);
-  // A run that its own caller left is no provider failure: to a new process it is an ordinary crash. So is a response that was
-  // complete in a dead process.
+  // A caller that left its run did not cause a provider failure, so a new process treats the run as an ordinary crash. The same applies to
+  // a response that was complete when its process died.
   const left = broke !== undefined && runAfter(broke.decision.rule) !== "stopped";
   const standing = broke?.status === "open" && !left && isUnchangedSince(facts, broke) ? broke : undefined;
   const automatic = standing?.decision.action === "auto_retry_once";
   const spent = isSpent(record);
-  // A cursor dies with its process, so a planned resume is decided again without one.
+  // A cursor is lost with its process, so a planned resume is decided again without one.
   if (standing !== undefined && automatic && standing.decision.mode !== "resume" && !spent) {
     return { _tag: "offered", incident: standing };
   }
@@ -244,7 +247,7 @@ const buildDecision = (
         mode: first.mode,
         resumable: false,
         throttle_wait_ms: 0,
-        // The dead process's view of its path is lost, but the time that the run has waited is recorded.
+        // The dead process's knowledge of its path is lost, but the time that the run has waited is recorded.
         path: "up",
         cooldown_ms: 0,
         // The process that takes the run over knows its own routes.
@@ -256,7 +259,9 @@ const buildDecision = (
   };
 };
 
-/** Returns the recorded incident that ended the last response. One that was acted on led to the next attempt instead. */
+/**
+ * Returns the recorded incident that ended the last response. An incident whose decision was carried out led to the next attempt instead.
+ */
 const lastBreak = (record: RunRecord, first: AttemptRecord, asked: Asked | undefined): RunIncident | undefined => {
   const newest = newestIncident(record);
   if (newest === undefined || newest.attempt < first.attempt) return undefined;
@@ -264,7 +269,7 @@ const lastBreak = (record: RunRecord, first: AttemptRecord, asked: Asked | undef
 };
 
 /**
- * Joins the response's facts with its incident's, which may be newer if a write was lost.
+ * Joins the facts of the response with those of its incident. If a write was lost, the incident's may be newer.
  *
  * An incident of a resumed attempt covers only that attempt's calls; any other covers the whole response.
  */
@@ -283,5 +288,5 @@ const exhaustRetries = (run: Runs.RunFacts, budget: Runs.Budget): Runs.RunFacts 
   not_processed_retries: Math.max(run.not_processed_retries, budget.max_not_processed),
 });
 
-/** Facts of a run whose record has none: the least permissive. */
+/** Facts assumed for a run whose record has none: the least permissive ones. */
 const unknownRun: Runs.RunFacts = { ...Runs.fresh, discardable: false };

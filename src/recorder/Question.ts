@@ -1,5 +1,5 @@
 /**
- * Describes a question to a person: how it is asked, its default on expiry, and the conditions for an answer to count.
+ * Describes a question to a person: how it is asked, its default on expiry, and the conditions under which an answer counts.
  *
  * An answer counts once, for the newest open question, and only if nothing has happened since the question was asked.
  */
@@ -51,9 +51,9 @@ export interface Put extends Required<Pick<QuestionRecord, "revision" | "attempt
 }
 
 /**
- * Builds the recorded question about an incident, for live runs and for those of dead processes.
+ * Builds the recorded question about an incident, both for live runs and for runs whose process died.
  *
- * The default is never a retry that may repeat something.
+ * The default is never a retry that may repeat an effect.
  */
 export const put = (incident: RunIncident, its: Put): QuestionRecord => {
   const { asked_at, attempt, choices, replaced, revision } = its;
@@ -103,14 +103,14 @@ export const fromRecord = (
 });
 
 /**
- * Returns the expiry if a record can hold it. An omitted, negative or excessive one, or NaN, never expires.
+ * Returns the expiry if a record can hold it. Without a value, and with a negative or excessive value or NaN, a question never expires.
  *
  * @param given time until expiry, in milliseconds
  */
 export const expiryOf = (given: number | undefined): number | undefined =>
   given !== undefined && given >= 0 && given <= expiryMsMax ? given : undefined;
 
-/** Maximum expiry, in milliseconds: a thousand years. Added to the current date it still fits into a record. */
+/** Maximum expiry, in milliseconds: a thousand years. Added to the current date, it still fits into a record. */
 const expiryMsMax = 1_000 * 365 * 86_400_000;
 
 /** An answer to the newest question of a run. */
@@ -157,7 +157,7 @@ export class AnswerRefused extends Schema.TaggedError<AnswerRefused>()("AnswerRe
  * Checks an answer against the record.
  *
  * @param record current record of the run; undefined if unknown
- * @param now wall clock, in milliseconds since the epoch. An expired question accepts only its default, from its expiry
+ * @param now wall clock, in milliseconds since the epoch. After its expiry, a question accepts only its default
  * @returns the refusal; undefined if the answer counts
  */
 export const refusal = (record: RunRecord | undefined, answer: Answer, now: number): AnswerRefused | undefined => {
@@ -179,14 +179,14 @@ export const refusal = (record: RunRecord | undefined, answer: Answer, now: numb
   return undefined;
 };
 
-/** Returns the answer that applies on expiry. If the question does not offer its default, that is `stop`. */
+/** Returns the answer that applies on expiry: the default, or `stop` if the question does not offer its default. */
 export const expiryChoice = ({
   choices,
   default_choice = "stop",
 }: Pick<QuestionRecord, "choices" | "default_choice">): Choice =>
   choices.includes(default_choice) ? default_choice : "stop";
 
-/** True if the run continued without the answer, or the recorded facts exceed those that were decided on. */
+/** True if the run continued without the answer, or the recorded facts have grown since the question was asked. */
 const isOutdated = (record: RunRecord, question: QuestionRecord): boolean => {
   if (record.state === "live") return true;
   const newest = newestIncident(record);

@@ -1,17 +1,15 @@
-/**
- * Reports why a store of runs did not do what it was asked to do.
- */
+/** Reports why a store of runs did not do as it was asked. */
 import * as Schema from "effect/Schema";
 
 /**
- * A run's record could not be written or read. `reason` says why. A caller that acts on records must then not act (L8).
+ * A run's record could not be written or read. `reason` says why. A caller that acts only on recorded state must not act then (L8).
  *
- * - `fenced`: another process has taken the run over, so this one may no longer write it; or this process released the run, and
- *   has to claim it before it continues it.
- * - `owned`: a living process owns the run, so it cannot be taken over.
+ * - `fenced`: another process has taken the run over, so this one may no longer write it; or this process released the run, and has to
+ *   claim it before it continues it.
+ * - `owned`: a live process owns the run, so it cannot be taken over.
  * - `answered`: a write that requires an open question (`QuestionStillOpen`) came after its answer.
- * - `invalid`: a value of the write could not be read back, so nothing was written. The message names the field, and `entry` is
- *   its position in the write.
+ * - `invalid`: a value of the write could not be read back, so nothing was written. The message names the field, and `entry` is its
+ *   position in the write.
  * - `bad_option`: the recorder was created with an invalid option, which the message names.
  * - `newer_schema`, `read_only`, `disk_full`, `locked` and `corrupt` concern the whole store; `run_id` may then be empty.
  */
@@ -82,8 +80,8 @@ const ofStore: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * True if an error concerns the store. A damaged row affects only its run; a damaged store affects every run, and may be
- * repaired.
+ * True if an error concerns the whole store rather than one run. A damaged row concerns only its run; a damaged store concerns every run,
+ * and may be repaired.
  */
 export const isOfStore = ({ reason, run_id }: RecorderError): boolean =>
   ofStore.has(reason) && !(reason === "corrupt" && run_id !== "");

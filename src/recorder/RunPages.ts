@@ -12,7 +12,7 @@ import type { RunQuery, RunRecorder } from "./RunRecorder.ts";
 const pageRuns = 500;
 
 /**
- * Streams the runs of a query, newest first. It reads a page once all runs of the previous one were consumed.
+ * Streams the runs of a query, newest first. It reads a page after all runs of the previous one were consumed.
  *
  * @param query filter of the runs
  * @param limit runs per page
@@ -30,8 +30,8 @@ export const streamRuns = (
   );
 
 /**
- * Streams the runs that may have no driver: those that ask or are parked. A run with an open question counts as asking even
- * while a process drives it.
+ * Streams the runs that may have no owner: runs that ask or are parked. A run with an open question counts as asking even while a process
+ * owns it.
  *
  * @param limit runs per page
  */

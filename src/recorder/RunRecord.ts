@@ -25,8 +25,8 @@ export const CallVerdict = Schema.Literals(["it_ran", "it_did_not_run"]);
 export type CallVerdict = typeof CallVerdict.Type;
 
 /**
- * A runtime call that was handed over completely. Its attempt's facts have its phase. `id` comes from the provider and is only
- * a label.
+ * A runtime call that was handed over completely. The facts of its attempt have its phase. `id` comes from the provider and is only a
+ * label.
  */
 export const CallRecord = Schema.Struct({
   attempt: Schema.Natural,
@@ -61,7 +61,7 @@ export const QuestionRecord = Schema.Struct({
 export type QuestionRecord = typeof QuestionRecord.Type;
 
 /**
- * Explains why no process drives a run that has not ended.
+ * Explains why no process owns a run that has not ended.
  *
  * - `question`: it waits for an answer.
  * - `interrupted`: its caller left without signing off. `recover` decides the run.
@@ -74,8 +74,8 @@ export const Parked = Schema.Literals(["question", "interrupted", "recovered", "
 export type Parked = typeof Parked.Type;
 
 /**
- * Bounded evidence: the first and the last records, with every terminal candidate among the last, and the number omitted
- * between them.
+ * Bounded evidence: the first and the last records, and the number omitted between them. The last records include every terminal candidate,
+ * up to the maximum.
  */
 export const EvidenceLog = Schema.Struct({
   first: Schema.Array(Evidence),
@@ -84,7 +84,7 @@ export const EvidenceLog = Schema.Struct({
 });
 export type EvidenceLog = typeof EvidenceLog.Type;
 
-/** The wait that a run is in. */
+/** The wait that a run is in, for a path or a cooldown. */
 export const RunWait = Schema.Struct({
   for: Schema.Literals(["path", "cooldown"]),
   /** Wall clock, milliseconds since the epoch. */
@@ -108,11 +108,11 @@ export const RunRecord = Schema.Struct({
   resumes_at_answer: Schema.optionalKey(Schema.Natural),
   budget: Schema.optionalKey(Budget),
   policy: Schema.optionalKey(Label),
-  /** Keyed digest of the content that the first request was built from. A resume has to present the same content. */
+  /** Keyed digest of the content that the first request was built from. A caller that resumes the run has to present the same content. */
   transcript: Schema.optionalKey(Label),
   /** The failed run whose request this one repeats, because a client retried it. */
   retry_of: Schema.optionalKey(Label),
-  /** Random text of the process that started the run. It distinguishes two starts under one id. */
+  /** Random string of the process that started the run. It distinguishes two starts under one id. */
   started_by: Schema.optionalKey(Label),
   /**
    * True if entries are written after the act rather than before it (L8). The record may be incomplete, and no other process
@@ -160,9 +160,9 @@ export const Entry = Schema.TaggedUnion({
     /** Required seam of its text. `at` counts UTF-16 code units of the shown text. */
     seam: Schema.optionalKey(Schema.Struct({ at: Schema.Natural, proof: SeamProof })),
   },
-  /** A wait begins or ends. `waited_ms` is the sum of the earlier waits; `wait` is the open one, if any. */
+  /** A wait begins or ends. `waited_ms` is the sum of the earlier waits; `wait` is the open wait, if any. */
   RunWaited: { waited_ms: Milliseconds, wait: Schema.optionalKey(RunWait) },
-  /** The run repeats a failed one that another process drove. `RunStarted` says this itself if this process knew. */
+  /** The run repeats a failed run that another process owned. `RunStarted` has the same field, if the process already knows it then. */
   RunRepeats: { retry_of: Label },
   /** The text of an attempt was joined to the shown text. */
   RunContinued: { attempt: Schema.Natural, at: Schema.Natural, proof: SeamProof },
@@ -179,7 +179,7 @@ export const Entry = Schema.TaggedUnion({
   QuestionAnswered: { revision: Schema.Natural, answer: Choice, by: Schema.optionalKey(AnsweredBy) },
   /** Guards the rest of the write: if this question has been answered, the whole write is refused. */
   QuestionStillOpen: { revision: Schema.Natural },
-  /** No process drives the run, which has not ended. */
+  /** No process owns the run, which has not ended. */
   RunParked: { reason: Parked },
   RunResumed: {},
   RunEnded: { end: RunEnd },
@@ -192,14 +192,14 @@ export type Misfit = "unknown_run" | "run_exists" | "run_ended" | "answered";
 /**
  * Folds one entry into a run's record.
  *
- * Except for evidence and `RunResumed`, an entry that is already on record changes nothing. So a caller that lost its
- * connection after the commit can repeat the write.
+ * Except for evidence and `RunResumed`, an entry that is already on record changes nothing. So a caller that does not know the outcome of a
+ * write can repeat it.
  *
  * @param record current record; undefined before `RunStarted`
  * @param entry the event to fold
- * @returns the new record, or the reason why the entry does not fit. A run has one terminal state (law L7), so after
- *   `RunEnded` it accepts only late facts (of tools that ran after their stream completed), seams, incidents, marks, evidence
- *   and calls. An assumed end is not terminal: the owner's next entry replaces it.
+ * @returns the new record, or the reason why the entry does not fit. A run has one terminal state (law L7), so after `RunEnded` it accepts
+ *   only late facts (of tools that ran after their stream completed), seams, incidents, marks, evidence and calls. An assumed end is not
+ *   terminal: the owner's next entry replaces it.
  */
 export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | Misfit => {
   if (record === undefined) return entry._tag === "RunStarted" ? newRecord(entry) : "unknown_run";
@@ -237,10 +237,7 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
   }
 };
 
-/**
- * True if the record may lack entries because its process died before it wrote them. No statistic or decision uses such a
- * record.
- */
+/** True if the record may lack entries because its process died before it wrote them. Statistics and decisions ignore such a record. */
 export const isIncomplete = ({ end }: RunRecord): boolean => end?.assumed === true;
 
 const reopen = (record: RunRecord): RunRecord => {
@@ -324,7 +321,7 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
     case "RunWaited":
       return {
         ...withoutWait(record),
-        // Two writes may arrive in reverse order, and waited time only grows.
+        // Two writes may arrive in reverse order. Waited time only grows, so the maximum is correct.
         waited_ms: Math.max(record.waited_ms ?? 0, entry.waited_ms),
         ...(entry.wait === undefined ? {} : { waiting: entry.wait }),
       };
@@ -354,11 +351,11 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
 /** True if an entry continues the run. Only a process that started or claimed the run may write one. */
 export const drives = ({ _tag }: Entry): boolean => _tag === "RunResumed" || _tag === "AttemptStarted";
 
-/** True if an entry ends the writing process's drive of the run. */
+/** True if the writing process owns the run no longer after this entry. */
 export const givesBack = ({ _tag }: Entry): boolean => _tag === "RunParked" || _tag === "RunEnded";
 
 const withoutWait = (record: RunRecord): RunRecord => {
-  // Nearly every record has none and needs no copy.
+  // Nearly every record has no wait and needs no copy.
   if (record.waiting === undefined) return record;
   const { waiting: _, ...rest } = record;
   return rest;
@@ -386,7 +383,7 @@ const park = (record: RunRecord, reason: Parked): RunRecord => {
 
 const isEnd = (answer: Choice): boolean => answer === "stop" || answer === "accept";
 
-/** Records an answer to the open question of its revision. Only an open newest question keeps a run asking. */
+/** Records an answer to the open question of its revision. A run asks only while its newest question is open. */
 const recordAnswer = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "QuestionAnswered" }>): RunRecord => {
   const questions = record.questions.map((it) =>
     it.revision === entry.revision && it.answer === undefined
@@ -445,12 +442,12 @@ const callsWith = (calls: ReadonlyArray<CallRecord>, entry: CallEntry): Readonly
 const addOmitted = (log: EvidenceLog, omitted = 0): EvidenceLog =>
   omitted === 0 ? log : { ...log, omitted: log.omitted + omitted };
 
-/** Adds evidence. The first records stay, and the last ones roll. */
+/** Adds evidence. The first records stay; newer ones displace the oldest of the rest. */
 const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
   // `concat` allocates the exact length. A spread over-allocates, and a waiting run would hold on to it.
   if (log.first.length < evidenceFirstMax) return { ...log, first: log.first.concat([evidence]) };
   if (log.last.length < evidenceLastMax) return { ...log, last: [...log.last, evidence] };
-  // A disputed ending is judged by its terminal candidate, so that is evicted last.
+  // A terminal candidate shows if a disputed response was complete, so it is evicted last.
   const victim = log.last.findIndex((it) => it.event !== "terminal_candidate");
   const last = log.last.toSpliced(Math.max(victim, 0), 1);
   return { first: log.first, last: [...last, evidence], omitted: log.omitted + 1 };

@@ -20,21 +20,21 @@ import type { SharedFacts, SharedPacing } from "./shared/SharedFacts.ts";
 export { RecorderError } from "./RecorderError.ts";
 export type { RunQuery } from "./RunFilter.ts";
 
-/** Selects the ended runs to forget. A run that has not ended is never forgotten. */
+/** Selects the ended runs to delete. A run that has not ended is never deleted. */
 export interface PruneQuery {
-  /** Forget runs that ended before this wall clock time, in milliseconds since the epoch. */
+  /** Deletes runs that ended before this wall clock time, in milliseconds since the epoch. */
   readonly endedBefore?: number;
   /** Maximum ended runs to keep, newest end first. */
   readonly keep?: number;
 }
 
-/** Default maximum of runs that the memory layer keeps. A run takes a few KiB, and one process streams fewer at once. */
+/** Default maximum of runs that the memory layer keeps. A run takes a few KiB, and one process has fewer streams at a time. */
 export const memoryRunsMax = 10_000;
 
 /** Default timeout of one write, read, digest or claim of a recorder, in milliseconds. */
 export const recorderWaitMs = 5_000;
 
-/** Timeout of a list of runs, in milliseconds. A store may have to read many. */
+/** Timeout of a list of runs, in milliseconds. A store may have to read many runs. */
 export const listWaitMs = 30_000;
 
 /** Default limit of a list of runs. */
@@ -54,68 +54,65 @@ export class RunRecorder extends Context.Service<
      * counts as not done.
      */
     readonly waitMs?: number;
-    /** Timeout of `claim` and `orphans`, which may wait for silent owners, in milliseconds. */
+    /** Timeout of `claim` and `orphans`, in milliseconds. Both may wait for owners that do not renew their leases. */
     readonly claimWaitMs?: number;
     /**
-     * Commits entries of one run together, and returns after the commit. A caller that does not know the outcome repeats the
-     * write: entries that are already on record change nothing (see `RunRecord.apply`). An entry that continues a run
-     * (`RunResumed`, `AttemptStarted`) requires that this process started or claimed it; after a release it is refused as
-     * `fenced`, because an abandoned write may arrive late.
+     * Commits entries of one run together, and returns after the commit. A caller that does not know the outcome repeats the write, because
+     * entries that are already on record change nothing (see `RunRecord.apply`). An entry that continues a run (`RunResumed`,
+     * `AttemptStarted`) requires that this process started or claimed it; after a release it is refused as `fenced`, because an abandoned
+     * write may arrive late.
      *
      * @param runId run of the entries
      * @param entries entries in the order in which they happened
      */
     readonly write: Write;
-    /** Reads one run; returns undefined if it is unknown or was forgotten. */
+    /** Reads one run; returns undefined if it is unknown or was deleted. */
     run(runId: string): Effect.Effect<RunRecord.RunRecord | undefined, RecorderError>;
     /** Lists runs, newest first. */
     runs(query?: RunRecorder.RunQuery): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
     /** Reads the incidents of a run, oldest first; empty if the run is unknown. */
     incidents(runId: string): Effect.Effect<ReadonlyArray<RunIncident>, RecorderError>;
     /**
-     * Takes over a run that no process drives, because it is parked or its process is gone. Afterwards only this process writes
-     * it. Fails with `unknown_run`, `run_ended` or `owned`. If the owner is silent, the call waits until the owner renews its
-     * lease or counts as gone, which takes about one lease. A caller that is interrupted meanwhile has claimed nothing.
+     * Takes over a run that no process owns, because it is parked or its process is gone. Afterwards only this process may write it. Fails
+     * with `unknown_run`, `run_ended` or `owned`. If the owner is silent, the call waits until the owner renews its lease or counts as
+     * gone, which takes about one lease. A caller that is interrupted meanwhile has claimed nothing.
      */
     claim(runId: string): Effect.Effect<RunRecord.RunRecord, RecorderError>;
     /**
-     * Releases a claimed run without having driven it. If its store is unavailable, a durable recorder retries later: otherwise
-     * no process could take the run over.
+     * Releases a claimed run that was not continued. If the store is unavailable, a durable recorder retries later, because otherwise no
+     * process could take the run over.
      */
     release(runId: string): Effect.Effect<void, RecorderError>;
     /**
-     * Lists runs that no process drives and no process has decided: their process is gone, or their caller left them
-     * (`interrupted`). Oldest first, at most `limit` (default 100).
+     * Lists runs that no process owns and no process has decided, because their process is gone or their caller left (`interrupted`).
+     * Oldest first, at most `limit` (default 100).
      *
-     * @param options.waits true to wait for silent processes, as `claim` does (default). `false` only looks: it includes their
-     *   runs at once and takes nothing from them. `all` also waits for a process that may just have died, until it renews its
-     *   lease or the lease expires; use it once after a crash
+     * @param options.waits true to wait for silent processes, as `claim` does (default). With `false` it only reads: it includes their runs
+     *   at once and takes nothing from them. `all` also waits for a process that may just have died, until it renews its lease or the lease
+     *   expires; use it once after a crash
      */
     orphans(
       limit?: number,
       options?: { readonly waits?: boolean | "all" },
     ): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
     /**
-     * Answers the newest question of a run once (compare and set), regardless of the process that drives it, and only if its
-     * facts have not grown since. Returns the record with the answer. The process that drives the run acts on it.
+     * Answers the newest question of a run once (compare and set), and only if its facts have not grown since. Any process may call it.
+     * Returns the record with the answer. The process that owns the run acts on the answer.
      */
     answer(answer: RunRecorder.Answer): Effect.Effect<RunRecord.RunRecord, AnswerRefused | RecorderError>;
     /**
      * Digests content that is never stored: HMAC-SHA-256 under a key of this store, as hex.
      *
-     * @param content any text
+     * @param content any string
      */
     digest(content: string): Effect.Effect<string, RecorderError>;
-    /**
-     * Makes a write that changes no run, to check that the store accepts writes. Omitted if the store cannot become
-     * unavailable.
-     */
+    /** Makes a write that changes no run, to check that the store accepts writes. Omitted if the store is always available. */
     readonly probe?: Effect.Effect<void, RecorderError>;
-    /** Forgets ended runs; returns their number. */
+    /** Deletes ended runs; returns their number. */
     prune(query: RunRecorder.PruneQuery): Effect.Effect<number, RecorderError>;
     /**
-     * Registers a listener for runs that this process drove and another one took over. It is called as soon as this process
-     * knows, before the run's next write, which is refused. Without a listener, the run learns of it at that write.
+     * Registers a listener for runs of this process that another process took over. It is called as soon as this process knows of the
+     * takeover. Without a listener, the run learns of it when its next write is refused.
      *
      * @param listener returns true if it drove the run, which it then stops. It must not throw
      * @returns a function that removes the listener
@@ -129,23 +126,23 @@ export class RunRecorder extends Context.Service<
      */
     processEnded?(process: string): Effect.Effect<void, RecorderError>;
     /**
-     * Announces that this process is about to exit. From then on, an unresponsive store is waited for only a few seconds.
-     * Omitted if nothing waits longer.
+     * Announces that this process is about to exit. From then on, calls wait only a few seconds for an unresponsive store. Omitted if no
+     * call waits longer.
      */
     readonly hurry?: Effect.Effect<void>;
-    /** Facts that the processes of a store share besides runs. Omitted if each process has only its own. */
+    /** Facts that the processes of a store share in addition to runs. Omitted if each process has only its own. */
     readonly shared?: SharedFacts;
     /** Limits on the retries of all processes of a store together. Omitted if no other process uses the store. */
     readonly pacing?: SharedPacing;
-    /** Requests between the processes of a store to cancel a run. Omitted if no other process uses the store. */
+    /** Requests to cancel a run that the processes of a store send each other. Omitted if no other process uses the store. */
     readonly cancels?: SharedCancels;
   }
 >()("effect-stream-recovery/RunRecorder") {
   /**
    * Keeps runs in this process's memory.
    *
-   * @param options.runsMax maximum runs kept (default 10,000). At the maximum, the oldest ended run is evicted. If every run is
-   *   live, a new one is refused with reason `full`, because forgetting a live run would lose it.
+   * @param options.runsMax maximum runs kept (default 10,000). At the maximum, the oldest ended run is evicted. If every run is live, a new
+   *   one is refused with reason `full`, because evicting a live run would lose it.
    */
   static readonly layerMemory = (options?: { readonly runsMax?: number }) =>
     Layer.effect(RunRecorder, makeMemory(options?.runsMax ?? memoryRunsMax));
@@ -156,7 +153,7 @@ export declare namespace RunRecorder {
   export type { Answer, PruneQuery, RunQuery };
 }
 
-/** Result of a commit. `undecided` means that nothing has changed and that `write` will report why. */
+/** Result of a commit. `undecided` means that nothing has changed, and that `write` with the same entries reports why. */
 export type Outcome = "recorded" | "undecided" | RecorderError;
 
 /** Commits the entries of one run, all of them or none, without a fiber. */
@@ -244,14 +241,14 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
     });
   });
 
-/** In memory, a run that has no driver and is not parked was released by its driver. */
+/** In memory, a run that has no owner and is not parked was released by its owner. */
 const isAbandoned = ({ parked, run_id }: RunRecord.RunRecord, driven: ReadonlySet<string>): boolean =>
   (parked === undefined || parked === "interrupted") && !driven.has(run_id);
 
 type Refusal = RecorderError | AnswerRefused;
 
 const orFail = <A>(value: A): Effect.Effect<Exclude<A, Refusal>, Extract<A, Refusal>> =>
-  // The two halves of the union that `isRefusal` tells apart; the compiler does not narrow a generic by it.
+  // These are the two members of the union that `isRefusal` distinguishes; the compiler does not narrow a generic by it.
   isRefusal(value) ? Effect.fail(value as Extract<A, Refusal>) : Effect.succeed(value as Exclude<A, Refusal>);
 
 const isRefusal = (value: unknown): boolean => value instanceof RecorderError || value instanceof AnswerRefused;

@@ -1,10 +1,9 @@
 /**
- * Writes the entries of volatile runs after their acts (L8): the run continues at once, and the store gets its entries in
- * order.
+ * Writes the entries of volatile runs after their acts (L8): the run continues at once, and the store gets its entries in order.
  *
- * Entries queued within `behindMs` become one write of a run, and the writes of many runs share a commit. So a short run costs
- * one share of a commit, and a killed process loses at most its last moments. While the store accepts nothing, the queue keeps
- * up to `queueBytesMax`, for at most `queueAgeMsMax`.
+ * Entries queued within `behindMs` become one write of a run, and the writes of many runs share a commit. So a short run needs only a share
+ * of one commit, and a killed process loses at most its last moments. While the store accepts nothing, the queue keeps up to
+ * `queueBytesMax`, for at most `queueAgeMsMax`.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -33,15 +32,15 @@ const evictedTo = 7 / 8;
 export const queueAgeMsMax = 600_000;
 
 /**
- * Time for which entries gather for one write, in milliseconds. An entry is written one to two of these after it was queued, so
- * a lookup by another process that waits for a second finds it.
+ * Time for which entries gather for one write, in milliseconds. An entry is written one to two of these after it was queued. A lookup by
+ * another process waits for a second, so it finds the entry.
  */
 export const behindMs = 250;
 
 /** Time after which a run that is not on record counts as unknown, in milliseconds. Another process may still have it queued. */
 export const lateRecordMs = 1_000;
 
-/** Reads one run, and reads again later if another process may not have written it yet. */
+/** Reads one run. If it is not on record, reads once more later, because another process may not have written it yet. */
 export const findLate = (
   recorder: Pick<RunRecorder["Service"], "durable" | "run">,
   runId: string,
@@ -52,10 +51,7 @@ export const findLate = (
       : Effect.succeed(record),
   );
 
-/**
- * Time without a successful write, while one was due, after which the store counts as unavailable, in milliseconds (DESIGN
- * section 18).
- */
+/** Time after which the store counts as unavailable if writes are due and none succeeds, in milliseconds (DESIGN section 18). */
 export const awayMs = 10_000;
 
 /** First and maximum pause before an unavailable store is tried again, in milliseconds. */
@@ -68,7 +64,7 @@ const pauseMsMax = 2_000;
  */
 const roundMsMax = 30_000;
 
-/** Maximum runs in one group of writes. A file blocks this thread while it commits; a server is remote and takes many at once. */
+/** Maximum runs in one group of writes. A commit to a file blocks this thread; a server does not, and accepts many runs at once. */
 const groupRunsMax = { file: 16, server: 256 };
 
 /** Maximum time that a closing queue keeps writing, in milliseconds, unless its owner says otherwise. */
@@ -91,15 +87,15 @@ interface QueuedRun {
   bytes: number;
   /** Monotonic time of the oldest entry, in milliseconds. */
   since: number;
-  /** True if a caller waits for the run, which is then written now. */
+  /** True if a caller waits for the run, so that its entries are written immediately. */
   isDue: boolean;
-  /** Callers that wait for everything they queued, with the number of entries that were queued by then. */
+  /** Callers that wait until their entries are on record, with the number of entries queued when they began to wait. */
   waiters: Array<{ readonly through: number; readonly done: Deferred.Deferred<boolean> }>;
   queued: number;
   written: number;
 }
 
-/** Maximum refused runs that are remembered. */
+/** Maximum number of refused runs that are remembered. */
 const refusedRunsMax = 10_000;
 
 const nothing: ReadonlyArray<RunRecord.Entry> = [];
@@ -115,7 +111,7 @@ export const lostEntries = Metric.counter("stream_recovery.lost_entries", {
   incremental: true,
 });
 
-/** The queue of a process. The processor adds to it, and the page reads from it. */
+/** The queue of a process. The processor adds entries, and the gateway's page reads its state. */
 export class WriteQueue extends Context.Service<WriteQueue, Queue>()("effect-stream-recovery/WriteQueue") {
   /**
    * Puts a queue in front of a recorder. Reads through this layer's recorder include queued entries.
@@ -136,7 +132,7 @@ export class WriteQueue extends Context.Service<WriteQueue, Queue>()("effect-str
     ).pipe(Layer.provideMerge(recorder));
 }
 
-/** Creates a queue in front of a recorder. It writes the rest when the scope closes. */
+/** Creates a queue in front of a recorder. When the scope closes, it writes the remaining entries. */
 export const make = (recorder: RunRecorder["Service"], spill?: Spill): Effect.Effect<Queue, never, Scope.Scope> =>
   Effect.gen(function* () {
     const services = yield* Effect.context<never>();
@@ -154,14 +150,14 @@ export class Queue {
   readonly #services: Context.Context<never>;
   readonly #spill: Spill | undefined;
   readonly #groupRuns: number;
-  /** True if the store commits before the call returns. Nothing is queued then. */
+  /** True if the store commits before the call returns. The queue is then unused. */
   readonly #isAtOnce: boolean;
   readonly #runs = new Map<string, QueuedRun>();
-  /** Runs that the store will never have completely, at most `refusedRunsMax`. */
+  /** Runs that the store can no longer record completely, at most `refusedRunsMax`. */
   readonly #refusedRuns = new Set<string>();
   #bytes = 0;
   #wake = Deferred.makeUnsafe<void>();
-  /** Done when a caller waits for a write, so that the next group starts at once. */
+  /** Completed when a caller waits for a write, so that the next group starts immediately. */
   #hurry = Deferred.makeUnsafe<void>();
   #isClosed = false;
   /** Monotonic time since which a write is due without a success, in milliseconds; undefined if none is due. */
@@ -218,7 +214,7 @@ export class Queue {
       });
       return;
     }
-    // The store lacks the beginning of this run, so it cannot accept the rest.
+    // The store lacks the start of this run, so it cannot accept the rest.
     if (this.#refusedRuns.has(runId)) {
       this.#count("refused", entries.length, runId);
       return;
@@ -263,7 +259,7 @@ export class Queue {
    * Waits until everything that was queued for a run is on record.
    *
    * @param ms maximum wait, in milliseconds
-   * @returns false if the store did not take it in time, or refused it
+   * @returns false if the store did not accept it in time, or refused it
    */
   awaitRecorded(runId: string, ms: number): Effect.Effect<boolean> {
     return Effect.suspend(() => {
@@ -294,7 +290,7 @@ export class Queue {
     return typeof folded === "string" ? stored : folded;
   }
 
-  /** Records of runs whose beginning is still queued, newest first. */
+  /** Records of runs whose start is still queued, newest first. */
   get unstored(): ReadonlyArray<RunRecord.RunRecord> {
     return [...this.#runs.values()].reverse().flatMap(({ runId, waiting, writing }) => {
       const first = writing[0] ?? waiting[0];
@@ -311,7 +307,7 @@ export class Queue {
       this.#wake = Deferred.makeUnsafe<void>();
       const from = this.#now();
       const gathers = Effect.sleep(Math.max(behindMs, pause));
-      // A caller that waits for its write skips the gathering, unless the store is unavailable.
+      // If a caller waits for its write, the queue does not wait for more entries, unless the store is unavailable.
       yield* pause === 0 ? Effect.raceFirst(gathers, Deferred.await(this.#hurry)) : gathers;
       this.#hurry = Deferred.makeUnsafe<void>();
       const isBack = yield* Effect.catchCause(this.#pass(pause > 0 ? 1 : this.#groupRuns), (cause) =>
@@ -358,10 +354,7 @@ export class Queue {
     return found;
   }
 
-  /**
-   * Writes the entries of these runs. Returns true if the store accepted or refused all of them, false if it could not take one
-   * now.
-   */
+  /** Writes the entries of these runs. Returns true if the store accepted or refused all of them, false if it could not accept one now. */
   #write(group: ReadonlyArray<QueuedRun>): Effect.Effect<boolean> {
     return Effect.suspend(() => {
       const over = Deferred.makeUnsafe<boolean>();
@@ -382,7 +375,7 @@ export class Queue {
     });
   }
 
-  /** Handles the result of a write. Returns false if the store could not take it now; its entries are then queued again. */
+  /** Handles the result of a write. Returns false if the store could not accept it now; its entries are then queued again. */
   #wrote(run: QueuedRun, why: RecorderError | undefined): boolean {
     const { writing } = run;
     run.writing = nothing;
@@ -415,7 +408,7 @@ export class Queue {
     }
     run.waiting = [...writing, ...run.waiting];
     run.isDue = true;
-    // Next time another run goes first, so that a run that the store never takes does not hold up the others.
+    // Moves the run to the end of the queue, so that a run that the store never accepts does not delay the others.
     this.#runs.delete(run.runId);
     this.#runs.set(run.runId, run);
     this.#say(Effect.annotateLogs(this.#outage.recordFailure(why.message), { run_id: run.runId }));
@@ -433,7 +426,7 @@ export class Queue {
   }
 
   /**
-   * Forgets a run that the store will never have completely.
+   * Forgets a run that the store can no longer record completely.
    *
    * @param isRefused true if no more of it can be recorded
    */
@@ -453,9 +446,9 @@ export class Queue {
     return Effect.logError(`could not record a run, and will not retry: ${message}`, { run_id, reason, entries });
   }
 
-  /** Evicts evidence first, then runs that started and ended in the queue, then unended runs, and finally runs with an end. */
+  /** Evicts evidence first, then runs that started and ended in the queue, then runs without an end, and finally runs with an end. */
   #evict(): void {
-    // Frees more than is needed now, so that not every entry has to scan all runs.
+    // Frees more than is needed now. Otherwise every further entry would scan all runs.
     const roomy = () => this.#bytes <= queueBytesMax * evictedTo;
     for (const run of this.#runs.values()) {
       if (roomy()) return;
@@ -484,11 +477,11 @@ export class Queue {
 
   #giveUp(run: QueuedRun, why: string): void {
     this.#count(why, run.waiting.length, run.runId);
-    // A run whose beginning is on record may still get its end.
+    // If the start of the run is on record, its end may still be recorded.
     this.#forget(run, hasStart(run));
   }
 
-  /** Excludes time for which the process was suspended, because the store was not tried during it. */
+  /** Excludes time for which the process was suspended, because no write was tried during it. */
   #discount(ms: number): void {
     if (ms <= 0) return;
     const now = this.#now();
@@ -503,7 +496,7 @@ export class Queue {
       if (run.since < old && run.writing.length === 0) this.#giveUp(run, "overflow");
   }
 
-  /** Counts entries that will never be on record. Overflows are logged at most once a minute. */
+  /** Counts entries that will never be on record. Overflows are logged at most once per minute. */
   #count(reason: string, entries: number, run_id: string): void {
     if (entries === 0) return;
     Metric.withAttributes(lostEntries, { "stream_recovery.reason": reason }).updateUnsafe(entries, this.#services);
@@ -526,7 +519,7 @@ export class Queue {
   }
 
   /**
-   * Writes the rest, then spills what is left. Entries that come later are written at once or spilled.
+   * Writes the remaining entries, then spills those that the store did not accept. Later entries are written immediately or spilled.
    *
    * @param ms maximum time, in milliseconds of real time; a process that exits does not wait for a test's clock
    */
@@ -557,7 +550,7 @@ export class Queue {
     return Effect.gen({ self: this }, function* () {
       while (this.#runs.size > 0) {
         const isBack = yield* this.#pass(this.#groupRuns);
-        // A write that was in flight when the queue closed ends by itself.
+        // A write that was in flight when the queue closed needs no action here, because it ends by itself.
         if (this.#runs.size > 0) yield* inRealTime(isBack ? 1 : pauseMs);
       }
     });
@@ -595,7 +588,7 @@ const withQueue = (recorder: RunRecorder["Service"], queue: Queue): RunRecorder[
     run: (runId) =>
       recorder.run(runId).pipe(
         Effect.map((stored) => queue.overlay(runId, stored)),
-        // A run that started while the store was unavailable is known from the queue alone.
+        // A run that started while the store was unavailable is only in the queue.
         Effect.catch((error) => {
           const known = queue.overlay(runId, undefined);
           return known === undefined ? Effect.fail(error) : Effect.succeed(known);
@@ -614,7 +607,7 @@ const withQueued = (
 ): ReadonlyArray<RunRecord.RunRecord> => {
   if (queue.size === 0) return stored;
   const known = new Set(stored.map(({ run_id }) => run_id));
-  // The page keeps the length that the store gave it, because a page shorter than its limit counts as the last.
+  // The page keeps the length that the store returned, because a page shorter than its limit counts as the last.
   const seen = stored.map((record) => queue.overlay(record.run_id, record) ?? record);
   // A later page starts after a run in the store, and queued runs are newer.
   const queued = query.before === undefined ? queue.unstored.filter(({ run_id }) => !known.has(run_id)) : [];

@@ -1,6 +1,6 @@
 /**
- * Describes every write to the store: its content, its occasions, and what waits for it (law L8). Nothing waits for a write of
- * a volatile run unless `isForEveryRun` is set.
+ * Describes every write to the store: its content, its occasions, and the steps that wait for it (law L8). Nothing waits for a write of a
+ * volatile run unless `isForEveryRun` is set.
  *
  * A new kind of entry or call does not compile until it is described here. docs/recovery.md is generated from this file.
  */
@@ -18,7 +18,7 @@ export const away = {
 export interface Occasion {
   /** Event that causes the write, or that is about to happen. */
   readonly when: string;
-  /** Step that must not happen before the write is committed. */
+  /** Step that must not start before the write is committed. */
   readonly before: string;
   readonly away: keyof typeof away;
   /** True if volatile runs wait as well. */

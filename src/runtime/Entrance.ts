@@ -1,9 +1,9 @@
 /**
  * Validates the options of a run, or says what is wrong with them.
  *
- * Types do not restrain every caller, and a record must be readable whatever a caller gave (L8). So every field is checked once,
- * before the first request: a value that the record, the facts or a clock could not hold is refused by name. The provider and the
- * budget are copied field by field, so that nothing else of a caller's objects is stored.
+ * Callers can bypass the types, but a record must be readable whatever they pass (L8). So every field is checked once, before the first
+ * request, and a value that the record, the facts or a clock could not hold is refused by its field name. The provider and the budget are
+ * copied field by field, so that nothing else of a caller's objects is stored.
  */
 import * as Effect from "effect/Effect";
 import * as Json from "../domain/Json.ts";
@@ -35,7 +35,7 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
   if (problem !== undefined) return problem;
   const { budget, routes } = options;
   const provider = trimProvider(options.provider);
-  // Nearly always nothing has to be changed, and a waiting run then holds no copy.
+  // Nearly always the options need no change. A waiting run then keeps no copy of them.
   const isKept = provider === options.provider && routes === undefined;
   if (isKept && budget === undefined) return options;
   return {
@@ -75,10 +75,10 @@ const problemOfProvider = (name: string, provider: unknown): Problem => {
   return undefined;
 };
 
-/** Maximum length of a path's name and of a credential's digest. An origin with its proxy is at most that long. */
+/** Maximum length of a path's name and of a credential's digest. An origin with its proxy fits into it. */
 const pathCharactersMax = 2_048;
 
-/** Limits the length of a name, because a thousand names are kept for the lifetime of the process (L11). */
+/** Limits the length of a name, because the process keeps up to a thousand names for its lifetime (L11). */
 const problemOfName = (name: string, given: string): Problem =>
   given.length <= pathCharactersMax
     ? undefined
@@ -136,7 +136,10 @@ const problemOfFinishes = (finishes: unknown): Problem => {
   return undefined;
 };
 
-/** Copies only the fields that are stored. A long model is shortened, because a client may have named it and must not lose its request. */
+/**
+ * Copies only the fields that are stored. A long model is shortened, because a client may choose it, and its request must not fail for
+ * that.
+ */
 const trimProvider = (provider: Provider): Provider => {
   const { id, model, reasoning } = provider;
   const wanted = 1 + (model === undefined ? 0 : 1) + (reasoning === undefined ? 0 : 1);
@@ -151,7 +154,7 @@ const trimProvider = (provider: Provider): Provider => {
 const problemOfTools = (tools: unknown): Problem => {
   if (!Array.isArray(tools)) return `tools: expected a list, got ${describe(tools)}`;
   for (const [at, tool] of tools.entries()) {
-    // A tool may be a function that carries its boundary.
+    // A tool may be a function with the boundary as its properties.
     const it: Json.JsonRecord | undefined = typeof tool === "function" ? tool : Json.record(tool);
     if (it === undefined) return `tools[${at}]: expected a tool, got ${describe(tool)}`;
     if (typeof it.name !== "string") return `tools[${at}].name: expected a name, got ${describe(it.name)}`;
@@ -245,7 +248,7 @@ const problemOfBudget = (budget: unknown): Problem => {
   return undefined;
 };
 
-// `Object.keys` loses the literal keys of the schema's fields.
+// `Object.keys` does not keep the literal types of the schema's fields.
 const limitNames = Object.keys(Budget.fields) as ReadonlyArray<keyof Budget>;
 const isLimit = (name: string): name is keyof Budget => limitNames.some((limit) => limit === name);
 
@@ -276,7 +279,7 @@ const wrongWord = (field: string, given: unknown, words: ReadonlyArray<string>):
     ? undefined
     : `${field}: expected ${words.map((word) => `"${word}"`).join(" or ")}, got ${describe(given)}`;
 
-/** Describes a value for a message: its type and size, or a number as it is. The content of a text is never shown. */
+/** Describes a value for a message: its type and size, or a number as it is. The content of a string is never shown. */
 const describe = (given: unknown): string => {
   if (given === undefined) return "nothing";
   if (typeof given === "number" || typeof given === "boolean" || given === null) return String(given);

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect";
 import * as Random from "effect/Random";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 
-/** Draws 128 random bits as hex, from the machine's own source: a seed of Random does not affect it. */
+/** Draws 128 random bits as hex from the system's random source, so a seeded Random does not affect it. */
 export const drawBits = (): string =>
   Array.from(globalThis.crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join(
     "",
@@ -27,7 +27,7 @@ const wordOf = (part: number): string =>
     .toString(36)
     .padStart(7, "0");
 
-/** Maximum ids drawn for one run. A seeded Random may repeat another process's id, so draws after the first are the machine's. */
+/** Maximum ids drawn for one run. A seeded Random may repeat another process's id, so draws after the first come from the system. */
 export const drawsMax = 3;
 
 /**

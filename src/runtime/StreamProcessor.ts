@@ -1,9 +1,9 @@
 /**
- * Runs model requests: each attempt is a scoped fiber under a watchdog, and each break is decided by the policy, recorded, and
- * then acted on.
+ * Runs model requests: each attempt is a scoped fiber under a watchdog, and each break is decided by the policy, recorded, and then acted
+ * on.
  *
- * An agent runtime embeds this service. `run` gives events and can withdraw what a broken attempt showed; `parts` gives plain
- * parts to callers that cannot discard.
+ * An agent runtime embeds this service. `run` returns events, and can withdraw parts that a broken attempt showed. `parts` returns plain
+ * parts for callers that cannot discard.
  */
 import * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
@@ -57,49 +57,49 @@ export class StreamProcessor extends Context.Service<
      */
     run<P, E, R>(options: RunOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
     /**
-     * Runs one model request for a caller that cannot discard: no part is ever handed over twice. The lifecycle prefix is held
-     * until content arrives, and everything from the first tool call on is held until the terminal marker.
+     * Runs one model request for a caller that cannot discard, so no part is ever handed over twice. The lifecycle prefix is held until
+     * content arrives, and everything from the first tool call on is held until the terminal marker.
      */
     parts<P, E, R>(options: RunOptions<P, E, R>): Stream.Stream<P, RunInterrupted, R>;
     /**
-     * Takes up a run that no process drives: a parked one, or one whose process is gone. The processor does what is due by the
-     * record: it carries out an answer, starts a decided retry, waits for an open question, or decides first.
+     * Takes up a run that no process owns: a parked one, or one whose process is gone. The processor takes the pending step on record: it
+     * carries out an answer, starts a decided retry, waits for an open question, or decides first.
      *
      * @param runId the run, as the recorder knows it
      * @param options the request, the transcript that it was built from, and the caller's cursor if it has one
-     * @returns the run's further events. It fails with `RunInterrupted` of reason `refused` when the run is unknown, has ended,
-     *   is driven by a living process, was taken up too often, or has another transcript.
+     * @returns the run's further events. It fails with `RunInterrupted` of reason `refused` when the run is unknown, has ended, is owned by
+     *   a live process, was taken up too often, or has another transcript.
      */
     takeUp<P, E, R>(runId: string, options: TakeUpOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
     /**
-     * Attaches a reader to a run of this processor that continues without its consumer (`RunOptions.lingerMs`). A reader that is
-     * still attached is replaced and ends with reason `attached_elsewhere`.
+     * Attaches a reader to a run of this processor that continues without its consumer (`RunOptions.lingerMs`). A reader that is still
+     * attached is replaced and ends with reason `attached_elsewhere`.
      *
      * @param runId the run; `P` is the type of its parts, which only the caller knows
      * @param options the position up to which the reader has the events
-     * @returns exactly the events after that position: those that have left, then those held meanwhile, then new ones. It fails
-     *   with `AttachRefused` and a reason if there is nothing to attach to, and ends as `run` does.
+     * @returns exactly the events after that position: those that were already sent, then those held in the meantime, then new ones. It
+     *   fails with `AttachRefused` and a reason if there is nothing to attach to, and ends as `run` does.
      */
     attach<P = unknown>(
       runId: string,
       options?: AttachOptions,
     ): Stream.Stream<RunEvent<P>, RunInterrupted | AttachRefused>;
-    /** Cancels a run and its running tools in the user's name. Returns true if the run was live. */
+    /** Cancels a run and its running tools on behalf of the user. Returns true if the run was live. */
     cancel(runId: string): Effect.Effect<boolean>;
-    /** Closes the processor: live runs stop with rule `lifecycle_closed`, new ones are refused. */
+    /** Closes the processor. Live runs stop with rule `lifecycle_closed`, and new runs are refused. */
     close(reason: string): Effect.Effect<void>;
   }
 >()("effect-stream-recovery/StreamProcessor") {
   /**
-   * The processor and the guard that makes its tools. It uses the `Paths` of its context, shared with all others that do, or its own
-   * if there are none.
+   * Provides the processor and its tool guard. All processors with the same `Paths` in their context share it. Without one, the processor
+   * makes its own.
    */
   static readonly layer: Layer.Layer<StreamProcessor | ToolGuard, never, RunRecorder | UserDecisions> = Layer.effect(
     StreamProcessor,
     Effect.suspend(() => makeProcessor),
   ).pipe(Layer.provideMerge(ToolGuard.layer));
 
-  /** The processor with a recorder in memory and without a person to ask: uncertain requests are never repeated. */
+  /** Like `layer`, with an in-memory recorder. There is no person to ask, so uncertain requests are never repeated. */
   static readonly layerDefault: Layer.Layer<StreamProcessor | ToolGuard | RunRecorder | UserDecisions> =
     StreamProcessor.layer.pipe(
       Layer.provideMerge(Layer.merge(RunRecorder.layerMemory(), UserDecisions.layerHeadless())),
@@ -116,7 +116,7 @@ const makeProcessor = Effect.gen(function* () {
   const live = new Roster<string, AnyRun>();
   const register: Register = { live, lingering: new LingeringRuns(), closed: undefined, starts: 0 };
 
-  // The run is stopped now and not at its next write, which may be its end.
+  // Stops the run now, because its next write may be its end.
   const unheard = shared.recorder.onLost?.((runId) => {
     const run = live.get(runId);
     run?.onTakenOver();
@@ -187,8 +187,8 @@ const stream = <P, E, R>(
   );
 
 /**
- * One generator for all runs. V8 gives a generator function that is created inside a call its own map, which keeps that call's
- * data until a full collection.
+ * One generator for all runs. If it were created per call, V8 would give it its own map, which keeps the data of that call until a full
+ * collection.
  */
 const makePull = Effect.fnUntraced(function* <P, E, R>(
   shared: Shared,
@@ -201,8 +201,8 @@ const makePull = Effect.fnUntraced(function* <P, E, R>(
   const services = yield* Effect.context<R>();
   for (let draw = 1; ; draw += 1) {
     const runId = options.runId ?? (draw === 1 ? yield* makeRunId : `run_${drawBits()}`);
-    // One step from the check of the id to the record: of two runs that begin with the same id, only one begins. A run
-    // interrupted in between would be neither live nor ended, and its finalizer would wait for ever.
+    // Check and record the id in one step, so that only one of two runs with the same id begins. A run interrupted in between would be
+    // neither live nor ended, and its finalizer would wait forever.
     const begun = yield* Effect.uninterruptible(
       Effect.suspend(() => {
         const known = problemOfLiveId(register, runId) ?? problemOfKnownId(shared, runId);
@@ -233,7 +233,7 @@ const takeUp = <P, E, R>(
       const services = yield* Effect.context<R>();
       const { lingering, tapped } = register.lingering.readBy(options);
       const run = new Run<P, E, R>(runId, tapped, true, shared, services, late);
-      // One step, because a caller that leaves in between would leave a claimed run without a driver.
+      // In one step, because a caller that leaves in between would leave a claimed run that nothing runs.
       const pulled = yield* Effect.uninterruptible(takeOver(register, { run, lingering, scope }, transcript, cursor));
       return typeof pulled === "string" ? yield* refuse(runId, register, pulled) : pulled;
     }),
@@ -242,7 +242,7 @@ const takeUp = <P, E, R>(
 /** A run with its first reader. */
 interface ReadRun<P, E, R> {
   readonly run: Run<P, E, R>;
-  /** Its readers, if they may come and go. */
+  /** The readers of the run; undefined if only its consumer can read it. */
   readonly lingering: LingeringRun<P> | undefined;
   /** The scope of the consumer. */
   readonly scope: Scope.Scope;
@@ -256,7 +256,7 @@ const readable = <P, E, R>(register: Register, { lingering, run }: ReadRun<P, E,
   return lingering.take(lingering.first);
 };
 
-/** Takes a run over and drives it. Returns its reader's pull, or the reason why it cannot. */
+/** Takes a run over and continues it. Returns its reader's pull, or the reason why it cannot. */
 const takeOver = Effect.fnUntraced(
   function* <P, E, R>(
     register: Register,
@@ -265,7 +265,7 @@ const takeOver = Effect.fnUntraced(
     cursor: string | undefined,
   ): Effect.fn.Return<string | Taken<P>> {
     const { run } = read;
-    // Pending entries of the run must be on record first. Written after the claim, they would park a run that is driven.
+    // Pending entries must be on record before the claim. Written afterwards, they would park a run that is already continuing.
     const isOnRecord = yield* run.shared.backlog.flush(run.runId);
     const revived = isOnRecord
       ? yield* Revival.claim(run, transcript, cursor, () => registerRun(register, run))
@@ -280,14 +280,14 @@ const takeOver = Effect.fnUntraced(
     yield* limitHold(read);
     yield* stopOnInterrupt(read);
     const taken = readable(register, read);
-    // Forked with the caller's services and not as a child of this fiber, because the driver ends with the run.
+    // Forked with the caller's services and not as a child of this fiber, because the recovery lasts until the run ends.
     Effect.runForkWith(run.services)(revive(run, revived));
     return taken;
   },
   (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropRun(register, run))),
 );
 
-/** Registers a claimed run, so that a close waits for it. A claim may take long, so this returns the reason if it is too late. */
+/** Registers a claimed run, so that a close waits for it. Returns the reason if the processor has closed in the meantime. */
 const registerRun = <P, E, R>(register: Register, run: Run<P, E, R>): string | undefined => {
   const problem = problemOfClose(register) ?? problemOfLiveId(register, run.runId);
   if (problem === undefined) register.live.set(run.runId, run);
@@ -313,7 +313,7 @@ const stopWithScope = <P, E, R>(
   );
 };
 
-/** Forgets a run once it has ended. Made only when the run is left, because many runs wait at once. */
+/** Forgets a run once it has ended. The effect is made only when the consumer leaves, to save memory while many runs wait. */
 const forget = <P, E, R>(register: Register, run: Run<P, E, R>, member: GroupMember | undefined): Effect.Effect<void> =>
   Effect.map(Deferred.await(run.done), () => {
     run.stopListening();
@@ -342,9 +342,9 @@ const limitHold = <P, E, R>({ lingering, run, scope }: ReadRun<P, E, R>): Effect
 };
 
 /**
- * Records the run and its first attempt, and starts it. While the store is away it runs unrecorded, and nothing is retried.
+ * Records the run and its first attempt, and starts it. While the store is unavailable it runs unrecorded, and nothing is retried.
  *
- * @returns the pull of the run's reader, or the reason why its id cannot be used: then nothing was sent to the provider
+ * @returns the pull of the run's reader, or the reason why its id cannot be used. Nothing was sent to the provider then.
  */
 const begin = Effect.fnUntraced(
   function* <P, E, R>(register: Register, read: ReadRun<P, E, R>): Effect.fn.Return<Taken<P> | string> {
@@ -375,7 +375,7 @@ const begin = Effect.fnUntraced(
         at: shared.clock.currentTimeMillisUnsafe(),
         budget: run.budget,
         policy: policy.name,
-        // Joined, because a template string would keep its parts in memory while it is on record.
+        // `join` makes a flat string. A template string would keep its parts in memory as long as the record.
         started_by: [shared.drawn, register.starts].join("."),
         ...(transcript === undefined ? {} : { transcript }),
         ...(run.isVolatile ? { volatile: true } : {}),
@@ -399,7 +399,7 @@ const begin = Effect.fnUntraced(
     yield* limitHold(read);
     return taken;
   },
-  // A run that could not begin counts as ended, because its finalizer would wait for it for ever.
+  // A run that could not begin is marked as ended, because its finalizer would otherwise wait for it forever.
   (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropRun(register, run))),
 );
 
@@ -429,7 +429,7 @@ const dropRun = <P, E, R>(register: Register, run: Run<P, E, R>): void => {
   Deferred.doneUnsafe(run.done, Effect.void);
 };
 
-/** Returns the digest of the transcript. Without it no process can take up the run later, and the log says so now. */
+/** Returns the digest of the transcript. Without a transcript no process can take up the run later, so the log warns about it now. */
 const digestOf = <P, E, R>(run: Run<P, E, R>): Effect.Effect<string | undefined> => {
   const { transcript } = run.options;
   // No process takes up a volatile run.
@@ -445,7 +445,7 @@ const problemOfClose = (register: Register): string | undefined =>
 const problemOfLiveId = (register: Register, runId: string): string | undefined =>
   register.live.has(runId) ? `runId: expected a new id, got "${runId}", which is live` : undefined;
 
-/** Refuses an id whose calls or pending entries are known here: it belongs to a run of this process, even if the store does not know it. */
+/** Refuses an id whose calls or pending entries this process still knows, even if the store does not know the run. */
 const problemOfKnownId = ({ guard, queue }: Shared, runId: string): string | undefined =>
   guard.knows(runId) || queue.has(runId) ? onRecord(runId, "run_exists") : undefined;
 

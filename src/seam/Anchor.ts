@@ -1,27 +1,27 @@
 /**
- * Chooses the anchor: the end of a shown text, which a continuation must begin with.
+ * Chooses the anchor: the end of the shown text, with which a continuation must begin.
  *
- * The anchor starts at a sentence or a line, because a model finds its place from there. It ends at the very last character, cut
- * word included, because a model that is asked to begin at a whole sentence repeats the cut one.
+ * The anchor starts at a sentence or a line, because a model finds its place from there. It ends at the very last character, even within a
+ * word, because a model that is asked to begin at a whole sentence repeats the cut one.
  */
 import type { SeamRefusal } from "../domain/SeamWords.ts";
 import { foldText, isHighSurrogate, isSpace, weighAhead, weighBack } from "./Folding.ts";
 import { sentenceStarts } from "./SentenceStarts.ts";
 
-/** The end of a shown text that a continuation must repeat before it continues. */
+/** The end of the shown text that a continuation must repeat before it continues. */
 export interface Anchor {
   /** Start of the anchor in the text run, in UTF-16 code units. */
   readonly at: number;
-  /** The run from there to its end. The new text is compared with it. */
+  /** The text run from there to its end. New text is compared with it. */
   readonly text: string;
   /** The part that the request quotes: without half a surrogate pair and without trailing white space. */
   readonly quote: string;
 }
 
-/** Minimum weight of an anchor: none of 87,500 simulated continuations began with this much by chance. */
+/** Minimum weight of an anchor. None of 87,500 simulated continuations began with this much of it by chance. */
 export const anchorWeightMin = 40;
 
-/** Maximum length of a sentence that is quoted from its beginning, in code units: repeated text costs money and time. */
+/** Maximum length of a sentence that is quoted from its beginning, in code units, because repeated text costs money and time. */
 const sentenceMax = 400;
 
 /** Minimum distance from the end at which the anchor of a longer sentence starts, in code units. */
@@ -30,7 +30,7 @@ const wordFrom = 340;
 /** Maximum length of an anchor, in code units. */
 export const anchorMax = 800;
 
-/** Maximum candidate places for an anchor: each check reads the whole run. */
+/** Maximum candidate places for an anchor, because each check reads the whole run. */
 const triesMax = 100;
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
@@ -75,8 +75,8 @@ export const anchorOf = (run: string): Anchor | SeamRefusal => {
   const begin = end - run.trimStart().length;
   if (begin === end) return "blank";
   const enough = weighBack(run, begin, anchorWeightMin);
-  // The run is too short to cut, so the anchor is all of it. The model starts over and writes one whole response: the strongest
-  // seam there is.
+  // The run is too short to cut, so all of it is the anchor. The model then starts over and writes one whole response, which is the
+  // strongest seam.
   if (enough.weight < anchorWeightMin) return anchorAt(run, begin);
   const starts = sentenceStarts(run, Math.max(0, end - anchorMax))
     .filter((at) => at <= enough.at)

@@ -1,24 +1,22 @@
-/**
- * Finds the whole anchor in new text after a seam: the model talked first, and then continued from the anchor as requested.
- */
+/** Finds the whole anchor in new text after a seam. The model then talked first and continued from the anchor as requested. */
 import { anchorMax, anchorWeightMin } from "./Anchor.ts";
 import { carriageReturn, fold, isSpace, weigh } from "./Folding.ts";
 import { space, tokensOf } from "./ShownEnd.ts";
 
-/** The search covers this many lengths of the anchor. */
+/** Length of the search, as a multiple of the anchor. */
 const lengths = 2;
 
 /** Minimum tokens kept, so that the list is rarely copied. */
 const keptMin = 64;
 
-/** Searches new text with the Knuth-Morris-Pratt table of the anchor: in linear time, without going back. */
+/** Searches new text for the anchor with the Knuth-Morris-Pratt algorithm, in linear time and without going back. */
 export class AnchorAgain {
   readonly #wanted: ReadonlyArray<number>;
   readonly #table: ReadonlyArray<number>;
   readonly #until: number;
   /** Maximum text held, in code units, so that endless white space is released. */
   readonly #heldMax: number;
-  /** Tokens that may still belong to an anchor, and the token before them. */
+  /** Tokens that may still belong to an anchor, preceded by the token before them. */
   #places: Array<{ readonly at: number; readonly unit: number }> = [];
   #matched = 0;
   #over: boolean;
@@ -29,7 +27,7 @@ export class AnchorAgain {
     this.#table = tableOf(this.#wanted);
     this.#until = lengths * anchor.length;
     this.#heldMax = 4 * anchor.length + anchorMax;
-    // A text much shorter than an anchor recurs in ordinary text: "The answer is simple. The answer …"
+    // Text much shorter than an anchor also recurs in ordinary text: "The answer is simple. The answer …"
     this.#over = weigh(anchor) < anchorWeightMin / 2;
   }
 

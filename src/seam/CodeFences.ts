@@ -1,6 +1,4 @@
-/**
- * Finds fenced code in a Markdown text, because white space and quotes there belong to the program.
- */
+/** Finds fenced code in Markdown text, because white space and quotes in code are significant. */
 
 /** The text between an opening and a closing fence line. */
 export interface CodeFence {
@@ -16,10 +14,10 @@ const opening = /^[ \t]*((`{3,})[^`]*|(~{3,}).*)$/;
 
 const closing = /^[ \t]*(`{3,}|~{3,})[ \t]*$/;
 
-/** Maximum length of a line that is examined, in code units: no fence line is longer. */
+/** Maximum length of a line that is examined, in code units, because no fence line is longer. */
 const lineMax = 256;
 
-/** Finds the fences of a text, in order. */
+/** Finds the code fences in text, in order. */
 export const codeFences = (text: string): ReadonlyArray<CodeFence> => {
   const found: Array<CodeFence> = [];
   let open: { readonly from: number; readonly opener: string; readonly marker: string } | undefined;

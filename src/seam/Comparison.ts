@@ -1,7 +1,7 @@
 /**
- * Compares new text with the end of a shown text from every place at which a model may restart, all at once.
+ * Compares new text with the end of shown text, from all places at which a model may start again at once.
  *
- * The anchor occurs once in the shown text, and each place is at or before its start, so at most one of them reaches the end.
+ * The anchor occurs only once in the shown text and each place is at or before its start, so at most one place reaches the end.
  */
 import { type CodeFence, codeFences, fenceAt } from "./CodeFences.ts";
 import { carriageReturn, fold, isSpace, lineEnd } from "./Folding.ts";
@@ -14,15 +14,15 @@ export type Compared =
   | { readonly type: "met"; readonly rest: string }
   | { readonly type: "differs" };
 
-/** Maximum run of white space after the first character, in code units: a longer one is not text. */
+/** Maximum run of white space after the first character, in code units. A longer one is not text. */
 const spaceMax = 2_000;
 
-/** Maximum length of a line before the anchor, in code units: no fence line is longer. */
+/** Maximum length of a line before the anchor, in code units, because no fence line is longer. */
 const lineMax = 256;
 
 const wait = { type: "wait" } as const;
 
-/** The places that still match the new text, advanced in lockstep. */
+/** The places that still match the new text. All of them advance together. */
 class Places {
   readonly #shown: Tokens;
   #live: ReadonlyArray<number>;
@@ -51,7 +51,7 @@ class Places {
   }
 
   #takeSpace(unit: number): boolean {
-    // The comparison starts at the first character that is not white space.
+    // Leading white space is skipped, because the comparison starts at the first other character.
     if (this.#steps === 0) return false;
     const { exact, spaces, units } = this.#shown;
     this.#space += String.fromCharCode(unit);
@@ -88,7 +88,7 @@ class Places {
   }
 }
 
-/** Recognises a first line of the new text that reopens the code fence around a place. */
+/** Recognises a first line of new text that reopens the code fence around a place. */
 class Reopening {
   readonly #shown: Tokens;
   readonly #lines: ReadonlyMap<string, ReadonlyArray<number>>;
@@ -100,7 +100,7 @@ class Reopening {
     for (const place of places) {
       const fence = fenceAt(fences, shown.places[place] ?? 0);
       if (fence === undefined) continue;
-      // The fence and the language alone reopen it too.
+      // A line with only the fence and the language also reopens it.
       for (const line of new Set([fence.opener, fence.opener.split(/\s/)[0] ?? fence.opener])) {
         lines.set(line, [...(lines.get(line) ?? []), place]);
       }
@@ -108,7 +108,7 @@ class Reopening {
     this.#lines = lines;
   }
 
-  /** Takes one unit. Returns the places after the line when it ends, and undefined for any other line. */
+  /** Takes one unit. Returns the places after the line when it ends; undefined if the line does not reopen the fence. */
   take(unit: number): "wait" | Places | undefined {
     if (unit === lineEnd && this.#line !== "") {
       const places = this.#lines.get(this.#line.trimEnd());
@@ -133,7 +133,7 @@ export class Comparison {
 
   /**
    * @param run the shown text
-   * @param starts offsets at which a model may restart, ascending; text before the first one is not read
+   * @param starts offsets at which a model may start again, ascending; text before the first one is not read
    */
   constructor(run: string, starts: ReadonlyArray<number>) {
     const fences = codeFences(run);
@@ -143,7 +143,7 @@ export class Comparison {
     this.#reopening = new Reopening(shown, places, fences);
   }
 
-  /** True if only the white space at the end of the shown text is missing: it was shown and need not come again. */
+  /** True if only the white space at the end of the shown text is missing. It was shown, so the new text may omit it. */
   get isComplete(): boolean {
     return this.#places.isComplete || (this.#reopened?.isComplete ?? false);
   }

@@ -2,7 +2,7 @@
  * Defines the characters that count as equal at a seam, and the weight of a character as a proof.
  */
 
-/** The carriage return, which is ignored on both sides: servers write line ends with and without it. */
+/** The carriage return. It is ignored on both sides, because servers write line ends with and without it. */
 export const carriageReturn = 0x0d;
 
 /** The line feed, which ends a line. */
@@ -36,7 +36,7 @@ export const isHighSurrogate = (unit: number): boolean => unit >= 0xd800 && unit
 
 const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
 
-/** Scripts whose characters are words or syllables, and pictographs: one counts as much as two letters. */
+/** Scripts whose characters are words or syllables, and pictographs. Such a character weighs as much as two letters. */
 const wide: ReadonlyArray<readonly [number, number]> = [
   [0x1100, 0x115f],
   [0x2600, 0x27bf],
@@ -55,7 +55,7 @@ const isWide = (point: number): boolean =>
   point >= 0x1100 && wide.some(([first, last]) => point >= first && point <= last);
 
 /**
- * Weighs a text from its end: a letter counts 1, a character of a wide script or a pictograph 2, a run of white space 1.
+ * Weighs text from its end. A letter weighs 1, a character of a wide script or a pictograph 2, and a run of white space 1.
  *
  * @param enough the weight at which the weighing stops
  * @returns the weight, and the start of the character that reached it
@@ -83,10 +83,10 @@ export const weighBack = (
   return { weight, at };
 };
 
-/** Weighs a whole text, as `weighBack` does. */
+/** Weighs all of the text, as `weighBack` does. */
 export const weigh = (text: string): number => weighBack(text, 0, Number.POSITIVE_INFINITY).weight;
 
-/** The end of the shortest stretch from `from` that weighs `enough`; the end of the text if it weighs less. */
+/** Returns the end of the shortest stretch from `from` that weighs `enough`, or the end of the text if it weighs less. */
 export const weighAhead = (text: string, from: number, enough: number): number => {
   let weight = 0;
   let at = from;
@@ -105,7 +105,7 @@ export const weighAhead = (text: string, from: number, enough: number): number =
   return at;
 };
 
-/** Normalises a text for searching: each run of white space becomes one space, and quotes and dashes are folded. */
+/** Normalises text for searching: each run of white space becomes one space, and quotes and dashes are folded. */
 export const foldText = (text: string): string =>
   text
     .replaceAll("\r", "")

@@ -15,11 +15,11 @@ export interface PlainParts<P> {
   readonly withText: (part: P, text: string) => P;
 }
 
-/** A part after the seam that the guard holds: some of its text, or none if it is not text. */
+/** A part after the seam that the guard holds. It has held text, or it is not text. */
 interface Waiting<P> {
   readonly part: P;
   readonly observation: Observation;
-  /** Length of its text that has not left, in code units; undefined for a part that is not text. */
+  /** Length of the text that has not left yet, in code units; undefined for a part that is not text. */
   text: number | undefined;
 }
 
@@ -32,7 +32,7 @@ class Join<P> implements SeamJoin<P> {
   readonly #parts: PlainParts<P>;
   readonly #verifier: SeamVerifier.SeamVerifier;
   #joined = false;
-  /** Lengths of the new text that has arrived and that has left, in code units. */
+  /** Length of the new text that has arrived, in code units. `#left` is the length that has left. */
   #taken = 0;
   #left = 0;
   #waiting: Array<Waiting<P>> = [];
@@ -45,7 +45,7 @@ class Join<P> implements SeamJoin<P> {
 
   readonly take = (part: P, observation: Observation): SeamPassed<P> => {
     const text = this.#parts.text(part);
-    // An error ends the attempt unchanged, and a quiet part shows nothing: neither waits for a seam.
+    // An error ends the attempt unchanged, and a quiet part shows nothing, so neither waits for a seam.
     if (text === undefined && (observation.quiet || observation.failure !== undefined)) {
       return { type: "passed", joined: this.#joined, parts: [part], observations: [observation] };
     }
@@ -66,7 +66,7 @@ class Join<P> implements SeamJoin<P> {
   #takeOther(part: P, observation: Observation): SeamPassed<P> {
     const other: Waiting<P> = { part, observation, text: undefined };
     if (isTextEnd(observation)) {
-      // Reasoning before the seam would be the second of the response, so it is dropped.
+      // Reasoning before the seam would show a second time in this response, so it is dropped.
       if (
         !this.#joined &&
         observation.shows === "reasoning" &&
@@ -100,7 +100,7 @@ class Join<P> implements SeamJoin<P> {
     return { type: "passed", joined: true, ...this.#leave(step.text.length, step.text) };
   }
 
-  /** Releases text in the parts that it arrived in, together with the parts between them. */
+  /** Releases text in the same parts in which it arrived, together with the parts between them. */
   #leave(
     length: number,
     text = "",
@@ -136,7 +136,7 @@ class Plain<P> implements TextSeam<P> {
   readonly #parts: PlainParts<P>;
   #run = "";
   #characters = 0;
-  /** Calls that have left and that a continuation request cannot express: the caller's, and hosted ones that have not ended. */
+  /** Calls that have left but cannot be part of a continuation request: the caller's calls, and hosted ones that have not ended. */
   readonly #calls = new Set<string>();
 
   constructor(parts: PlainParts<P>) {
@@ -182,17 +182,17 @@ class Plain<P> implements TextSeam<P> {
   readonly refused = (): void => {};
 }
 
-/** A join that always fails, for a text without an anchor. */
+/** A join that always fails, because the text has no anchor. */
 const unproven = <P>(fault: SeamFault): SeamJoin<P> => ({
   take: () => ({ type: "unproven", fault }),
   end: () => ({ type: "unproven", fault }),
 });
 
 /**
- * Describes the seams of plain text. Each run calls the result for its own seam.
+ * Describes the seams of plain text. Each run calls the returned function to make its own seam.
  *
- * A part without text ends the text run if it shows something or has calls. Before the seam every part is dropped except quiet ones
- * and errors; the part that contains the seam is split.
+ * A part without text ends the text run if it shows something or has calls. Before the seam every part is dropped except quiet ones and
+ * errors; the part that contains the seam is split.
  */
 export const make =
   <P>(parts: PlainParts<P>): (() => TextSeam<P>) =>

@@ -1,24 +1,24 @@
 /**
- * Detects new text right after a seam that repeats what was shown last: the cut sentence or its end, any earlier sentence up to the
- * end, or the beginning of the text.
+ * Detects new text right after a seam that repeats shown text. It may repeat the cut sentence or its end, the text from any earlier
+ * sentence to the end, or the beginning of the text.
  */
 import { anchorWeightMin } from "./Anchor.ts";
 import { carriageReturn, fold, isSpace, lineEnd, weighAhead, weighBack } from "./Folding.ts";
 import { space, type Tokens, tokenAt, tokensOf } from "./ShownEnd.ts";
 
-/** Minimum weight of a repetition on the same line: less occurs twice in ordinary text ("haha", "||", "11"). */
+/** Minimum weight of a repetition on the same line, because shorter ones occur in ordinary text ("haha", "||", "11"). */
 const sameLineMin = 6;
 
-/** Minimum weight of a repetition that starts inside a sentence: fewer words occur twice in ordinary text ("over and over and"). */
+/** Minimum weight of a repetition that starts inside a sentence, because shorter ones occur in ordinary text ("over and over and"). */
 const insideMin = 16;
 
 /** Maximum distance from the end at which such a repetition may start, in code units. */
 const insideMax = 1_600;
 
-/** Length of the text kept of a stretch, in code units: a character that weighs two has up to two. */
+/** Length of the text kept of a stretch, in code units. A character with a weight of two may have two code units. */
 const textMax = 12;
 
-/** Maximum length of a line that ends something in code, in code units. */
+/** Maximum length of a code line that ends a block or a statement, in code units. */
 const endMax = 10;
 
 /** Maximum indentation that is compared, in code units. */
@@ -27,16 +27,16 @@ const indentMax = 256;
 /** A stretch of the shown text that must not recur immediately. */
 interface Pattern {
   readonly units: ReadonlyArray<number>;
-  /** Its tokens: the index of the first, and the index after the last. */
+  /** The tokens of the stretch: the index of the first one. `to` is the index after the last one. */
   readonly from: number;
   readonly to: number;
-  /** Capped at `sameLineMin`. */
+  /** Weight of the stretch, capped at `sameLineMin`. */
   readonly weight: number;
-  /** Its first characters: all of it if it weighs less than `sameLineMin`. */
+  /** The first characters of the stretch. They are complete if it weighs less than `sameLineMin`. */
   readonly text: string;
   /** The white space before it on its line; undefined if it does not start a line. */
   readonly indent: string | undefined;
-  /** True if the stretch is short and white space follows it in the shown text: white space must then follow the repetition too. */
+  /** True if the stretch is short and white space follows it in the shown text. Then white space must follow the repetition too. */
   readonly spaced: boolean;
 }
 
@@ -50,7 +50,7 @@ const isDoubledWord = (text: string): boolean =>
 /** True for a capital letter. It proves a repetition only if the next character continues the word: "II think". */
 const isDoubledLetter = (text: string): boolean => /^\p{Lu}$/u.test(text);
 
-/** True for a line that ends a block or a statement of code: such lines recur at every depth. */
+/** True for a line that ends a block or a statement of code, because such lines recur at every indentation. */
 const isEnd = (text: string): boolean => text.length <= endMax && /^(?:[)\]}]|<\/)|;$/.test(text);
 
 const wordGoesOn = /^[\p{Ll}\s'’]$/u;
@@ -64,11 +64,11 @@ const indentAt = (text: string, at: number): string | undefined => {
   return undefined;
 };
 
-/** Follows new text from its first character that is not white space. Linear, and bounded by the shown text. */
+/** Follows new text from its first character that is not white space. It takes linear time, and memory bounded by the shown text. */
 export class Repetition {
   readonly #patterns: ReadonlyArray<Pattern>;
   #live: ReadonlyArray<Pattern> | undefined;
-  /** Patterns that matched whole; the next character decides. */
+  /** Patterns that matched completely. The next character decides if they are repetitions. */
   #whole: ReadonlyArray<Pattern> = [];
   #indent: string | undefined;
   /** True if white space separates the shown text from the new text. */
@@ -113,7 +113,7 @@ export class Repetition {
     ];
   }
 
-  /** Stretches up to the end that start anywhere else, with enough weight. */
+  /** Stretches up to the end that start at other places and have enough weight. */
   #inside(text: string, shown: Tokens, starts: ReadonlyArray<number>): ReadonlyArray<Pattern> {
     const { at, weight } = weighBack(text, shown.places[0] ?? 0, insideMin);
     if (weight < insideMin) return [];
@@ -181,12 +181,12 @@ export class Repetition {
     return this.#indent === undefined && isDoubledLetter(text);
   }
 
-  /** True if this stretch, after the white space so far, is a repetition and not a legitimate continuation. */
+  /** True if this stretch, after the white space so far, is a repetition instead of a legitimate continuation. */
   #isRepetition({ indent, text, weight }: Pattern): boolean {
     if (this.#indent === undefined) {
       return weight >= sameLineMin || (!this.#gap && (isDoubledWord(text) || isDoubledLetter(text)));
     }
-    // The end of a code block at another depth is another line: "  </div>" after "    </div>".
+    // A line that ends a code block at a different depth is a different line: "  </div>" after "    </div>".
     if (indent === undefined || indent === this.#indent) return true;
     return weight >= sameLineMin && (this.#indent === "" || !isEnd(text));
   }

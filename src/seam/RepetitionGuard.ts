@@ -1,7 +1,4 @@
-/**
- * Guards the text after a seam: it holds text that may become a repetition of the shown text, and reports a repetition when it is
- * complete.
- */
+/** Guards the text after a seam. It holds text that may become a repetition of shown text, and reports a complete repetition. */
 import type { Anchor } from "./Anchor.ts";
 import { AnchorAgain } from "./AnchorAgain.ts";
 import { isHighSurrogate } from "./Folding.ts";
@@ -22,7 +19,7 @@ export class RepetitionGuard {
   readonly #again: AnchorAgain;
   #open = true;
   #held = "";
-  /** Length of the held text that was already shown: half a character. */
+  /** Length of the held text that was already shown, which is at most half a character. */
   #shown = 0;
   /** Text taken so far, in code units. */
   #taken = 0;
@@ -32,7 +29,7 @@ export class RepetitionGuard {
    * @param starts starts of sentences and lines near its end, and of the anchor, ascending
    */
   constructor(run: string, anchor: Anchor, starts: ReadonlyArray<number>) {
-    // Half a character was shown, and a repetition may start with the whole of it.
+    // Half of the last character was shown, and a repetition may start with the whole character.
     const whole = isHighSurrogate(run.charCodeAt(run.length - 1)) ? run.slice(0, -1) : run;
     const before = starts.filter((at) => at < whole.length);
     const repetition = (): ReadonlyArray<Repetition> => (before.length === 0 ? [] : [new Repetition(whole, before)]);
@@ -41,7 +38,7 @@ export class RepetitionGuard {
     const half = run.slice(whole.length);
     if (half === "") return;
     this.#shown = half.length - this.take(half).text.length;
-    // A repetition may also start without that half.
+    // A repetition may also start without the half character.
     this.#atOnce = [...this.#atOnce, ...repetition()];
     this.#open = true;
   }

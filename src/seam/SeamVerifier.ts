@@ -13,16 +13,16 @@ import { type Guarded, RepetitionGuard } from "./RepetitionGuard.ts";
 import { sentenceStarts } from "./SentenceStarts.ts";
 import { ShownTail } from "./ShownTail.ts";
 
-/** The verdict on the text so far. */
+/** The result for the text so far. */
 export type SeamStep =
   /** Nothing may leave yet. */
   | { readonly type: "wait" }
   /** The seam is proven, and this text may leave now; it may be empty. */
   | { readonly type: "joined"; readonly text: string }
-  /** The seam is not proven, or no longer; nothing further may leave. */
+  /** The seam is not proven or turned out to be wrong. Nothing further may leave. */
   | { readonly type: "unproven"; readonly fault: SeamFault };
 
-/** The input of a verifier. */
+/** Input for a verifier. */
 export interface SeamStart {
   /** All text shown since the last block that is not text. */
   readonly run: string;
@@ -30,7 +30,7 @@ export interface SeamStart {
   readonly proof: SeamProof;
   /** True if the provider repeats the prefill before it continues. */
   readonly echoes?: boolean;
-  /** True if the prefill was sent with its trailing white space, so that it does not come again. Default false. */
+  /** True if the prefill was sent with its trailing white space, so that the model does not repeat it. Default false. */
   readonly sentToTheEnd?: boolean;
 }
 
@@ -38,7 +38,7 @@ export interface SeamStart {
 export interface SeamVerifier {
   /** Length of the new text before the seam, which never leaves, in UTF-16 code units; 0 until the seam is proven. */
   readonly cut: number;
-  /** Takes the next piece of new text, cut at any position. */
+  /** Takes the next piece of new text, which may be cut at any position. */
   readonly take: (text: string) => SeamStep;
   /** Ends the text run, because something that is not text follows. Text held as a possible repetition may leave. */
   readonly close: () => SeamStep;
@@ -46,16 +46,16 @@ export interface SeamVerifier {
   readonly stop: () => SeamStep;
 }
 
-/** Maximum distance from the end at which a model may restart, in code units. */
+/** Maximum distance from the end at which a model may start again, in code units. */
 const earlierMax = 1_600;
 
-/** Maximum length of a text that a model may restart from its beginning, in code units. */
+/** Maximum length of text that a model may repeat from its beginning, in code units. */
 const wholeMax = 2_000;
 
-/** Maximum length of an echo, in lengths of the prefill, because its white space may be longer. A longer text is not an echo. */
+/** Maximum length of an echo, as a multiple of the prefill, because the echo may have more white space. Longer text is not an echo. */
 const echoLengths = 2;
 
-/** Reads an echo of the prefill before the new text. If there is none, everything read is new text. */
+/** Reads an echo of the prefill before the new text. If there is no echo, all text is new. */
 class Echo {
   readonly #comparison: Comparison;
   readonly #most: number;
@@ -78,7 +78,9 @@ class Echo {
   }
 }
 
-/** Starts of sentences near the end of a text, and of the anchor, ascending: a model may restart there. */
+/**
+ * Starts of sentences near the end of the text, and the start of the anchor, in ascending order. A model may start again at any of them.
+ */
 const restartPoints = (run: string, anchor: Anchor): ReadonlyArray<number> => {
   const from = run.length <= wholeMax ? 0 : run.length - earlierMax;
   return [...new Set([...sentenceStarts(run, from), anchor.at])].sort((a, b) => a - b);
@@ -89,11 +91,11 @@ class Following implements SeamVerifier {
   #echo: Echo | undefined;
   readonly #echoes: boolean;
   #tail: ShownTail;
-  /** After an echo all white space comes again, sent or not. */
+  /** The tail to remove after an echo, which repeats all white space, even if it was sent. */
   readonly #echoedTail: ShownTail;
   readonly #guard: RepetitionGuard;
   #fault: SeamFault | undefined;
-  /** Lengths of the new text that has arrived and that has left, in code units. */
+  /** Length of the new text that has arrived, in code units. `#left` is the length that has left. */
   #taken = 0;
   #left = 0;
 
@@ -157,7 +159,7 @@ class Following implements SeamVerifier {
 
   #end(fault: SeamFault): SeamStep {
     if (this.#fault !== undefined) return { type: "unproven", fault: this.#fault };
-    // The white space at the end was shown, and a provider may omit it if nothing follows.
+    // The white space at the end was already shown, and a provider may omit it if nothing follows.
     if (this.#comparison?.isComplete === false) return this.#fail(fault);
     if (this.#echo !== undefined && this.#echoes) return this.#fail(fault);
     const read = this.#echo?.read ?? "";
@@ -169,7 +171,10 @@ class Following implements SeamVerifier {
     return this.#pass({ repeats, text: before.text + text });
   }
 
-  /** Reports a repetition with the next call if text before it may still leave: the result must not depend on the chunks. */
+  /**
+   * Returns the guarded text. If text before a repetition may still leave, the repetition is reported with the next call, so that the
+   * result does not depend on the chunks.
+   */
   #pass({ repeats, text }: Guarded): SeamStep {
     if (repeats) this.#fault = "repeats";
     this.#left += text.length;

@@ -1,6 +1,4 @@
-/**
- * Finds the starts of sentences and lines. A model that repeats itself starts at one of them.
- */
+/** Finds the starts of sentences and lines, because a model that repeats itself starts at one of them. */
 import { isSpace, lineEnd } from "./Folding.ts";
 
 const units = (characters: string): ReadonlySet<number> => new Set(Array.from(characters, (one) => one.charCodeAt(0)));
@@ -14,14 +12,14 @@ const wideTerminators = units("。！？｡");
 /** Characters allowed between the end of a sentence and the next one. */
 const closers = units("\"'”’)]}»›*_`」』）】》〉");
 
-/** Units read before the first requested offset, so that a sentence end there is seen. */
+/** Units read before the first requested offset, to find the end of the sentence before it. */
 const lookBack = 64;
 
 /**
- * Finds the starts of sentences and lines: each is the first character that is not white space.
+ * Finds the starts of sentences and lines. Each start is at the first character that is not white space.
  *
  * @param from the first requested offset
- * @returns offsets, ascending; the text's own beginning counts
+ * @returns offsets, ascending, including the beginning of the text
  */
 export const sentenceStarts = (text: string, from: number): ReadonlyArray<number> => {
   const found: Array<number> = [];

@@ -1,5 +1,5 @@
 /**
- * Tokenises the end of a shown text, so that new text can be compared with it from many places at once.
+ * Tokenises the end of shown text, so that new text can be compared with it from many places at once.
  *
  * A token is a character, or a run of white space. Carriage returns are not tokens.
  */
@@ -9,7 +9,7 @@ import { carriageReturn, fold, isSpace } from "./Folding.ts";
 /** The token of a run of white space. */
 export const space = -1;
 
-/** A text as tokens. All arrays have the same length. */
+/** Text as tokens. All arrays have the same length. */
 export interface Tokens {
   /** The character, folded unless it is exact, or `space`. */
   readonly units: ReadonlyArray<number>;
@@ -21,7 +21,7 @@ export interface Tokens {
   readonly spaces: ReadonlyMap<number, string>;
 }
 
-/** Tokenises a text from an offset. */
+/** Tokenises text from an offset. */
 export const tokensOf = (text: string, from: number, fences: ReadonlyArray<CodeFence> = []): Tokens => {
   const units: Array<number> = [];
   const places: Array<number> = [];
@@ -40,7 +40,7 @@ export const tokensOf = (text: string, from: number, fences: ReadonlyArray<CodeF
     if (isSpace(unit)) {
       if (units[last] === space) {
         spaces.set(last, (spaces.get(last) ?? "") + String.fromCharCode(unit));
-        // A run belongs to the text after it: indentation is part of the program, an empty line before a fence is not.
+        // White space belongs to the text after it. So indentation is part of the program, but an empty line before a fence is not.
         exact[last] = program;
         continue;
       }

@@ -1,5 +1,5 @@
 /**
- * Removes from the beginning of new text what was already shown: carriage returns, which no comparison reads, and for a prefill the
+ * Removes the beginning of new text that was already shown. That is carriage returns, which no comparison reads, and for a prefill the
  * white space that was not sent.
  */
 import { carriageReturn, isSpace } from "./Folding.ts";
@@ -12,9 +12,9 @@ const endOf = (run: string): string => {
 
 /** Reads the new text of one continuation from the seam. */
 export class ShownTail {
-  /** White space that may come again. */
+  /** White space that the new text may repeat. */
   #wanted: string;
-  /** Carriage returns at the very end. */
+  /** Number of carriage returns at the very end. */
   #returns: number;
   /** Carriage returns read so far. The next character decides if they were shown. */
   #read = 0;

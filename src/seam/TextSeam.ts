@@ -1,18 +1,18 @@
 /**
- * Describes the continuation of shown text: an implementation reads the parts of a run, plans the next request, and joins the parts
- * of its response to those that have left.
+ * Describes the continuation of shown text. An implementation reads the parts of a run, plans the next request, and joins the parts of its
+ * response to those that have already left.
  */
 import type { Observation } from "../domain/Observation.ts";
 import type { PrefillForm, SeamFault, SeamProof, SeamRefusal } from "../domain/SeamWords.ts";
 
-/** Maximum text of a response that is continued, in UTF-16 code units: a continuation pays for it again. */
+/** Maximum text of a response that is continued, in UTF-16 code units, because a continuation pays for all of it again. */
 export const shownCharactersMax = 64 * 1024;
 
 /** The plan of the next request. */
 export interface SeamPlan {
-  /** The technique of the request, and the proof of its seam. */
+  /** The technique of the request, which also proves its seam. */
   readonly proof: SeamProof;
-  /** Length of the response's text that was shown, in UTF-16 code units: the position of the seam. */
+  /** The position of the seam: the length of the response's text that was shown, in UTF-16 code units. */
   readonly at: number;
   /** The end of the shown text as the request quotes it; with `prefill`, the whole text run. */
   readonly quote: string;
@@ -28,7 +28,7 @@ export interface SeamParts<P> {
 
 /** The result for a part of a continuation. */
 export type SeamPassed<P> =
-  /** Replacements for the part: none until the seam is proven. */
+  /** Replacements for the part; empty until the seam is proven. */
   | (SeamParts<P> & { readonly type: "passed"; readonly joined: boolean })
   | { readonly type: "unproven"; readonly fault: SeamFault };
 
@@ -36,7 +36,7 @@ export type SeamPassed<P> =
 export interface SeamJoin<P> {
   /** Takes a part as it arrived, with its observation. */
   readonly take: (part: P, observation: Observation) => SeamPassed<P>;
-  /** Ends a response that finished cleanly, and releases what was still held. */
+  /** Ends a response that finished cleanly, and releases parts that were still held. */
   readonly end: () => SeamPassed<P>;
 }
 
@@ -45,14 +45,14 @@ export interface SeamJoin<P> {
  * and must not throw.
  */
 export interface TextSeam<P> {
-  /** Called when a response begins: earlier text is closed, or was withdrawn. */
+  /** Called when a response begins. Earlier text is then closed or was withdrawn. */
   readonly begins: () => void;
-  /** Called once for each part that has left for the caller, in order. */
+  /** Called once for each part that has left to the caller, in order. */
   readonly left: (part: P, observation: Observation) => void;
-  /** Plans the continuation of what has left, or returns the reason why there is none. */
+  /** Plans the continuation of the parts that have left, or returns the reason why there is none. */
   readonly plan: () => SeamPlan | SeamRefusal;
   /** Starts a continuation. */
   readonly joins: (plan: SeamPlan) => SeamJoin<P>;
-  /** Called when the provider has refused a prefill: the next plan has an anchor. */
+  /** Called when the provider has rejected a prefill. The next plan has an anchor instead. */
   readonly refused: (plan: SeamPlan) => void;
 }

@@ -1,10 +1,8 @@
-/**
- * Describes a run that continues without its client, and until when it may.
- */
+/** Describes a run that continues without its client, and for how long it may. */
 import type { WaitStory } from "./PathWords.ts";
 import { momentUtc, relative, rough } from "./Times.ts";
 
-/** Time in which a run continues without its client. Both values are wall-clock times, in milliseconds since the epoch. */
+/** Period in which a run continues without its client. Both values are wall-clock times, in milliseconds since the epoch. */
 export interface Absence {
   /** Time at which the client left. */
   readonly since: number;

@@ -8,7 +8,7 @@ import { unknownWords } from "./UnknownOutcomes.ts";
 /** Outcome of a cancel, as `RunCancel` returns it. */
 export interface CancelTold {
   readonly outcome: "ended" | "here" | "forwarded" | "unowned" | "pending" | "unreachable";
-  /** The process that drove the run, if it was another one. */
+  /** The process that owned the run, if it was another one. */
   readonly driver: string | undefined;
   readonly record: RunRecord;
 }

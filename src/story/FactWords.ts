@@ -1,6 +1,4 @@
-/**
- * Describes the facts of an attempt: the progress of its request, what the caller was shown, what each call did, and the amounts.
- */
+/** Describes the facts of an attempt: the progress of its request, the output that was shown, the state of each call, and the amounts. */
 import { type AttemptFacts, Delivery, Progress, Shown, type ToolRow } from "../domain/AttemptFacts.ts";
 import { groupDigits, lasting } from "./Times.ts";
 import { effects, phases } from "./Words.ts";
@@ -47,7 +45,7 @@ const guardSentence = (exposed: AttemptFacts["side_effects"]): ReadonlyArray<str
   ];
 };
 
-/** Lists the amounts of an attempt: lengths, never text. */
+/** Lists the amounts of an attempt, for example lengths, but never text. */
 export const amounts = ({ counters, terminal_seen, tools }: AttemptFacts): ReadonlyArray<string> => [
   ...(counters.parts > 0 ? [`${groupDigits(counters.parts)} parts`] : []),
   ...(counters.bytes > 0 ? [`${groupDigits(counters.bytes)} bytes`] : []),

@@ -25,7 +25,7 @@ const notUsable = makeWord("not usable", "The response is not usable");
 /** New text could not be joined to the shown text. */
 export const unjoined = makeWord("not joined", "Its text could not be joined");
 
-/** A connection that was never made did not break: no part of the request was sent. */
+/** A connection that was never made did not break, because no part of the request was sent. */
 const notReached = makeWord("not reached", "It did not reach the provider");
 
 const cancels: Readonly<Record<Extract<Failure, { readonly kind: "cancelled" }>["by"], FailureWord>> = {
@@ -35,10 +35,10 @@ const cancels: Readonly<Record<Extract<Failure, { readonly kind: "cancelled" }>[
   provider: makeWord("cancelled", "The provider cancelled it"),
 };
 
-/** The client of a gateway is its user. It left, which need not be a cancel. */
+/** The client of a gateway stands for its user. It left, which is not necessarily a cancel. */
 const clientLeft = makeWord("client left", "Its client left", "quiet");
 
-/** Prefix of the ids of a gateway's runs. */
+/** Prefix of a gateway's run ids. */
 const ofGateway = /^gw_/;
 
 /**
@@ -102,8 +102,7 @@ const ends: Readonly<Record<string, string>> = {
 };
 
 /**
- * Explains why a run stopped, without a capital and a full stop; undefined if the reason of its end is enough, as for a completed
- * run.
+ * Explains why a run stopped, as a clause in lower case; undefined for a completed run.
  *
  * @param end the run's end
  */
@@ -123,7 +122,7 @@ export const stopWords = (record: RunRecord, end: RunEnd): string | undefined =>
 
 const noChoice = "no answer could have changed what its client received, so we asked no question";
 
-/** True if the run did not ask because every answer would have ended it in the same way. */
+/** True if the run did not ask, because no answer could have changed anything for its client. */
 const hadNoChoice = ({ evidence }: RunRecord, { attempt }: RunIncident): boolean =>
   [...evidence.first, ...evidence.last].some(
     (it) => it.attempt === attempt && it.event === "answer" && it.detail === "no_choice_matters",
@@ -144,8 +143,8 @@ const lowerFirst = (text: string): string =>
   text.replace(/\.$/, "").replace(/^[A-Z]/, (letter) => letter.toLowerCase());
 
 /**
- * Describes what a choice does for this incident: if nothing was shown, nothing is withdrawn, and if text was shown last, the
- * next words follow it.
+ * Describes what a choice does for this incident. A retry withdraws nothing if nothing was shown, and a continuation follows the text if
+ * text was shown last.
  *
  * @param incident the incident in question; undefined if the record has dropped it
  */
@@ -159,7 +158,7 @@ export const choiceDoes = (choice: Choice, incident: RunIncident | undefined): s
 const isTextLast = ({ facts }: RunIncident): boolean =>
   facts.shown === "text" && facts.tools.length === 0 && facts.text_through >= facts.settled_through;
 
-/** If the run permits joining the texts, the way to join them is known. */
+/** Describes a continuation. If shown text may be continued automatically, the seam must be proven. */
 const behindText = ({ run }: RunIncident): string =>
   run.continue_text === "auto"
     ? "continue after the shown text, and show only what is proven to come next"

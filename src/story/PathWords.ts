@@ -1,11 +1,9 @@
-/**
- * Holds the words for the paths of a process and for what a run waits for.
- */
+/** Holds the words for the paths of a process, and for the waits of a run. */
 import type { RunRecord, RunWait } from "../recorder/RunRecord.ts";
 import { lasting, relative } from "./Times.ts";
 import type { Tone } from "./Words.ts";
 
-/** State of a path for a person. `cooling`: it can be reached, but its provider has asked a run to wait. */
+/** State of a path for a person. `cooling`: the path works, but its provider has asked a run to wait. */
 export type PathStanding = "up" | "cooling" | "returning" | "down";
 
 /** Word, mark, colour and meaning of each state. */

@@ -21,7 +21,7 @@ export interface RepeatableCalls {
 /** An open question. */
 export interface OpenQuestion {
   readonly question: QuestionRecord;
-  /** The incident in question; undefined if the record has dropped it. */
+  /** The incident in question; undefined if it is no longer on record. */
   readonly incident: RunIncident | undefined;
   /** Description of what happened, in a sentence. */
   readonly message: string;
@@ -29,7 +29,7 @@ export interface OpenQuestion {
   readonly refusal: RefusalStory | undefined;
   /** Choice that is taken when the question expires. */
   readonly unattended: Choice;
-  /** All entries of `repeats`, as the keys and words that programs read. */
+  /** All entries of `repeats`, as the keys and words for programs. */
   readonly mayRepeat: ReadonlyArray<string>;
   /** Calls that a `retry` could run again; undefined if there are none. */
   readonly repeats: RepeatableCalls | undefined;
@@ -52,11 +52,11 @@ export const openQuestionOf = (record: RunRecord): OpenQuestion | undefined => {
   };
 };
 
-/** Returns the incident that a question is about; undefined if the record has dropped it. */
+/** Returns the incident that a question is about; undefined if it is no longer on record. */
 export const incidentOf = (record: RunRecord, question: QuestionRecord): RunIncident | undefined =>
   record.incidents.find(({ id }) => id === question.incident);
 
-/** Assumes the worst if the record has dropped the incident: its retry needs a confirmation too. */
+/** Lists what a retry may repeat. If the incident is no longer on record, the worst is assumed, so that the retry needs a confirmation. */
 const mayRepeatOf = ({ choices }: QuestionRecord, incident: RunIncident | undefined): ReadonlyArray<string> => {
   if (!choices.includes("retry")) return [];
   return incident === undefined ? [Choices.unknownTools] : Choices.mayRepeat(incident);
@@ -81,7 +81,7 @@ export const describeRepeats = ({ more, named }: RepeatableCalls): string => {
  * Describes what happens to a question without an answer, in a sentence.
  *
  * @param now wall-clock time, in milliseconds since the epoch
- * @param choice the name of a choice: its title on a button, its stored word if it is typed
+ * @param choice returns the name of a choice: its title for a button, or its stored word for a command
  */
 export const expiryOf = (
   { question, unattended }: OpenQuestion,

@@ -6,7 +6,7 @@ import type { Evidence, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import type { Tone } from "./Words.ts";
 
-/** Status of a run. `orphan`: its process is gone, and nothing has been decided about it. */
+/** Status of a run. `orphan`: its process is gone, and no decision has been taken since. */
 export type RunStatus =
   | "asking"
   | "orphan"
@@ -38,7 +38,7 @@ const none: ReadonlySet<string> = new Set();
 /**
  * Returns the status of a run.
  *
- * @param orphans ids of runs that no process drives and nothing has decided, if they were looked up
+ * @param orphans ids of undecided runs without an owner, if they were looked up
  */
 export const statusOf = (record: RunRecord, orphans: ReadonlySet<string> = none): RunStatus => {
   if (record.end?.state === "stopped") return "stopped";
@@ -72,7 +72,7 @@ export const isOutcomeOpen = ({ executor, phase }: ToolRow): boolean =>
 export const isCancelled = ({ attempts, end, evidence, incidents }: RunRecord): boolean => {
   if (end?.state !== "completed") return false;
   if (attempts.at(-1)?.facts.tools.some(isOutcomeOpen) !== true) return false;
-  // A cancel after the end of the run has no incident: its evidence says who cancelled.
+  // A cancel after the end of the run has no incident, so the evidence says who cancelled.
   return [...evidence.first, ...evidence.last].some(isUsersCancel) || incidents.some(isByUser);
 };
 

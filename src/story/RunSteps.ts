@@ -1,6 +1,6 @@
 /**
- * Describes a run as steps with a key each, so that two looks at it show what is new. The texts are part of the JSON that `runs
- * watch --json` prints: they name calls, phases and rules by their stored words.
+ * Describes a run as steps with a unique key each, so that a second read shows which steps are new. The JSON of `runs watch --json`
+ * contains these texts, so calls, phases and rules have their stored names in them.
  */
 import type { AttemptRecord, CallRecord, QuestionRecord, RunRecord } from "../recorder/RunRecord.ts";
 import { endWord, isCancelled } from "./RunStatus.ts";
@@ -19,7 +19,7 @@ export interface RunStep {
   readonly tone?: Tone;
 }
 
-/** Lists the recorded steps of a run, oldest first. A step without a time is placed where it is found. */
+/** Lists the recorded steps of a run, oldest first. A step without a time keeps its place in the record. */
 export const runSteps = (record: RunRecord): ReadonlyArray<RunStep> => [
   { key: "started", at: record.started_at, text: `started with ${modelName(record.provider)}` },
   ...record.attempts.flatMap((attempt) => attemptSteps(attempt, record)),
@@ -52,7 +52,7 @@ const attemptSteps = (attempt: AttemptRecord, record: RunRecord): ReadonlyArray<
     }),
 ];
 
-/** Describes where the attempt's text joins the shown text, and why joining was refused after it broke. */
+/** Describes the seam of the attempt, and why its text was not continued after it broke. */
 const seamSteps = ({ attempt, seam }: AttemptRecord, record: RunRecord): ReadonlyArray<RunStep> => {
   const own = evidenceOf(record, attempt);
   const moment = own.find(({ detail, event }) => event === "seam" && detail === seam?.proof)?.at_ms;

@@ -1,7 +1,7 @@
 /**
- * Describes a run as data: its attempts and their facts, its breaks and their decisions, its questions, its calls, its end.
+ * Describes a run as data: its attempts and their facts, its breaks and their decisions, its questions, its calls and its end.
  *
- * Like the record, it holds facts, lengths and labels; it adds the words for a person. A renderer only adds layout.
+ * Like the record, it holds facts, lengths and labels, and it adds the words for a person. A renderer only adds layout.
  */
 import type { Evidence, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import {
@@ -52,10 +52,10 @@ export interface RunStory {
   readonly lasted: number;
   /** Short phrases for its head, for example the numbers of attempts and takeovers. */
   readonly head: ReadonlyArray<string>;
-  /** Parts that the record has dropped. */
+  /** Descriptions of the parts that the record has dropped. */
   readonly omitted: ReadonlyArray<string>;
   readonly attempts: ReadonlyArray<AttemptStory>;
-  /** Texts that continue at a seam, each as its pieces. */
+  /** Texts that continue at a seam, each as a list of its pieces. */
   readonly texts: ReadonlyArray<ReadonlyArray<TextPiece>>;
   readonly incidents: ReadonlyArray<IncidentStory>;
   /** Questions that are no longer open. */
@@ -63,9 +63,9 @@ export interface RunStory {
   readonly calls: ReadonlyArray<CallStory>;
   /** The end, in a sentence; undefined if the run has not ended. */
   readonly end: string | undefined;
-  /** Reason that it stopped, without a capital; undefined if the end needs no reason. */
+  /** Reason that the run stopped, in lower case; undefined if the end needs no reason. */
   readonly why: string | undefined;
-  /** Tools with an unknown outcome, without a capital; undefined if there are none. `end` or `head` mentions them too. */
+  /** Tools with an unknown outcome, in lower case; undefined if there are none. `end` or `head` mentions them too. */
   readonly unknown: string | undefined;
 }
 
@@ -97,7 +97,7 @@ export interface AttemptStory {
   readonly amounts: ReadonlyArray<string>;
   /** Its evidence on record, in order. */
   readonly evidence: ReadonlyArray<Evidence>;
-  /** Its incidents, oldest first: the first one is the break, later ones are further decisions about it. */
+  /** Its incidents, oldest first. The first one is the break, and later ones are further decisions about it. */
   readonly incidents: ReadonlyArray<IncidentStory>;
   readonly answers: ReadonlyArray<AnswerStory>;
   /** True if the run's open question is about it. */
@@ -119,7 +119,7 @@ export interface IncidentStory {
   readonly refusal: RefusalStory | undefined;
   /** Request and delay of an automatic retry. */
   readonly next: string | undefined;
-  /** The policy that decided, if it is not the run's own. */
+  /** The policy that decided, if it is not the policy of the run. */
   readonly policy: string | undefined;
   /** Outcome of the decision. */
   readonly became: string;
@@ -134,21 +134,21 @@ export interface AnswerStory {
   readonly by: string | undefined;
 }
 
-/** A call that was handed over whole. */
+/** A complete call that was handed over. */
 export interface CallStory {
   readonly record: CallRecord;
   readonly effect: string;
   readonly phase: string;
   readonly tone: Tone;
-  /** Verdict on its unknown outcome: `it ran`, by `a person`. */
+  /** Verdict on its unknown outcome, for example `it ran`, by `a person`. */
   readonly word: { readonly said: string; readonly by: string } | undefined;
 }
 
 /**
  * Builds the story of a run.
  *
- * @param now wall-clock time, in milliseconds since the epoch; the end of anything that is still in progress
- * @param orphans ids of runs that no process drives and nothing has decided, if they were looked up
+ * @param now wall-clock time, in milliseconds since the epoch; used as the end of anything that is still in progress
+ * @param orphans ids of undecided runs without an owner, if they were looked up
  */
 export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<string>): RunStory => {
   const lasted = Math.max(0, (record.end?.at ?? now) - record.started_at);
@@ -201,7 +201,7 @@ const attemptStory = (
   const [first] = parts.incidents;
   const broke = first?.at;
   const seam = seamOf(attempt, parts.evidence);
-  // A continuation that was not joined has no incident: it is decided as part of the response that it continues.
+  // A continuation that was not joined has no incident, because it is decided as part of the response that it continues.
   const notJoined = first === undefined && seam?.fault !== undefined;
   const isRunning = next === undefined && record.state === "live" && broke === undefined && over === undefined;
   const to = over ?? broke ?? next?.started_ms ?? (isRunning || record.end !== undefined ? lasted : from);
@@ -228,7 +228,7 @@ const endOf = ({ end }: RunRecord, broke: boolean, isRunning: boolean, next: Att
   return end?.state === "completed" && next === undefined ? "completed" : "unknown";
 };
 
-/** Splits the sentence of an incident into what broke and why it was decided so. */
+/** Splits the message of an incident into the description of the break and the reason for the decision. */
 export const incidentWords = ({ message }: RunIncident): Pick<IncidentStory, "broke" | "why"> => {
   const [broke = "", ...why] = message.split("; ");
   return { broke, why: capital(why.length === 0 ? broke : why.join("; ")) };

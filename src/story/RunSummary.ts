@@ -22,7 +22,7 @@ export interface RunSummary {
   readonly incidents: number;
   /** Number of times that a process took the run over. */
   readonly resumes: number;
-  /** Outcome in a word or two: from its end or its last rule. */
+  /** Outcome in a word or two, from the run's end or its last rule. */
   readonly outcome: string;
   readonly tokens: RunTokens;
   /** Seams at which its text continued, oldest first; omitted if there are none. */
@@ -41,7 +41,7 @@ export interface RunSummary {
 /**
  * Summarises a run.
  *
- * @param orphans ids of runs that no process drives and nothing has decided
+ * @param orphans ids of undecided runs without an owner
  * @param prices prices of models, if any
  */
 export const summaryOf = (record: RunRecord, orphans: ReadonlySet<string>, prices?: Prices): RunSummary => {
@@ -97,7 +97,7 @@ const questionOf = (record: RunRecord): Pick<RunSummary, "question"> => {
   };
 };
 
-/** Returns the number of attempts of a run, including those that its record has dropped. */
+/** Returns the number of attempts of a run, including those that are no longer on record. */
 export const attemptsOf = ({ attempts, attempts_omitted }: RunRecord): number => attempts.length + attempts_omitted;
 
 /** Returns the rule of a run's newest decision, excluding late ones. */

@@ -1,6 +1,6 @@
 /**
- * Computes the cost of a run: tokens of the response that was kept and of those that broke, as reported or estimated, and money
- * if its model has a price.
+ * Computes the cost of a run: the tokens of the response that was kept and of those that broke, reported or estimated. If its model has a
+ * price, it also computes the cost in US dollars.
  */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import type { Failure } from "../domain/Failure.ts";
@@ -15,14 +15,14 @@ export interface RunTokens {
   readonly used: number;
   /** Tokens of responses that broke. */
   readonly wasted: number;
-  /** True if part of the numbers is estimated, because the provider did not report it. */
+  /** True if some numbers are estimates, because the provider did not report them. */
   readonly estimated: boolean;
   /** Cost in US dollars; omitted if the model has no price. */
   readonly cost_usd?: { readonly used: number; readonly wasted: number };
 }
 
 /**
- * Counts the tokens of a run. A response that is in progress counts after it has ended.
+ * Counts the tokens of a run. A response in progress counts only after it has ended.
  *
  * @param prices prices of models, if any
  */
@@ -63,7 +63,7 @@ interface Cost {
   readonly tokens: Tokens.TokenCost;
 }
 
-/** Groups the attempts by the response that they read: the one that asked for it, and those that resumed it. */
+/** Groups the attempts by the response that they read. Attempts that resumed a response belong to the attempt that requested it. */
 const responsesOf = (attempts: ReadonlyArray<AttemptRecord>): ReadonlyArray<ReadonlyArray<AttemptRecord>> => {
   const responses: Array<Array<AttemptRecord>> = [];
   for (const attempt of attempts) {

@@ -1,5 +1,5 @@
 /**
- * Describes the seams of a run in words for a person: where shown text continued, how that was proven, and why it could not be.
+ * Describes the seams of a run in words for a person: where shown text continued, how the seam was proven, or why it could not be proven.
  *
  * The reasons that a seam was not proven are in policy/Explanation.ts, with the sentences of decisions.
  */
@@ -18,7 +18,7 @@ export const seamProofs: Readonly<Record<SeamProof, string>> = {
   prefill: "the provider declares that it continues the text that it is given",
 };
 
-/** Reasons that shown text is not continued, and what a person or a program can do about each. Both are whole sentences. */
+/** Reasons why shown text is not continued, and what a person or a program can do about each. All are whole sentences. */
 export const seamRefusals: Readonly<Record<SeamRefusal, { readonly why: string; readonly remedy: string }>> = {
   no_seam: {
     why: "We cannot prove where new text would join the shown text.",
@@ -91,7 +91,7 @@ export interface SeamStory {
   readonly proof: SeamProof;
   /** True if the seam is proven. Nothing of the attempt is shown before that. */
   readonly proven: boolean;
-  /** Reason that the seam was not proven or did not stay so; undefined if it was, or if the attempt broke first. */
+  /** Reason that the seam was not proven, or was refuted later; undefined if it is proven, or if the attempt broke first. */
   readonly fault: SeamFault | undefined;
   /** For example `It goes on after 412 characters: the new text began with …`. */
   readonly said: string;
@@ -127,10 +127,10 @@ const asked: Readonly<Record<SeamProof, string>> = {
   prefill: "the shown text",
 };
 
-/** Formats an amount of text: `one character`, `1 204 characters`. */
+/** Formats a length of text: `one character`, `1 204 characters`. */
 export const charactersOf = (at: number): string => (at === 1 ? "one character" : `${groupDigits(at)} characters`);
 
-/** Reason that shown text was not continued. */
+/** Reason that shown text is not continued. */
 export interface RefusalStory {
   readonly reason: SeamRefusal;
   readonly why: string;
@@ -142,7 +142,7 @@ export const refusalText = ({ remedy, why }: RefusalStory): string =>
   `It does not continue automatically. ${why} ${remedy}`;
 
 /**
- * Returns the reason that the text of an attempt was not continued; undefined if that was not refused.
+ * Returns the reason that the text of an attempt was not continued; undefined if it was not refused.
  *
  * @param evidence the attempt's evidence on record, in order; the last refusal counts
  */
@@ -155,7 +155,7 @@ export const refusalOf = (evidence: ReadonlyArray<Evidence>): RefusalStory | und
 export const evidenceOf = ({ evidence: { first, last } }: RunRecord, attempt: number): ReadonlyArray<Evidence> =>
   [...first, ...last].filter((it) => it.attempt === attempt);
 
-/** One piece of a text that was shown in pieces. */
+/** One piece of text that was shown in pieces. */
 export interface TextPiece {
   readonly attempt: number;
   /** Start of the piece in the text, in UTF-16 code units. */
@@ -167,8 +167,8 @@ export interface TextPiece {
 }
 
 /**
- * Returns the texts of a run that continue at a seam, each as its pieces in order. Attempts that showed no text have no piece,
- * and a text that was started over is a separate one.
+ * Returns the texts of a run that continue at a seam, each as its pieces in order. Attempts that showed no text have no piece, and text
+ * that was started over is a separate entry.
  */
 export const textsAcrossSeams = ({
   attempts,
@@ -181,7 +181,7 @@ export const textsAcrossSeams = ({
       text[text.length - 1] = { ...last, to: seam.at };
       text.push({ attempt, from: seam.at, to: undefined, proof: seam.proof });
     } else if (seam?.proven === true) {
-      // The record has dropped the attempts before this one.
+      // The attempts before this one are no longer on record.
       texts.push([{ attempt, from: seam.at, to: undefined, proof: seam.proof }]);
     } else if (facts.shown === "text") {
       texts.push([{ attempt, from: 0, to: undefined, proof: undefined }]);

@@ -25,7 +25,7 @@ export const lasting = (ms: number): string => {
 };
 
 /**
- * Formats how long ago something was, or how soon it will be, in one unit.
+ * Formats the time since an event or until it, in one unit.
  *
  * @param at wall-clock time, in milliseconds since the epoch
  * @param now wall-clock time, in milliseconds since the epoch

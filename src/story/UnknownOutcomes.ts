@@ -5,12 +5,12 @@ import type { ToolRow } from "../domain/AttemptFacts.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import { isCancelled, isOutcomeOpen } from "./RunStatus.ts";
 
-/** A name for calls whose own names the record has folded. */
+/** Stands for calls whose names are no longer on record. */
 const unnamed = "a tool";
 
 /**
- * Lists the tools with an unknown outcome, each once, oldest first. If nothing broke, a tool of the last attempt that is still
- * running is not listed: a response can end before its tools do.
+ * Lists the tools with an unknown outcome, each once, oldest first. If nothing broke, a tool of the last attempt that is still running is
+ * not listed, because a response can end before its tools do.
  */
 export const unknownOutcomes = (record: RunRecord): ReadonlyArray<string> => {
   const { attempts, end, incidents, state } = record;

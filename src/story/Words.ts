@@ -1,7 +1,7 @@
 /**
- * Holds the words for a person for the stored words of a record: modes, actions, choices, phases, effects, evidence.
+ * Translates the stored words of a record for a person: modes, actions, choices, phases, effects and evidence.
  *
- * A stored word never changes; its word for a person is defined only here. The command line and the page only lay it out.
+ * A stored word never changes, and its translation is defined only here. The command line and the page only add layout.
  */
 import type { ToolPhase } from "../domain/AttemptFacts.ts";
 import type { Action, Choice } from "../domain/Decision.ts";
@@ -11,7 +11,7 @@ import type { Evidence, IncidentStatus } from "../domain/RunIncident.ts";
 import type { ToolEffect } from "../domain/SideEffects.ts";
 import type { AnsweredBy, AttemptRecord, CallVerdict, Parked, VerdictBy } from "../recorder/RunRecord.ts";
 
-/** State of something, which decides its colour. `ask`: it needs a person; `run`: it is in progress. */
+/** State of an entry, which determines its colour. `ask`: it needs a person; `run`: it is in progress. */
 export type Tone = "quiet" | "run" | "good" | "ask" | "bad";
 
 /** Request of an attempt, by mode. */
@@ -129,7 +129,7 @@ export const events: Readonly<Record<Evidence["event"], string>> = {
   end: "run ended",
 };
 
-/** Names a failure: its kind, and its clock, reason, code or status. Everything but the kind came from outside. */
+/** Names a failure by its kind, and its clock, reason, code or status. Everything except the kind comes from outside. */
 export const failureName = (failure: Failure): string =>
   [
     failure.kind,
@@ -143,12 +143,12 @@ export const failureName = (failure: Failure): string =>
     .filter((word) => word !== undefined)
     .join(" · ");
 
-/** Names the provider and model of a run in one word. */
+/** Names the provider and model of a run: `provider/model`. */
 export const modelName = ({ id, model }: Provider): string => (model === undefined ? id : `${id}/${model}`);
 
-/** Tells how a program takes up a run that waits for it. */
+/** Explains how a program can take up a run that waits for it. */
 export const takeUpHint = (runId: string): string =>
   `Your program takes it up with StreamProcessor.takeUp(${JSON.stringify(runId)}, …).`;
 
-/** Returns a text with a capital first letter. */
+/** Returns the string with a capital first letter. */
 export const capital = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;

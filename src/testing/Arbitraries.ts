@@ -12,10 +12,10 @@ import { Budget, RunFacts } from "../domain/RunFacts.ts";
 import type { DecisionInput } from "../policy/DecisionInput.ts";
 import { BreakKind, BreakPlace, type FaultScriptInput, ProviderErrorName } from "./script/FaultScript.ts";
 
-/** Maximum calls in a generated ledger. The rules treat two calls like many, and a third call shows that they do. */
+/** Maximum calls in a generated ledger. The rules treat two calls like many; a third call tests that. */
 const rowsMax = 3;
 
-/** Facts of an attempt, in any combination, because a policy refuses no contradiction. Each call has its own key. */
+/** Facts of an attempt, in any combination, because a policy accepts contradictory facts too. Each call has its own key. */
 export const attemptFacts: Arbitrary.Arbitrary<AttemptFacts> = Arbitrary.map(
   Arbitrary.all({
     facts: Arbitrary.schema(AttemptFacts),
@@ -39,21 +39,20 @@ export const decisionInput: Arbitrary.Arbitrary<DecisionInput> = Arbitrary.all({
 /** Options for generated scripts. */
 export interface ScriptShape {
   /**
-   * True to include breaks that wait until the client leaves (`stall`, `keep_alive`). Default false: a client without clocks
-   * would hang.
+   * True to include breaks that wait until the client leaves (`stall`, `keep_alive`). Default false, because a client without clocks would
+   * wait for ever.
    */
   readonly stalls?: boolean;
   /** Names of the tools that are called. Default: only `tool`. */
   readonly tools?: readonly [string, ...Array<string>];
 }
 
-/** Maximum answers before the final healthy one. */
+/** Maximum broken or healthy answers before the final healthy one. */
 const brokenMax = 3;
 
-/** Maximum deltas of a generated block. */
 const deltasMax = 5;
 
-/** Maximum event count of a break, so that breaks fall inside, at the end of and after answers. */
+/** Maximum event count of a break. It exceeds the length of some answers, so breaks also fall at their end or after it. */
 const placesMax = 12;
 
 const count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: deltasMax }));
@@ -94,7 +93,7 @@ const answerOf = ({ stalls = false, tools = ["tool"] }: ScriptShape) => {
 
 type Generated = ReturnType<typeof answerOf>["Type"];
 
-/** Turns a break before the head into a reset if it would need a head to end properly or to keep alive. */
+/** Turns a break before the head into a reset if its kind needs a head (a proper end, or keep-alives). */
 const playable = (answer: Generated): NonNullable<FaultScriptInput["answers"]>[number] => {
   if (!("break" in answer)) return answer;
   const { at, kind } = answer.break;

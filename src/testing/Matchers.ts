@@ -37,7 +37,7 @@ export const line = <P>(event: RunEvent<P>, name: (part: P) => string): string =
 };
 
 /**
- * Lists the events that a caller saw, one line for each, and how the stream ended.
+ * Lists the events that a caller saw, one per line, and the end of the stream.
  *
  * @param events the events in order
  * @param name the display name of a part
@@ -68,7 +68,7 @@ const field = (error: unknown, name: string): string => {
 };
 
 /**
- * Returns the parts that stay with the caller: delivered and not withdrawn by an `AttemptDiscarded`, in order.
+ * Returns the parts that the caller keeps, in order: those that were delivered and not withdrawn by an `AttemptDiscarded`.
  *
  * @param events the events in order
  */
@@ -105,7 +105,7 @@ const contextLines = 3;
 /**
  * Finds the first difference between two transcripts.
  *
- * @param actual the lines that came
+ * @param actual the actual lines
  * @param expected the lines that should have come
  * @returns undefined if the transcripts are equal; otherwise the lines around the difference, like a unified diff
  */

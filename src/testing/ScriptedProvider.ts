@@ -34,7 +34,7 @@ export interface ScriptedRun<E = RunInterrupted> {
   readonly exit: Exit.Exit<void, E>;
 }
 
-/** Default virtual time of a scripted run. It is longer than every default clock and budget. */
+/** Default virtual time of a scripted run. It exceeds every default clock and budget. */
 const playedFor: Duration.Input = "10 hours";
 
 type Options = RunOptions<ScriptedPart, ProviderBroke, never>;
@@ -45,7 +45,7 @@ export class ScriptedProvider extends Context.Service<
   {
     /** Opens an attempt. An attempt without a script dies with a defect that names it. */
     readonly attempt: (context: AttemptContext) => Stream.Stream<ScriptedPart, ProviderBroke>;
-    /** Returns options for `StreamProcessor.run`. The given ones replace the defaults. */
+    /** Returns options for `StreamProcessor.run`. Options that are given replace the defaults. */
     readonly options: (
       more?: Partial<RunBase<ScriptedPart, ProviderBroke, never>> & TextOptions<ScriptedPart>,
     ) => Options;
@@ -54,7 +54,7 @@ export class ScriptedProvider extends Context.Service<
   }
 >()("effect-stream-recovery/testing/ScriptedProvider") {
   /**
-   * Makes a provider for one run.
+   * Creates a provider for one run.
    *
    * @param scripts the steps of attempt 1, 2, …; a script that ends without `Step.done` ends cleanly and too early
    */
@@ -69,7 +69,7 @@ export class ScriptedProvider extends Context.Service<
    * Runs a stream of events to its end while the test clock advances. Needs `TestClock`, which `it.effect` provides.
    *
    * @param events the stream from `StreamProcessor.run`
-   * @param options `onEvent` runs for each event before the next is pulled; `for` is how far the clock advances
+   * @param options `onEvent` runs for each event before the next is pulled; `for` is the time by which the clock advances
    */
   static readonly play = <E, R>(
     events: Stream.Stream<RunEvent<ScriptedPart>, E, R>,

@@ -1,5 +1,5 @@
 /**
- * Builds the steps that a ScriptedProvider plays: parts with their observations, waits, and ways to break.
+ * Builds the steps that a ScriptedProvider plays: parts with their observations, waits, and breaks.
  *
  * ```ts
  * const broken = [Step.start, Step.text("hel"), Step.reset]
@@ -80,7 +80,7 @@ export const callReady = (tool: string, ordinal = 0): ScriptedStep => call("read
 export const providerCall = (tool: string, ordinal = 0): ScriptedStep =>
   call("input_started", tool, ordinal, "provider");
 
-/** Parts that arrive at once. */
+/** Several parts that arrive together. */
 export const together = (...steps: ReadonlyArray<ScriptedStep>): ScriptedStep => ({
   do: "together",
   parts: steps.flatMap((step) => (step.do === "part" ? [step.part] : [])),
@@ -101,5 +101,5 @@ export const reset: ScriptedStep = fail({ kind: "transport", code: "ECONNRESET" 
 /** A defect inside the provider's stream. */
 export const die = (defect: unknown): ScriptedStep => ({ do: "die", defect });
 
-/** Silence until a clock ends it. A script that merely stops ends cleanly without its terminal marker. */
+/** Silence until a clock ends it. Without this step, a script that stops early ends cleanly, but without its terminal marker. */
 export const stall: ScriptedStep = { do: "stall" };

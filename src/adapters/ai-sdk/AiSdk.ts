@@ -1,9 +1,8 @@
 /**
- * Recovers the streams of the Vercel AI SDK (`ai` 7): wraps its language models and tools, and leaves every call of it
- * unchanged.
+ * Recovers the streams of the Vercel AI SDK (`ai` 7): wraps its language models and tools. The program's calls stay unchanged.
  *
- * A failed call ends with `CallInterrupted` as the error of its stream, which the SDK does not repeat, whatever `maxRetries`
- * says. Still set `maxRetries` to 0, for models that are not recovered. `streamRetries` has no effect.
+ * A failed call ends with `CallInterrupted` as the error of its stream. The SDK does not retry this error, regardless of `maxRetries`.
+ * Still set `maxRetries` to 0, for models that are not recovered. `streamRetries` has no effect.
  */
 import type { LanguageModelMiddleware, ToolSet } from "ai";
 import { Cause, Context, Effect, Exit, type Layer, ManagedRuntime } from "effect";
@@ -25,21 +24,21 @@ export type { GuardOptions } from "./Tools.ts";
 /** Recovers models, and guards the tools that run for their calls. */
 export interface Recovery {
   /**
-   * Makes a model whose broken streams are recovered.
+   * Creates a model whose broken streams are recovered.
    *
    * @param model a model of specification v4; for older ones use `middleware` with the SDK's `wrapLanguageModel`
    * @returns the model, with the same name; its failures are `CallInterrupted`
    */
   readonly recover: (model: Model, options?: RecoverOptions) => Model;
   /**
-   * Makes the same as a middleware for `wrapLanguageModel`. Put it outermost, because middlewares below it are part of an
+   * Like `recover`, but returns a middleware for `wrapLanguageModel`. Put it outermost, because the middlewares below it are part of an
    * attempt.
    */
   readonly middleware: (options?: RecoverOptions) => LanguageModelMiddleware;
   /**
-   * Returns the options of one `streamText` call that shows parts as they arrive and withdraws those of a broken attempt:
-   * `streamText({ ...recovery.live(model), prompt })`. The text and the messages of its result hold nothing withdrawn, and its
-   * page needs `recoveryTransform`. A call without the transform fails instead of withdrawing.
+   * Returns the options of one `streamText` call that shows parts as they arrive and withdraws those of a broken attempt: `streamText({
+   * ...recovery.live(model), prompt })`. The text and the messages of the result contain nothing that was withdrawn. The stream to a page
+   * needs `recoveryTransform`. A call without the options' transform fails instead of withdrawing parts.
    */
   readonly live: (model: Model, options?: RecoverOptions) => LiveOptions;
   /**
@@ -65,18 +64,18 @@ export interface OwnedRecovery extends Recovery {
 
 /** The services of a recovery that owns them. */
 export interface RecoveryOptions {
-  /** The processor with its recorder and its decisions. Default: a recorder in memory, and no person to ask. */
+  /** Provides the processor and the tool guard. Default: an in-memory recorder, and questions get their default answer. */
   readonly layer?: Layer.Layer<StreamProcessor | ToolGuard>;
 }
 
-/** Makes a recovery on the services of an Effect program. */
+/** Creates a recovery on the services of an Effect program. */
 export const make: Effect.Effect<Recovery, never, StreamProcessor | ToolGuard> = Effect.map(
   Effect.context<StreamProcessor | ToolGuard>(),
   (services) => recovery(() => Promise.resolve(services)),
 );
 
 /**
- * Makes a recovery for a program without Effect. Its services start with its first call.
+ * Creates a recovery for a program without Effect. Its services start with its first call.
  *
  * @returns a recovery; call its `close` when the program ends
  */

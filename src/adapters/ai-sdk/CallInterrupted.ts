@@ -1,6 +1,4 @@
-/**
- * Reports to a caller of the AI SDK that a call has ended without a whole response.
- */
+/** Reports to a caller of the AI SDK that a call has ended without a complete response. */
 import { Schema } from "effect";
 import { Rule } from "../../domain/Decision.ts";
 import { Failure } from "../../domain/Failure.ts";

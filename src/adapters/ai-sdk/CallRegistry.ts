@@ -52,7 +52,7 @@ export class CallRegistry {
   take(tool: string, { id, input }: { readonly id: string; readonly input: unknown }): CallReference | undefined {
     const named = [...this.#calls].filter((it) => it.id === id && it.tool === tool);
     const waiting = named.filter((it) => !it.started);
-    // An equal input identifies its call. Otherwise the newest call is taken. (A repaired input equals none.)
+    // An equal input identifies the call. Otherwise the newest waiting call is taken, because a repaired input equals none.
     const found = waiting.findLast((it) => isEqualInput(it.input, input)) ?? waiting.at(-1) ?? named.at(-1);
     if (found === undefined) return undefined;
     found.started = true;

@@ -1,10 +1,10 @@
 /**
  * Withdraws the output of a broken attempt from the results of the AI SDK and from its user interfaces.
  *
- * In `ai` 7 a transform of `streamText` sees every part before it is recorded, and a `start-step` part clears what the step
- * has recorded. So the transform turns a mark in the model's stream into the ends of the open blocks, the mark, and the start
- * of the step again: the text and the messages of the result hold nothing withdrawn. On the way to a page the mark becomes
- * `reset-step`, which clears the parts of the step in a page of `ai` 7, and a `data-recovery-discard` for any other reader.
+ * In `ai` 7 a transform of `streamText` sees every part before it is recorded, and a `start-step` part clears what the step has recorded.
+ * So the transform turns a mark in the model's stream into the ends of the open blocks, the mark, and the start of the step again. The text
+ * and the messages of the result therefore contain nothing that was withdrawn. On the way to a page the mark becomes `reset-step`, which
+ * clears the parts of the step in a page of `ai` 7, and a `data-recovery-discard` for any other reader.
  */
 import type { TextStreamPart, ToolSet, UIMessage, UIMessageChunk } from "ai";
 import type { StreamPart } from "./Parts.ts";
@@ -23,12 +23,12 @@ export interface Discard {
  */
 export type LiveTransform = () => TransformStream<never, never>;
 
-/** Records whether the transform of a call is installed. */
+/** Records if the transform of a call is installed. */
 export interface LiveCall {
   attached: boolean;
 }
 
-/** Makes the mark for a model's stream. */
+/** Creates the mark for a model's stream. */
 export const discardMark = (attempt: number): StreamPart => ({
   type: "custom",
   kind: discardKind,
@@ -36,9 +36,9 @@ export const discardMark = (attempt: number): StreamPart => ({
 });
 
 /**
- * Makes the `streamText` transform of a live call.
+ * Creates the `streamText` transform of a live call.
  *
- * @param call marked as attached once the SDK has made the transform: without it nothing is withdrawn
+ * @param call marked as attached once the SDK has created the transform, because nothing can be withdrawn without it
  */
 export const discarding =
   (call: LiveCall): LiveTransform =>
@@ -103,7 +103,7 @@ export const recoveryTransform = (): TransformStream<UIMessageChunk, UIMessageCh
 };
 
 /**
- * Removes withdrawn parts from messages that were made without `recoveryTransform`: the parts of a step up to its mark.
+ * Removes withdrawn parts from messages that were built without `recoveryTransform`: the parts of a step up to its mark.
  *
  * @returns the messages; those without a mark are unchanged
  */

@@ -48,8 +48,8 @@ interface Call {
 /**
  * Streams a response.
  *
- * @returns the stream once its first parts have arrived, with the request and the response of these parts; a call that fails
- * earlier is a stream that fails with `CallInterrupted`, so that the SDK does not take it for a call that was never made
+ * @returns the stream after its first parts have arrived, with their request and response; a call that fails earlier returns a stream that
+ * fails with `CallInterrupted`, because the SDK would take a rejection for a call that was never made
  */
 export const stream = async (host: Host, call: Call): Promise<StreamResult> => {
   let envelope: Envelope = {};
@@ -102,8 +102,8 @@ const runOf = <P>(
   open: (attempt: AttemptContext, params: CallOptions) => Stream.Stream<ReadPart<P>, unknown>,
 ): RunOptions<ReadPart<P>, unknown, never> => {
   const { tools, params: unmarked } = readExposed(params);
-  // The caller's abort stops the run, and only the run aborts an attempt. The run listens to the signal itself: if the caller
-  // also passed it to its own fetch, that fetch fails first, with an error that does not mention the user (L10).
+  // The caller's abort stops the run, and only the run aborts an attempt. The run also listens to the signal: if the caller passed it to
+  // its own fetch, that fetch fails first, with an error that does not mention the user (L10).
   const { abortSignal: signal, ...sent } = unmarked;
   const { reasoning, refreshCredentials, ...rest } = options;
   return {
@@ -124,7 +124,7 @@ const handOver = (host: Host, read: ReadPart): void => {
   for (const ready of read.ready) host.calls.handedOver(ready, part);
 };
 
-/** Puts the warning about a repeated call where the SDK logs the provider's own. */
+/** Adds the warning about a repeated call to the provider's own warnings, which the SDK logs. */
 const repeatWarning = (host: Host, params: CallOptions): ((part: StreamPart) => StreamPart) => {
   const message = host.repeats.warning(params, nowOf(host));
   if (message === undefined) return (part) => part;
@@ -132,7 +132,7 @@ const repeatWarning = (host: Host, params: CallOptions): ((part: StreamPart) => 
     part.type === "stream-start" ? { ...part, warnings: [...part.warnings, { type: "other", message }] } : part;
 };
 
-/** Makes the caller's error for a run that ended without a whole response (L12). */
+/** Creates the caller's error for a run that ended without a complete response (L12). */
 const endOf = (host: Host, params: CallOptions, error: RunInterrupted): CallInterrupted => {
   // After a stop the user may well send the same request again.
   if (error.failure.kind !== "cancelled" || error.failure.by === "provider")

@@ -27,7 +27,7 @@ import * as FailureClassifier from "../../failure/FailureClassifier.ts";
 import { ending, failureOf, invalidToolInput } from "../../provider/openai-chat/Finish.ts";
 import type { ReadyCall } from "../../runtime/contract/ToolCall.ts";
 
-/** A language model as the provider packages make it. */
+/** A language model, as the provider packages create it. */
 export type Model = Extract<Exclude<LanguageModel, string>, { readonly specificationVersion: "v4" }>;
 
 /** The options of one call. */
@@ -107,7 +107,7 @@ export class PartReader {
       case "text-delta":
         return part.delta.length === 0 ? none : text(part.delta.length);
       case "reasoning-start":
-        // An opened block is progress but shows nothing, so it is held until it does.
+        // An opened block is progress but shows nothing, so it is held until its content arrives.
         return { ...none, progress: "reasoning" };
       case "reasoning-delta":
         return part.delta.length === 0 ? { ...none, progress: "reasoning" } : reasoning(part.delta.length);
@@ -198,13 +198,13 @@ const marker = ({ failure, finish, usage }: Observation) => ({
   ...(usage === undefined ? {} : { usage }),
 });
 
-/** Error parts carry an error of the SDK, or the provider's error object unchanged. */
+/** Classifies the error of an error part: an error of the SDK, or the provider's error object unchanged. */
 const classifyPart = (error: unknown): Failure => {
   if (isCut(error)) return { kind: "truncated" };
   return FailureClassifier.classify(error);
 };
 
-/** `@ai-sdk/openai-compatible` reports a clean end without a finish only by this error. */
+/** True for the only error by which `@ai-sdk/openai-compatible` reports a clean end without a finish. */
 const isCut = (error: unknown): boolean =>
   error instanceof Error &&
   error.name === "AI_InvalidResponseDataError" &&
@@ -219,6 +219,6 @@ const usageOf = (usage: GenerateResult["usage"]): Usage => {
   };
 };
 
-/** Usage comes from the provider, so a value that is no count is left out. */
+/** Usage comes from the provider, so a value that is not a count is left out. */
 const natural = (count: number | undefined): number | undefined =>
   count !== undefined && Number.isSafeInteger(count) && count >= 0 ? count : undefined;

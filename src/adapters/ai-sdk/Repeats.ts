@@ -1,8 +1,8 @@
 /**
  * Detects a caller that immediately repeats a request that has just failed for good.
  *
- * The AI SDK does not repeat a failure of this package (`isRetryable` is false, and no `error` part is sent), but a loop
- * around the SDK may. Its retries would come on top of the run's own, and it does not know what was shown and what ran.
+ * The AI SDK does not repeat a failure of this package (`isRetryable` is false, and no `error` part is sent), but a loop around the SDK
+ * may. Its retries would add to the run's own, although the loop does not know what was shown and what ran.
  */
 import { dropOldest } from "../../domain/Limits.ts";
 import type { CallOptions } from "./Parts.ts";

@@ -1,9 +1,9 @@
 /**
  * Delivers the parts of a run in an order that suits a caller of the AI SDK.
  *
- * A reader of a model's stream cannot discard a part. So parts come as `StreamProcessor.parts` emits them, or all at once when
- * the response is whole (`on_complete`), or, for a call that was made with `live`, as they arrive. In the last case a mark
- * follows withdrawn parts, and the call's own transform restarts the step at the mark.
+ * A reader of a model's stream cannot discard a part. So parts are delivered as `StreamProcessor.parts` emits them, or all together when
+ * the response is whole (`on_complete`), or as they arrive, for a call with the options of `live`. In the last case a mark follows
+ * withdrawn parts, and the call's own transform restarts the step at the mark.
  */
 import { Effect, Stream } from "effect";
 import { none } from "../../domain/Observation.ts";
@@ -102,7 +102,7 @@ class Shown {
     return Effect.succeed([new ReadPart(discardMark(attempt), none, { run_id: this.#runId, attempt })]);
   }
 
-  /** The delivered parts cannot be withdrawn, so the call ends with an error instead of leaving a broken text. */
+  /** Delivered parts cannot be withdrawn, so the call ends with an error instead of leaving broken text. */
   #withdrawalError(attempts: number): RunInterrupted {
     const why =
       this.#live === undefined || this.#callShown
@@ -119,7 +119,7 @@ class Shown {
   }
 }
 
-/** Parts that may come twice, because the SDK takes the newest. */
+/** Parts that may arrive twice, because the SDK uses the newest. */
 const lifecycle: ReadonlySet<string> = new Set(["stream-start", "response-metadata", "ping"]);
 
 const nothing: Effect.Effect<ReadonlyArray<ReadPart>> = Effect.succeed([]);

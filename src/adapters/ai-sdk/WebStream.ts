@@ -18,8 +18,8 @@ export interface WebStream {
 /**
  * Feeds a web stream from a run.
  *
- * A failure of the run is an error of the stream itself: after an `error` part `result.text` would be the text so far, and the
- * SDK could retry on top of the run (`streamRetries`).
+ * A failure of the run is an error of the stream itself. After an `error` part, `result.text` would be the text so far, and the SDK could
+ * retry in addition to the run (`streamRetries`).
  *
  * @param parts the parts to deliver
  * @param signal the caller's abort signal; it stops the run on behalf of the user, unless its reason is a timeout
@@ -111,7 +111,7 @@ const errorOf = (cause: Cause.Cause<unknown>, signal: AbortSignal | undefined): 
 
 const signedByUser = Context.make(InterruptSignature, "user");
 
-/** `AbortSignal.timeout`, and the timeouts of the SDK, are limits of the caller and no cancellation by the user (L10). */
+/** `AbortSignal.timeout` and the SDK's timeouts are limits of the caller, not cancellations by the user (L10). */
 const signatureOf = (signal: AbortSignal | undefined): Context.Context<never> | undefined =>
   stopperOfSignal(signal) === "user" ? signedByUser : undefined;
 
@@ -121,7 +121,7 @@ class Demand {
   #wake: (() => void) | undefined;
   #over = false;
 
-  /** Asks for a part. Resolves when one has been delivered, or when none will come. */
+  /** Requests a part. Resolves when a part was delivered, or when none will follow. */
   ask(): Promise<void> {
     if (this.#over) return Promise.resolve();
     return new Promise((met) => {

@@ -1,9 +1,8 @@
 /**
  * Emits the events of a recovered step for callers that can discard: parts and calls are delivered as they arrive.
  *
- * A call runs as soon as it is delivered, while the rest of the response still streams. If the response breaks after a settled
- * call, the run continues from there: the next request holds the kept parts of the response, the results, and a sentence about
- * every other call.
+ * A call runs as soon as it is delivered, while the rest of the response still streams. If the response breaks after a settled call, the
+ * run continues from there: the next request contains the kept parts of the response, the results, and a sentence about every other call.
  */
 import { Cause, Effect, FiberSet, Queue, Stream } from "effect";
 import { type AiError, LanguageModel, Prompt, Response, type Tool, type Toolkit } from "effect/ai";
@@ -26,7 +25,7 @@ import { type AgentEvent, type ToolSettled, Transcript } from "./Transcript.ts";
 export interface AgentOptions<Tools extends AnyTools>
   extends Pick<RunOptions<never, never, never>, "continueText" | "reveal" | "runId" | "signal"> {
   readonly prompt: Prompt.RawInput;
-  /** The toolkit with its handlers (`yield* toolkit`). A tool that `needsApproval` never runs here: its call is denied. */
+  /** The toolkit with its handlers (`yield* toolkit`). A tool that `needsApproval` never runs here, because its call is denied. */
   readonly toolkit?: Toolkit.WithHandler<Tools>;
   readonly toolChoice?: LanguageModel.ToolChoice<string>;
 }
@@ -218,7 +217,7 @@ const keepThrough = (transcript: Transcript, { attempt, calls }: AttemptContext)
   transcript.keep(before, last + 1);
 };
 
-/** Plays a run and its calls side by side. The run completes when its last call has settled. */
+/** Runs the events and the calls of a step concurrently. The run completes when its last call has settled. */
 const play = (events: Stream.Stream<RunEvent<ReadPart>, RunInterrupted>, step: AgentStep) =>
   Stream.unwrap(
     Effect.gen(function* () {

@@ -66,7 +66,7 @@ export class Call {
     return this.#signal === undefined ? {} : { signal: this.#signal };
   }
 
-  /** Prepares the tools of a request for a run. From now on its toolkit handles only calls that the run has delivered. */
+  /** Prepares the tools of a request for a run. From then on, its toolkit handles only calls that the run has delivered. */
   begin(tools: ReadonlyArray<Tool.Any>): ReadonlyArray<ToolBoundary> {
     this.#started = true;
     this.#handed = [];
@@ -81,7 +81,7 @@ export class Call {
     for (const { id, key, name } of calls) this.#handed.push({ name, id, reference: { run_id, attempt, call: key } });
   }
 
-  /** Returns the toolkit of the call, behind the guard. */
+  /** Returns the toolkit of the call, wrapped by the guard. */
   withGuard(toolkit: unknown): unknown {
     if (toolkit === undefined || !this.resolves) return toolkit;
     // By the type of the options this is a toolkit with handlers, or an Effect of one.
@@ -120,7 +120,7 @@ export type StepRequest = Pick<LanguageModel.ProviderOptions, "prompt" | "toolCh
     readonly reasoning?: "live" | "held" | undefined;
   };
 
-/** Makes the attempts of one streamed request. Its calls are resolved outside the attempt. */
+/** Creates the attempts of one streamed request. Its calls are resolved outside the attempt. */
 export const attemptOf = (
   model: LanguageModel.LanguageModel,
   request: StepRequest,
@@ -137,7 +137,7 @@ export const attemptOf = (
     );
 };
 
-/** Makes the attempts of a request for a whole response, structured if the call asks for an object. */
+/** Creates the attempts of a request for a whole response, structured if the call asks for an object. */
 export const wholeAttemptOf = (
   model: LanguageModel.LanguageModel,
   request: StepRequest,
@@ -155,7 +155,7 @@ export const wholeAttemptOf = (
     );
 };
 
-/** Makes the fold of an attempt, with the ledger names of the request's tools by their names in the toolkit. */
+/** Creates the fold of an attempt, with the ledger names of the request's tools by their names in the toolkit. */
 const foldOf = (attempt: AttemptContext, { reasoning, toolCallValidation, tools }: StepRequest): PartFold =>
   new PartFold(attempt, {
     names: new Map(tools.map((tool) => [String(tool.name), wireName(tool)])),
@@ -163,7 +163,9 @@ const foldOf = (attempt: AttemptContext, { reasoning, toolCallValidation, tools 
     holdsReasoning: reasoning === "held",
   });
 
-/** The wrapped model checks no call. The code that resolves a call checks it, outside the attempt. */
+/**
+ * Builds the options of a request. The wrapped model validates no call. The code that resolves a call validates it, outside the attempt.
+ */
 const requestOptions = ({ prompt, toolChoice, tools }: StepRequest) => ({
   prompt: mendPrompt(prompt),
   ...(tools.length === 0 ? {} : { toolkit: withoutHandlers(tools), toolChoice }),

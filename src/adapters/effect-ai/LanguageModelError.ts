@@ -1,8 +1,8 @@
 /**
  * Converts the failures of runs and exchanges to errors of `effect/ai`, and remembers the original errors.
  *
- * An `AiError` of the wrapped model is passed on unchanged (L12). If there is none, one is made. The original is kept beside
- * each, so that no failure is classified twice and a program need not read messages.
+ * An `AiError` of the wrapped model is passed on unchanged (L12). If there is none, one is created. The original error is kept with each,
+ * so that no failure is classified twice and no program has to parse messages.
  */
 import { Duration } from "effect";
 import { AiError } from "effect/ai";
@@ -15,7 +15,7 @@ const exchanges = new WeakMap<AiError.AiError, ProviderError>();
 const made = new WeakMap<object, AiError.AiError>();
 
 /**
- * Returns the reason why a recovered model gave up: the run's rule, its failure, what happened and what is safe to do.
+ * Returns the reason why a recovered model failed for good: the run's rule, its failure, what happened and what is safe to do.
  *
  * @param error the error of `streamText`, `generateText` or `generateObject`
  * @returns undefined for an error that no run ended with
@@ -23,7 +23,7 @@ const made = new WeakMap<object, AiError.AiError>();
 export const interruptionOf = (error: AiError.AiError): RunInterrupted | undefined => interruptions.get(error);
 
 /**
- * Makes the error of a run that could not or must not continue.
+ * Creates the error of a run that could not or must not continue.
  *
  * @param method the method of the language model that was called
  * @param interrupted the end of the run
@@ -42,7 +42,7 @@ export const ofRun = (method: string, interrupted: RunInterrupted, cause: unknow
 };
 
 /**
- * Makes the error of one exchange with a provider.
+ * Creates the error of one exchange with a provider.
  *
  * @param method the method of the language model that was called
  * @param error the client's error
@@ -57,7 +57,7 @@ export const ofExchange = (method: string, error: ProviderError): AiError.AiErro
   return found;
 };
 
-/** Returns the client's own error if an `AiError` was made from one, because it knows more. */
+/** Returns the client's own error if an `AiError` was created from one, because the client's error has more details. */
 export const sourceOf = (error: AiError.AiError): AiError.AiError | ProviderError => exchanges.get(error) ?? error;
 
 const original = (cause: unknown): AiError.AiError | undefined => {

@@ -22,11 +22,11 @@ import type { AnyTools } from "./Tools.ts";
  */
 export interface Options
   extends Pick<RunOptions<never, never, never>, "budget" | "clocks" | "emptyIsFailure" | "policy" | "reveal"> {
-  /** Names the provider, and says whether the model reasons. Default: the names that `effect/ai`'s `Model` gives. */
+  /** Names the provider, and says if the model reasons. Default: the names from `effect/ai`'s `Model`. */
   readonly provider?: Provider;
   /**
-   * `live` (the default) passes reasoning on as it arrives. A caller of `streamText` cannot discard it, so a break after it
-   * ends the stream. `held` keeps it back until the first text or the end of the response, so such a break is replayed unseen.
+   * `live` (the default) passes reasoning on as it arrives. A caller of `streamText` cannot discard it, so a break after it ends the
+   * stream. `held` withholds it until the first text or the end of the response, so such a break is replayed unseen.
    */
   readonly reasoning?: "live" | "held";
   /** Renews the credentials after a `rejected.auth`. Tried once per run. */
@@ -65,11 +65,11 @@ export const layer = (
   );
 
 /**
- * Makes a recovered model from another.
+ * Creates a recovered model from another.
  *
  * @param model any language model
  * @param options the options of its runs
- * @returns a model with the same types, requirements and errors; `interruptionOf` explains why it gave up
+ * @returns a model with the same types, requirements and errors; `interruptionOf` explains why a call failed for good
  */
 export const make = Effect.fnUntraced(function* (
   model: LanguageModel.LanguageModel,
@@ -172,7 +172,7 @@ interface WholeResponse {
 type Generating = (options: CallOptions) => Effect.Effect<WholeResponse, AiError.AiError>;
 type ObjectOptions = CallOptions & ObjectRequest;
 
-/** Makes the methods of the model, each call with its run and its tools behind the guard. */
+/** Creates the methods of the model. Each call gets its own run, and its tools run through the guard. */
 const methods = (
   steps: LanguageModel.LanguageModel,
   guard: ToolGuard["Service"],
@@ -211,7 +211,7 @@ const methods = (
       );
     });
 
-  // The casts give the same methods their overloads back, which the casts above took away.
+  // These casts restore the overloads that the casts above removed.
   const overloaded = { generateObject, generateText, streamText } as unknown;
   return overloaded as Pick<LanguageModel.LanguageModel, "generateObject" | "generateText" | "streamText">; // as above
 };

@@ -44,7 +44,7 @@ interface BegunCall {
 export interface Exposed {
   /** Names of the tools in the ledger, by their names in the toolkit. */
   readonly names: ReadonlyMap<string, string>;
-  /** True if the caller judges a call of an undeclared tool. Otherwise such a call fails the attempt. */
+  /** True if the caller decides about calls of undeclared tools. Otherwise such a call fails the attempt. */
   readonly deferred: boolean;
   /** True if reasoning is delivered together with the text after it, so that it shows nothing by itself. */
   readonly holdsReasoning: boolean;
@@ -70,7 +70,7 @@ export class PartFold {
     return this.#readPartOf([part], this.#observe(part));
   }
 
-  /** Reads a whole response. The model's success is its terminal marker, unless its finish says that it failed. */
+  /** Reads a whole response. If the model call succeeds, the response counts as complete, unless its finish reports a failure. */
   readWhole(parts: ReadonlyArray<Response.AnyPart>): ReadPart {
     let seen: Observation.Observation = { ...Observation.none, progress: "output", terminal: true };
     const calls: Array<ReadPart["calls"][number]> = [];
@@ -232,7 +232,7 @@ const undeclaredError = (toolName: string, { names }: Exposed): AiError.AiError 
     reason: new AiError.ToolNotFoundError({ toolName, availableTools: [...names.keys()] }),
   });
 
-/** An empty text only opens a block, which is no progress. */
+/** Empty text only opens a block, which is not progress. */
 const textObservation = (text: string): Observation.Observation =>
   text === "" ? Observation.lifecycle : Observation.text(text.length);
 

@@ -1,9 +1,9 @@
 /**
- * Joins the parts of a continued step to those that a caller has read: the text by the rule of every seam, and its blocks, so
- * that text in one block stays in one.
+ * Joins the parts of a continued step to the parts that a caller has read. Text is joined by the rule for every seam, and the text of one
+ * block stays in one block.
  *
- * A continuation gives its blocks new ids. The block that contains the seam continues under the id of the block that the break
- * left open. If that one had ended, it begins as a new block.
+ * A continuation gives its blocks new ids. The block that contains the seam continues under the id of the block that the break left open.
+ * If that block had ended, the continuation begins a new one.
  */
 import { type LanguageModel, Response } from "effect/ai";
 import type { Observation } from "../../domain/Observation.ts";
@@ -19,7 +19,7 @@ export interface SeamStep {
   readonly onPartDelivered: (part: ReadPart) => void;
 }
 
-/** Makes the seam of a step. */
+/** Creates the seam of a step. */
 export const make = (step: SeamStep): TextSeam<ReadPart> => {
   const inner = PlainSeam.make<ReadPart>({ text: textOf, withText })();
   const isForced = isCallRequired(step.toolChoice);
@@ -113,17 +113,14 @@ class BlockJoin implements SeamJoin<ReadPart> {
     return [...own, withPart(bare, Response.makePart("text-start", { id: part.id, metadata: {} }))];
   }
 
-  /**
-   * Returns true if the text of a block continues in the one that the break left open: the first block that has any text left
-   * does.
-   */
+  /** True if a block continues the one that the break left open. Only the first block with remaining text does. */
   #isContinuation(id: string): boolean {
     if (this.#open === undefined) return false;
     this.#joining ??= id;
     return this.#joining === id;
   }
 
-  /** Returns the part under the id that the caller knows; undefined for the end of a block that the caller never saw begin. */
+  /** Returns the part with the id that the caller knows; undefined for the end of a block whose start the caller never received. */
   #renamePart(read: ReadPart): ReadPart | undefined {
     const [part] = read.given;
     if (part?.type === "text-start") this.#begun.add(part.id);
@@ -136,6 +133,6 @@ class BlockJoin implements SeamJoin<ReadPart> {
   }
 }
 
-/** Returns true if no text of an open block can follow a part. */
+/** True if no text of an open block can follow a part. */
 const isTextEnd = (part: Response.AnyPart | undefined): boolean =>
   part?.type === "finish" || part?.type === "text-start" || part?.type === "tool-params-start";

@@ -9,11 +9,11 @@ import type { CallReference } from "../../runtime/contract/ToolCall.ts";
 import { ofRun } from "./LanguageModelError.ts";
 
 /**
- * The signal of the user's Stop, for every request of an effect or a stream: `Stream.provideService(chat.streamText({ prompt,
- * toolkit }), EffectAi.StopSignal, stop.signal)`.
+ * The signal of the user's Stop, for every request of an effect or a stream: `Stream.provideService(chat.streamText({ prompt, toolkit }),
+ * EffectAi.StopSignal, stop.signal)`.
  *
- * When it aborts, the run in flight ends as `user_cancelled`, a running tool is interrupted, and a later request sends
- * nothing. A signal that aborts by a timeout (`AbortSignal.timeout`) stops them too, but not on behalf of the user.
+ * After it aborts, the run in flight ends as `user_cancelled`, a running tool is interrupted, and a later request sends nothing. A signal
+ * that aborts by a timeout (`AbortSignal.timeout`) stops them too, but not on behalf of the user.
  */
 export const StopSignal = Context.Reference<AbortSignal | undefined>("effect-stream-recovery/effect-ai/StopSignal", {
   defaultValue: () => undefined,
@@ -23,8 +23,8 @@ export const StopSignal = Context.Reference<AbortSignal | undefined>("effect-str
 type Stopped = Pick<CallReference, "run_id"> & { readonly attempt?: number };
 
 /**
- * Runs a call's work until the signal aborts. The run of its response may have ended by then, and an ended run does not
- * listen.
+ * Runs a call's work until the signal aborts. The run of its response may have ended by then, and an ended run does not react to the
+ * signal.
  *
  * @param call the call that the work belongs to; omitted for a call that belongs to no run
  */

@@ -38,7 +38,7 @@ export const isHosted = (tool: Tool.Any): boolean => Tool.isProviderDefined(tool
 /** Returns the effect of a tool, by its annotations or, for a tool that the provider runs, by the table of hosted tools. */
 export const effectOf = (tool: Tool.Any): Effects => {
   const declared = Option.getOrUndefined(Context.getOption(tool.annotations, ToolEffect));
-  // The types let any text pass here. A text that is no effect counts as unknown.
+  // The types accept any string here. A string that is not an effect counts as unknown.
   if (declared !== undefined) return isEffect(declared) ? declared : "unknown";
   if (Context.get(tool.annotations, Tool.Readonly)) return "read_only";
   const { mapUnsafe } = tool.annotations;
@@ -55,7 +55,7 @@ export const wireName = (tool: Tool.Any): string =>
 /**
  * Returns the boundaries of the tools of one request, guarded if the model resolves the calls itself.
  *
- * @param guard makes the guarded boundaries; omitted if the caller resolves the calls, which proves nothing
+ * @param guard creates the guarded boundaries; omitted if the caller resolves the calls, because nothing can be proven about them
  */
 export const boundaries = (
   tools: ReadonlyArray<Tool.Any>,
@@ -77,7 +77,7 @@ export type Claim = (
 ) => { readonly tool: Guarded; readonly reference: CallReference } | "unguarded" | "refused";
 
 /**
- * Makes a toolkit whose handlers can only be reached through the guard.
+ * Creates a toolkit whose handlers can only be reached through the guard.
  *
  * @param toolkit the toolkit with its handlers
  * @param claim finds the call; each call is found once

@@ -125,7 +125,7 @@ export class Transcript {
   }
 }
 
-/** Returns true for a call that the provider ran without giving a result. No provider takes such a call back. */
+/** True for a call that the provider ran without giving a result. No provider accepts such a call in a request. */
 const isOpenHosted = (part: Response.AnyPart, parts: ReadonlyArray<Response.AnyPart>): boolean =>
   part.type === "tool-call" &&
   part.providerExecuted === true &&

@@ -17,7 +17,7 @@ export interface FetchCall {
   readonly plan: RelayPlan | undefined;
   readonly extras: FetchExtras;
   readonly signal: AbortSignal | undefined;
-  /** Converts headers to the form in which the call gave its own. */
+  /** Converts headers to the form of the call's own headers: a record, pairs or a `Headers`. */
   readonly convertHeaders: (headers: Headers) => FetchHeaders;
   readonly input: FetchInput;
   readonly init: RequestInit | undefined;
@@ -72,8 +72,8 @@ const bodyOf = async (given: RequestInit["body"], request: Request | undefined):
 const headersOf = (given: RequestInit["headers"]): RelayHeaders => [...new Headers(given)];
 
 /**
- * A `fetch` below may read its headers as an object, or spread them. It gets a record for a record, with the names as they
- * were written, pairs for pairs, and otherwise a `Headers`.
+ * A `fetch` below may read its headers as an object, or spread them. It therefore gets a record for a record, with the names as written,
+ * pairs for pairs, and otherwise a `Headers`.
  */
 const formOf = (given: RequestInit["headers"]): FetchCall["convertHeaders"] => {
   if (given === undefined || typeof Reflect.get(given, "entries") === "function")

@@ -1,6 +1,6 @@
 /**
- * Names the path of a request that a `fetch` sends. `fetch` cannot make a connection without a request, so the path cannot be
- * probed: a waiting request is sent as the probe.
+ * Names the path of a request that a `fetch` sends. `fetch` cannot make a connection without a request, so the path cannot be probed. A
+ * waiting request is sent as the probe.
  */
 import type { Path } from "../../paths/Path.ts";
 import type { RelayRequest } from "../relay/RelayTransport.ts";
@@ -13,10 +13,7 @@ export const pathOf = async ({ headers, url }: Pick<RelayRequest, "headers" | "u
   return credential === "" ? { id } : { id, credential: await digestOf(credential) };
 };
 
-/**
- * A key of this process that cannot be exported, so a digest that is seen somewhere cannot be tested against guessed
- * credentials.
- */
+/** A key of this process that cannot be exported, so a leaked digest cannot be tested against guessed credentials. */
 let key: ReturnType<typeof newKey> | undefined;
 
 const newKey = () => crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, false, ["sign"]);

@@ -14,7 +14,7 @@
  * SDKs retry by themselves, twice by default, each time with a whole budget, so set `maxRetries: 0`. If an SDK does retry, the
  * repeat of a request that has just failed gets the remaining budget of that request instead of a fresh one.
  *
- * Node's own `fetch` gives up after 300 s without a head or a byte. A run treats that as a broken connection.
+ * Node's own `fetch` times out after 300 s without a head or a byte. A run treats that as a broken connection.
  */
 import { Cause, type Context, Effect, Exit, Layer, ManagedRuntime, References, Scope } from "effect";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
@@ -41,9 +41,9 @@ export interface FetchRecoveryOptions
     "reveal" | "head" | "continueText" | "prefills" | "budget" | "clocks" | "policy" | "tolerance" | "onEvent"
   > {
   /**
-   * Resumes the response of a gateway whose connection broke, from the very next byte, if the gateway keeps its runs for
-   * clients that come back (`--linger-ms`). Without a gateway it has one effect: a repeat to a server that has never answered
-   * carries `x-recovery-attach: 1`. Default false.
+   * Resumes the response of a gateway whose connection broke, from the very next byte, if the gateway keeps its runs for clients that
+   * return (`--linger-ms`). Without a gateway it has one effect: a repeat to a server that has never answered carries `x-recovery-attach:
+   * 1`. Default false.
    */
   readonly attach?: boolean;
   /** Sends the requests. Default `globalThis.fetch`, looked up at each call. */
@@ -58,18 +58,18 @@ export interface FetchRecoveryOptions
   readonly tools?: DeclaredTools;
   /** An application's own processor, which outlives this fetch. */
   readonly runtime?: Pick<ManagedRuntime.ManagedRuntime<StreamProcessor, unknown>, "context">;
-  /** Makes the processor of this fetch. Default: runs are kept in memory, no person is asked, nothing is logged. */
+  /** Creates the processor of this fetch. Default: runs are kept in memory, no person is asked, and nothing is logged. */
   readonly layer?: Layer.Layer<StreamProcessor, unknown>;
 }
 
 /** A `fetch` that can be closed. */
 export type RecoveringFetch = typeof globalThis.fetch & {
-  /** Closes the processor that was made for this fetch, and stops its runs. A given processor stays open. */
+  /** Closes the processor that was created for this fetch, and stops its runs. A given processor stays open. */
   readonly close: () => Promise<void>;
 };
 
 /**
- * Makes a recovering fetch. Its processor is made with the first request that is recovered.
+ * Creates a recovering fetch. Its processor is created with the first request that is recovered.
  *
  * @param options recovery options; each has a default
  */
@@ -121,11 +121,11 @@ const relayOptions = ({
   ...options
 }: FetchRecoveryOptions) => ({
   ...options,
-  // The transport refreshes before each repeat. The run only has to know that a repeat after a 401 is of use.
+  // The transport refreshes before each repeat. The run only has to know that a repeat after a 401 can succeed.
   ...(refreshCredentials === undefined ? {} : { refreshCredentials: Effect.void }),
 });
 
-/** Runs a request. The promise resolves with its head, as that of a fetch does. */
+/** Runs a request. The promise resolves with the response's head, like that of a fetch. */
 const relay = (
   plan: RelayPlan,
   { signal }: FetchCall,
@@ -141,10 +141,9 @@ const relay = (
     );
     const fiber = run(opening);
     const onAbort = () => {
-      // Reject before the interrupt, because the interrupt ends the fiber within the call, which would reject without the
-      // reason.
+      // Reject before the interrupt, because the interrupt ends the fiber synchronously, and the promise would reject without the reason.
       reject(signal?.reason);
-      // The interrupt needs no signature: the run listens to the signal itself (L10).
+      // The interrupt needs no signature, because the run listens to the signal itself (L10).
       fiber.interruptUnsafe();
     };
     signal?.addEventListener("abort", onAbort, { once: true });

@@ -1,5 +1,5 @@
 /**
- * Makes the `Response` that a caller of `fetch` gets for a relayed request: bytes on demand, and an error if the run broke.
+ * Creates the `Response` that a caller of `fetch` gets for a relayed request. Its bytes are read on demand, and it fails if the run broke.
  */
 import { Cause, Exit } from "effect";
 import { RelayInterrupted } from "../relay/RelayInterrupted.ts";
@@ -17,7 +17,7 @@ export interface BodySource {
 }
 
 /**
- * Makes a response whose body is read on demand: no chunk is queued before its reader asks for it.
+ * Creates a response whose body is read on demand. No chunk is queued before its reader asks for it.
  *
  * @param url address of the request, for `Response.url`
  */

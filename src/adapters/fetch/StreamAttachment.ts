@@ -27,19 +27,19 @@ export interface Attaching {
 /** Maximum origins that are remembered. A program has one or two gateways. */
 const originsMax = 64;
 
-/** Remembers which origins are gateways that keep runs, as their responses have said. */
+/** Remembers which origins are gateways that keep runs, based on their responses. */
 export class GatewayOrigins {
   readonly #known = new Map<string, boolean>();
 
   /**
-   * Returns true if the origin may be a gateway. One that has not answered yet may be: a connection that breaks before the
-   * very first head must not cost a second generation.
+   * True if the origin may be a gateway. An origin that has not answered yet may be one, because a connection that breaks before the first
+   * head must not cost a second generation.
    */
   mayBe(origin: string): boolean {
     return this.#known.get(origin) !== false;
   }
 
-  /** An error says nothing about the gateway, because a proxy before it may refuse in its place. */
+  /** An error says nothing about the gateway, because a proxy in front of it may have sent the error. */
   recordResponse(origin: string, keeps: boolean, status: number): void {
     if (!keeps && (status >= 400 || this.#known.get(origin) === true)) return;
     this.#known.delete(origin);
@@ -91,7 +91,7 @@ export class StreamAttachment {
    * Requests the rest of the response.
    *
    * @param from the number of bytes received so far
-   * @returns undefined if the rest cannot be had
+   * @returns undefined if the rest is not available
    */
   async rest(from: number, signal: AbortSignal): Promise<Response | undefined> {
     // A response that breaks again without a byte counts as a try. Otherwise a broken run would be requested without end.
@@ -113,7 +113,7 @@ export class StreamAttachment {
     return undefined;
   }
 
-  /** Tells the gateway that its client wants no more of the response, so the run ends at once. */
+  /** Tells the gateway that its client needs no more of the response, so that the run ends at once. */
   stop(): void {
     this.#ask("DELETE", [], undefined)
       .then((response) => response.body?.cancel())
@@ -144,7 +144,7 @@ const streamOf = (url: string, run: string): string => {
   return `${origin}${token}/recovery/streams/${run}${search}`;
 };
 
-/** Returns the headers of a request without those of its body and its repetition. Any credential is among them. */
+/** Returns the headers of a request, including credentials, without those that describe its body or mark it as a repeat. */
 const headersForAttach = (headers: RelayHeaders): ReadonlyArray<[string, string]> =>
   headers
     .filter(

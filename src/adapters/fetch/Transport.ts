@@ -25,7 +25,7 @@ export interface FetchRepeats {
 type Renew = (request: RelayRequest) => Promise<RelayRequest>;
 
 /**
- * Makes the transport of one call.
+ * Creates the transport of one call.
  *
  * @param fetch sends a request
  * @param extras passed on with every attempt
@@ -48,7 +48,7 @@ export const fetchTransport = (
 };
 
 /**
- * Marks a repeat for a gateway, so that it returns what there is of the first response. A server that is known to be no
+ * Marks a repeat for a gateway, so that the gateway returns the existing part of the first response. A server that is known not to be a
  * gateway does not get the mark, and a caller's own mark stays.
  */
 const markRepeat = (request: RelayRequest, { origins }: Attaching): RelayRequest =>
@@ -139,8 +139,7 @@ class FetchExchange implements RelayExchange {
   abort(): void {
     if (this.#abort.signal.aborted) return;
     this.#abort.abort();
-    // Stop the run, so that an abandoned response costs nothing more. A closed connection alone could be a client that may come
-    // back.
+    // Stop the run, so that an abandoned response costs nothing more. A closed connection alone could mean a client that returns.
     if (!this.#over) this.#attachment?.stop();
     // A fetch that ignores its signal still loses its reader. The attempt is over, so an error of the cancel is dropped.
     this.#reader?.cancel().catch(() => undefined);

@@ -16,7 +16,7 @@ export interface OtlpOptions {
   /** Used if neither `OTEL_SERVICE_NAME` nor `OTEL_RESOURCE_ATTRIBUTES` names the service. */
   readonly serviceName?: string;
   readonly serviceVersion?: string;
-  /** Resource attributes. They override those of `OTEL_RESOURCE_ATTRIBUTES`, which are added. */
+  /** Resource attributes. They override attributes of the same name in `OTEL_RESOURCE_ATTRIBUTES`. */
   readonly attributes?: Readonly<Record<string, string>>;
 }
 
@@ -53,7 +53,7 @@ const exporting = (settings: OtlpSettings, options: OtlpOptions): Layer.Layer<Ot
   ).pipe(Layer.provide(FetchHttpClient.layer));
 };
 
-/** Makes the exporter of one signal, with its own protocol. A signal that is off gets only the flusher that all share. */
+/** Creates the exporter of one signal, with its own protocol. A disabled signal gets only the flusher that all share. */
 const sending = <R>(
   signal: SignalSettings | undefined,
   make: (to: Destination) => Layer.Layer<OtlpExporter.Flusher, never, R | OtlpSerialization.OtlpSerialization>,

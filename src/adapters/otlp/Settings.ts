@@ -83,7 +83,7 @@ const signal = (name: Signal, interval: string): Effect.Effect<SignalSettings | 
     };
   });
 
-/** Parses a value. A failure is what was expected instead. */
+/** Parses a value. A failure describes the expected value. */
 type Parse<A> = (value: string) => Result.Result<A, string>;
 
 /** Reads a variable; undefined if it is unset or empty, which the specification treats alike. */

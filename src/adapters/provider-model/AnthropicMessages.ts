@@ -81,7 +81,7 @@ const contentOf = (message: Prompt.Message): ReadonlyArray<Body> => {
   }
 };
 
-/** Anthropic refuses an empty text block. */
+/** Omits empty text, because Anthropic refuses an empty text block. */
 const textOf = (text: string): ReadonlyArray<Body> => (text === "" ? [] : [{ type: "text", text }]);
 
 const file = (part: Prompt.FilePart): Body => {
@@ -98,7 +98,8 @@ const file = (part: Prompt.FilePart): Body => {
 };
 
 /**
- * Thinking is returned with its signature, which proves that it was not changed. It is refused without one, so it is left out.
+ * Thinking is returned with its signature, which proves that it was not changed. Thinking without a signature is left out, because the API
+ * refuses it.
  */
 const assistantPart = (part: Prompt.AssistantMessagePart): ReadonlyArray<Body> => {
   if (part.type === "text") return textOf(part.text);

@@ -5,7 +5,7 @@ import type { Response } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
 import type { UsageForm } from "../../provider/protocol/WireProtocol.ts";
 
-/** Finish reasons by the providers' words, in lower case. One table holds the words of all four protocols, because none clash. */
+/** Finish reasons by the providers' words, in lower case. One table holds the words of all four protocols, because they do not conflict. */
 const reasons: ReadonlyMap<string, Response.FinishReason> = new Map([
   ["stop", "stop"],
   ["end_turn", "stop"],
@@ -36,8 +36,7 @@ const reasons: ReadonlyMap<string, Response.FinishReason> = new Map([
  * Returns the finish reason of a response.
  *
  * @param finish the provider's own word
- * @param called true if a whole call of the caller's tools came; the decoders vouch for it, so it overrides `stop` and unknown
- * words
+ * @param called true if a whole call of the caller's tools arrived; the decoders have checked it, so it overrides `stop` and unknown words
  */
 export const finishReason = (finish: string | undefined, called: boolean): Response.FinishReason => {
   const reason = reasons.get((finish ?? "").toLowerCase()) ?? "other";

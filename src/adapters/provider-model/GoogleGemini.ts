@@ -82,7 +82,7 @@ const partsOf = (message: Prompt.Message): ReadonlyArray<Body> => {
   }
 };
 
-/** The protocol requires an object. */
+/** Wraps a tool's result in an object, which the protocol requires. */
 const response = (part: Prompt.ToolResultPart): Body =>
   part.isFailure
     ? { error: resultText(part) }

@@ -87,7 +87,7 @@ const file = (part: Prompt.FilePart): Body => {
   return { type: "file", file: { filename: part.fileName ?? "file", file_data: data.url } };
 };
 
-/** A provider that reasons between its calls requires its reasoning back in the field in which it came (DeepSeek). */
+/** A provider that reasons between its calls (DeepSeek) requires its reasoning back in the same field. */
 const assistant = (message: Prompt.AssistantMessage): ReadonlyArray<Body> => {
   const { content } = message;
   const text = content.map((part) => (part.type === "text" ? part.text : "")).join("");

@@ -42,7 +42,7 @@ const toolsOf = ({ toolChoice, tools }: Written): Body => {
         name,
         ...(description === undefined ? {} : { description }),
         parameters,
-        // The API's default is true, and it refuses a schema that is not made for that.
+        // The API's default is true, but it then refuses schemas that are not written for strict mode.
         strict: strict ?? false,
       })),
       ...hosted.map(({ args, type }) => ({ type, ...args })),

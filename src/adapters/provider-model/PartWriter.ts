@@ -39,7 +39,7 @@ export class PartWriter {
 
   /**
    * @param protocol the protocol of the stream
-   * @param prefix start of the ids of calls that the provider gave none
+   * @param prefix prefix of the ids that are generated for calls without one
    */
   constructor(protocol: WireProtocol, prefix: string) {
     this.#protocol = protocol;
@@ -65,7 +65,7 @@ export class PartWriter {
   end(): ReadonlyArray<StreamPart> {
     const out: Array<StreamPart> = [];
     this.#close(out);
-    // A call that a limit has cut never becomes a call. Only its parameters end here.
+    // A call that a limit has cut is not emitted. Only its parameters end here.
     for (const id of this.#open.values()) out.push({ type: "tool-params-end", id });
     this.#open.clear();
     const reason = finishReason(this.#finish, this.#called);
@@ -103,7 +103,7 @@ export class PartWriter {
       out.push({ type: "file", mediaType: file.mediaType, data: file.data });
     }
     if (kind !== "text" && kind !== "reasoning") return;
-    // An empty text opens nothing. Empty reasoning may be hidden, and the fields to return with it are kept.
+    // Empty text opens no block. Empty reasoning opens one if fields have to be returned with it.
     const opens = text !== "" || (kind === "reasoning" && keep !== undefined);
     const block = opens ? this.#at(kind, key, out) : this.#block;
     if (block === undefined || block.kind !== kind) return;
@@ -140,7 +140,8 @@ export class PartWriter {
       else if (signal.phase === "input_started") this.#start(signal, out);
       else if (signal.phase === "ready") this.#ready(signal, this.#keeps.get(keyOfCall(signal)), out);
     }
-    // No part of effect/ai describes a call that its toolkit does not hold. The recovery of the model reads it here.
+    // No part of effect/ai describes a call that its toolkit does not contain, so the call becomes metadata, which the model's recovery
+    // reads.
     if (hosted.length > 0) out.push({ type: "response-metadata", metadata: { [hostedMetadata]: { calls: hosted } } });
   }
 

@@ -1,8 +1,8 @@
 /**
  * Provides a language model of `effect/ai` on this package's own decoders and client.
  *
- * It retries nothing and hides nothing: a broken stream is an `AiError`, and so is a clean end without the provider's terminal
- * marker. `EffectAi.layer` recovers it, and is informed how far a request got and which bytes came.
+ * It retries nothing and hides nothing: a broken stream is an `AiError`, and so is a clean end without the provider's terminal marker.
+ * `EffectAi.layer` recovers it. This model also reports to it how far a request got and which bytes arrived.
  */
 import { Cause, type Config, Effect, Layer, type Pull, Redacted, Stream } from "effect";
 import { AiError, IdGenerator, LanguageModel, type Response } from "effect/ai";
@@ -30,7 +30,7 @@ export interface Options {
   readonly baseUrl?: string;
   /** The whole address, in place of the base URL and the protocol's path. */
   readonly url?: string;
-  /** Sent in the protocol's own way. Omitted for servers that ask for none. */
+  /** Sent in the protocol's own way. Omit it for servers that require no key. */
   readonly apiKey?: Redacted.Redacted | Config.Config<Redacted.Redacted>;
   /** Further headers, which override this package's own. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -53,7 +53,7 @@ export const layer = (
   Layer.effect(LanguageModel.LanguageModel, make(options)).pipe(Layer.provide(ProviderClient.layer(client)));
 
 /**
- * Makes a language model on an existing client.
+ * Creates a language model on an existing client.
  *
  * @param options the model, its server and its key
  */
@@ -145,7 +145,7 @@ const writers = {
 /** The protocols that prompts of `effect/ai` can be written in. */
 export type WrittenProtocol = keyof typeof writers;
 
-/** Fails if the caller uses content that the protocol has no words for, or a schema that cannot be written. */
+/** Fails if the caller uses content that the protocol cannot express, or a schema that cannot be written. */
 const bodyOf = (request: Written & { readonly protocol: WrittenProtocol }): Effect.Effect<Body, AiError.AiError> =>
   Effect.try({
     try: () => writers[request.protocol](request),

@@ -142,7 +142,7 @@ export const turnsOf = (
   return found;
 };
 
-/** Makes the error for a part that a protocol has no words for. */
+/** Creates the error for a part that a protocol cannot express. */
 export const unsupportedError = (protocol: ProtocolId, what: string): AiError.AiError =>
   AiError.make({
     module: "ProviderModel",

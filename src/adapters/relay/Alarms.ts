@@ -15,7 +15,7 @@ export class Alarm implements Due {
   place = -1;
   readonly act: () => void;
 
-  /** @param act called once, in the step in which the time is reached. Must not throw. */
+  /** @param act called once, in the step that reaches the time; must not throw */
   constructor(act: () => void) {
     this.act = act;
   }

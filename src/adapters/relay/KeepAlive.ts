@@ -1,8 +1,8 @@
 /**
  * Sends a waiting client a keep-alive if no byte of its response was sent for a period.
  *
- * `Alarms` tracks the time of all responses, and no timer is reset per byte. For a response that is read, one fiber takes from
- * the run: a take that is in progress during a keep-alive serves the next read.
+ * `Alarms` tracks the time of all responses, and no timer is reset per byte. While a response is read, one fiber takes from the run. A take
+ * that is in progress during a keep-alive serves the next read.
  */
 import { Clock, Effect, Exit, type Scope } from "effect";
 import { encodeEvent } from "../../provider/protocol/StreamEvent.ts";
@@ -14,7 +14,7 @@ import type { RelayBytes } from "./RelayReader.ts";
 /** Returns the bytes of a keep-alive; undefined if none is due, or none may be written now. */
 export type Pulse = () => Uint8Array<ArrayBuffer> | undefined;
 
-/** Makes the keep-alives of a response. None is sent while the client waits only for its provider, nor inside an event. */
+/** Creates the keep-alives of a response. None is sent while the client waits only for its provider, nor inside an event. */
 export const pulseOf = (
   { presence, reader, run }: Pick<BegunRun, "presence" | "reader" | "run">,
   { firstNoOp = "comment", onKeepAlive }: Pick<RelayOptions, "firstNoOp" | "onKeepAlive">,

@@ -55,7 +55,7 @@ export interface RelayOptions {
   readonly routes?: ReadonlyArray<RelayRoute>;
   /** Finishes that count as failures, so that another route may take over. Default: none. */
   readonly finishFailures?: RunOptions<never, never, never>["finishFailures"];
-  /** The parts that are held back from the client. Default `live`. */
+  /** The parts that are withheld from the client. Default `live`. */
   readonly reveal?: "live" | "on_complete";
   /**
    * Time at which the head is sent to the client: with the provider's (`first`, the default), or with the first content
@@ -63,15 +63,15 @@ export interface RelayOptions {
    */
   readonly head?: "first" | "content" | { readonly withinMs: number };
   /**
-   * Mode for a stream that breaks after shown text. `auto` asks the provider for the rest, and hands it over if the seam is proven
+   * Mode for a stream that breaks after shown text. `auto` asks the provider for the rest, and delivers it if the seam is proven
    * (`seam/RelaySeam.ts`). Default `ask`.
    */
   readonly continueText?: "auto" | "ask";
-  /** Further rules for the providers that continue a text at the end of a request, in addition to the known ones. */
+  /** Further rules for the providers that continue text at the end of a request, in addition to the known ones. */
   readonly prefills?: ReadonlyArray<PrefillRule>;
   /** Maximum time that a whole response is held before it continues as `live`, in milliseconds; no limit by default. */
   readonly holdMaxMs?: number;
-  /** Ending of a run that breaks finally after its head. Default `break`. */
+  /** Ending of a run that breaks for good after its head. Default `break`. */
   readonly ending?: RelayEnding;
   /** `if_it_matters` asks a person only if an answer can change something for the client. Default `always`. */
   readonly asks?: "always" | "if_it_matters";
@@ -107,7 +107,7 @@ export interface RelayOptions {
    * or the no-op for clients that count events.
    */
   readonly firstNoOp?: "event" | "comment";
-  /** Presence of the client, if it is known before there is a response, or elsewhere. One instance per request. */
+  /** Presence of the client, if the embedder tracks it itself, for example before there is a response. One instance per request. */
   readonly presence?: Presence;
   /** Called for every keep-alive that is sent to the client; must not throw. */
   readonly onKeepAlive?: () => void;
@@ -137,11 +137,11 @@ export interface RelayedResponse extends RelayRun {
   readonly begun: () => boolean;
   /** Returns true if the provider's own error event was forwarded. */
   readonly handedOn: () => boolean;
-  /** Returns true if the terminal marker was sent. A client that closes after it has the whole response. */
+  /** True if the terminal marker was sent. A client that closes after that has the whole response. */
   readonly isComplete: () => boolean;
   /** Cancels the run. Succeeds with false if the terminal marker was already sent, so that nothing was cancelled. */
   readonly cancel: Effect.Effect<boolean>;
-  /** Marks the client as away, although it may come back. Nothing is handed over from this step on. */
+  /** Marks the client as absent. It may return. From this step on, nothing is handed over. */
   readonly away: Effect.Effect<void>;
   /** Marks the client as present. Held parts pass as they would have before. */
   readonly back: Effect.Effect<void>;
@@ -180,7 +180,7 @@ export interface BegunRun {
   readonly rememberSpent: (cancelled: boolean) => Effect.Effect<void>;
   /** Converts the failure of the run. */
   readonly failing: (error: RunInterrupted) => Effect.Effect<never, RelayInterrupted>;
-  /** Makes the response with a head that may be sent now. */
+  /** Creates the response with a head that may be sent now. */
   readonly responseOf: (head: RelayHead) => RelayedResponse;
 }
 
@@ -242,7 +242,7 @@ export const begin = Effect.fnUntraced(function* (
   };
 });
 
-/** Our own head names no route, because none has answered yet. */
+/** Adds the headers of a run. Our own head names no route, because no route has answered yet. */
 const withRunHeaders = (head: RelayHead, { run_id }: RelayRun, heads: RelayHeads): RelayHead => {
   const route = head === ownHead ? undefined : heads.route;
   return { ...head, headers: [...head.headers, ...recoveryHeaders(run_id, heads.attempt, undefined, route)] };
@@ -254,7 +254,7 @@ const presenceOf = ({ presence = new Presence() }: RelayOptions, heads: RelayHea
   return presence;
 };
 
-/** Makes the functions by which the embedder reports that a client leaves and returns. */
+/** Creates the functions by which the embedder reports that a client leaves and returns. */
 const comingAndGoing = (presence: Presence): Pick<RelayedResponse, "away" | "back" | "evicted"> => ({
   away: Effect.sync(() => presence.markAway()),
   back: Effect.sync(() => presence.markPresent()),
@@ -272,7 +272,7 @@ export const ownHead: RelayHead = {
   ],
 };
 
-/** Completes once a request without streaming has waited for its path as long as it may. */
+/** Completes if a request without streaming has waited for its path up to its limit. */
 export const awaitPathTimeout = (
   { streaming }: RelayPlan,
   { pathPatienceMs }: RelayOptions,
@@ -285,7 +285,7 @@ export const awaitPathTimeout = (
 /** The part of a route that sends and reads a request. */
 type Way = Pick<RelayRoute, "plan" | "transport" | "continueText">;
 
-/** Makes the seam of a run, if any of its routes continues shown text. */
+/** Creates the seam of a run, if any of its routes continues shown text. */
 const seamOf = (
   { streaming }: RelayPlan,
   { continueText, prefills, routes = [] }: RelayOptions,
@@ -294,7 +294,7 @@ const seamOf = (
     ? new RelaySeam(prefills)
     : undefined;
 
-/** Makes the attempts of a run on any of its routes. */
+/** Creates the attempts of a run on any of its routes. */
 const attempts = (
   options: RelayOptions,
   heads: RelayHeads,
@@ -326,7 +326,7 @@ const attempts = (
     );
 };
 
-/** Mutable options of a run during assembly: one spread per omitted option would cost more than all assignments. */
+/** Mutable options of a run during assembly, because one spread per omitted option would cost more than all assignments. */
 type Draft = { -readonly [Key in keyof RelayedBase]: RelayedBase[Key] };
 
 type RelayedRun = RunOptions<RelayPart, unknown, never>;
@@ -357,7 +357,8 @@ const runOptions = (
     requestTokens: Tokens.ofRequest(plan.request.body),
     isNewId: true,
   };
-  // A process that resumes a background response needs its id on record. Any other run ends with its client.
+  // Another process can resume a background response, which needs its id on record first. Any other run ends with its client, so its record
+  // may lag.
   if (plan.resumes !== true) made.record = "behind";
   if (repeated !== undefined) made.retryOf = repeated.run_id;
   if (route?.own !== undefined) made.ownRoute = route.own;
@@ -428,7 +429,7 @@ class RepeatedRun {
 const elsewhere = ({ request }: RelayPlan, { repeats }: RelayOptions) =>
   repeats?.elsewhere(request) ?? Effect.undefined;
 
-/** 96 random bits, so that ids of processes that share a store do not collide. */
+/** Creates a run id from 96 random bits, so that ids of processes that share a store do not collide. */
 const makeRunId = (prefix: string): Effect.Effect<string> =>
   Effect.map(Random.Random, (random) => {
     const part = () =>

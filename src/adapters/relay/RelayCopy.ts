@@ -1,11 +1,11 @@
 /**
  * Copies a relayed response to a sink, in the step in which its bytes leave the run.
  *
- * While the sink is ready, the run's tee writes to it and nothing is read. If the sink is not ready, or something must be recorded
- * first, parts wait in their slot, and the run's only fiber takes them after the drain. Otherwise that fiber just waits for the end.
+ * While the sink is ready, the run's tee writes to it and nothing is read. If the sink is not ready, or something must be recorded first,
+ * parts wait in their slot, and the run's only fiber takes them after the drain. Otherwise that fiber just waits for the end.
  *
- * The head is sent as soon as it may be: with the first stream's head, with the first bytes, or when the client's patience has run
- * out. Keep-alives start after the head, and are sent only while the sink is ready.
+ * The head is sent as soon as it may be: with the first stream's head, with the first bytes, or after the client's maximum wait.
+ * Keep-alives start after the head, and are sent only while the sink is ready.
  */
 import { Cause, Clock, type Context, Effect, Fiber, type Scope } from "effect";
 import type { RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
@@ -54,7 +54,7 @@ export const copy = Effect.fnUntraced(function* (
   const given = Effect.andThen(awaitPathTimeout(plan, options, waits), () => (made.isHeaded ? Effect.never : givenUp));
   const bounded: Effect.Effect<void | "given_up", RelayInterrupted> = isBounded ? Effect.raceFirst(work, given) : work;
   const outcome = yield* bounded.pipe(
-    // A client that gives up before the head may repeat its request, and marks the repeat as a retry.
+    // A client that disconnects before the head may send its request again, marked as a retry, so the spent retries are remembered.
     Effect.onInterrupt(() => (made.isHeaded ? Effect.void : rememberSpent(true))),
     Effect.ensuring(Effect.sync(() => made.over())),
   );
@@ -78,7 +78,7 @@ class Copying {
   readonly #services: Context.Context<never>;
   #resume: ((end: Effect.Effect<void, RunInterrupted>) => void) | undefined;
   #beats: Beats | undefined;
-  /** Rings when the head is due. */
+  /** Fires when the head is due. */
   #patience: Alarm | undefined;
   #late: Fiber.Fiber<void> | undefined;
   readonly #pulse: Pulse;
@@ -97,7 +97,7 @@ class Copying {
     this.#pulse = pulseOf(begun, options);
   }
 
-  /** The parts of accepted events count as sent. */
+  /** Sends the parts of events to the sink. The parts then count as sent. */
   accept(events: ReadonlyArray<RunEvent<RelayPart>>): boolean {
     // `#safely` would allocate a closure for each event.
     try {
@@ -127,7 +127,7 @@ class Copying {
     }),
   );
 
-  /** Sends the head with that of the first stream, or when the client's patience has run out. The first bytes send it in any case. */
+  /** Sends the head with that of the first stream, or after the client's maximum wait. The first bytes send it in any case. */
   #awaitHead(): void {
     const { heads, run } = this.#begun;
     const { head = "first" } = this.#options;

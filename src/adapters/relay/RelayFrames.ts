@@ -1,8 +1,8 @@
 /**
  * Splits a response body into its events, each with its own bytes and what it proves.
  *
- * A decoder reads the same bytes and counts the bytes of each event; the bytes are never rewritten. Concatenated in order, the
- * parts of a body are the body. If it ends inside its last event, they also contain the missing line ends.
+ * A decoder reads the same bytes and counts the bytes of each event. The bytes are never rewritten: concatenated in order, the parts of a
+ * body equal the body. If it ends inside its last event, they also contain the missing line ends.
  */
 
 import type { Failure } from "../../domain/Failure.ts";
@@ -13,8 +13,8 @@ import type { CursorPart, Verifier } from "../../provider/stream/Resume.ts";
 import type { SeamPart } from "./seam/SeamPart.ts";
 
 /**
- * One event of a body, with its own bytes and what it proves. The bytes may be empty: an event that gives several parts has its
- * bytes in the last one.
+ * One event of a body, with its own bytes and what it proves. The bytes may be empty, because an event with several parts has its bytes in
+ * the last one.
  */
 export interface RelayPart extends SeamPart {
   /** Cursor for resuming the response after this event, as written by its verifier. */
@@ -68,7 +68,7 @@ export class RelayFrames {
     this.#goesOn = verification?.resumed === true;
   }
 
-  /** The reason why the body is not what should follow its cursor. Nothing after it is split. */
+  /** The reason why the body does not continue at its cursor. Nothing after it is split. */
   get misfit(): Failure | undefined {
     return this.#misfit;
   }
@@ -137,7 +137,7 @@ export class RelayFrames {
     for (const came of parts) {
       index += 1;
       const size = carried + came.event.bytes;
-      // If one event gives several parts, the last of them carries its bytes.
+      // If one event yields several parts, the last of them carries its bytes.
       const open = parts[index + 1]?.event.bytes === 0;
       const part = this.#verify(came);
       if (this.#misfit !== undefined) break;
@@ -273,7 +273,7 @@ export class RelayFrames {
   }
 }
 
-/** Makes a part, with its decoded event if that is kept. Written out for each case, because this runs for every event. */
+/** Creates a part, with its decoded event if that is kept. Written out for each case, because this runs for every event. */
 const makePart = (came: CursorPart, bytes: RelayPart["bytes"], keeps: boolean, fold: Fold | undefined): RelayPart => {
   const { cursor, observation } = came;
   if (keeps && cursor === undefined)
@@ -284,7 +284,7 @@ const makePart = (came: CursorPart, bytes: RelayPart["bytes"], keeps: boolean, f
 };
 
 /**
- * Joins equal keep-alives that arrive together, except the first: the clocks only need to distinguish one from several. Parts with
+ * Joins equal keep-alives that arrive together, except the first, because the clocks only need to distinguish one from several. Parts with
  * a cursor remain separate.
  */
 const keepAlivesJoined = (parts: ReadonlyArray<RelayPart>): ReadonlyArray<RelayPart> => {

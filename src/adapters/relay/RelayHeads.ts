@@ -101,7 +101,7 @@ export class RelayHeads {
     this.#markDecided();
   }
 
-  /** The run has not taken the events after the cursor, and they will be sent again. */
+  /** Drops the waiting events after the cursor. The run has not taken them, and they will be sent again. */
   #keepThrough(cursor: string): void {
     const waiting = this.#waiting.all;
     const through = waiting.findIndex((part) => part.cursor === cursor);
@@ -208,7 +208,7 @@ export class RelayHeads {
     );
   }
 
-  /** The end of a continuation is not the end of the client's response. */
+  /** Records a clean end. The end of a continuation is ignored, because it is not the end of the client's response. */
   recordCleanEnd(attempt: number): void {
     if (attempt === this.attempt && !this.#continues) this.endedCleanly = true;
   }

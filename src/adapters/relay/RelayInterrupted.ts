@@ -77,7 +77,7 @@ export const toRelayInterrupted = (
  */
 export const againMs = 5_000;
 
-/** Makes the error of a request that has waited for its path for as long as its client may be left without a response. */
+/** Creates the error of a request that has waited for its path for as long as its client may wait without a response. */
 export const pathWaited = (run: {
   readonly run_id: string;
   readonly attempts: number;

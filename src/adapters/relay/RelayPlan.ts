@@ -26,9 +26,9 @@ export interface RelayPlan {
   readonly tolerance: Tolerance;
   /** The request's own limit of output tokens; absent if it sets none. */
   readonly outputTokensMax?: number;
-  /** True if the provider stores the response from its first event on, so that a second one would exist beside it. */
+  /** True if the provider stores the response from its first event on, so that a second one would exist in addition to it. */
   readonly stores?: true;
-  /** True if the stream outlives its connection: a break after its first event is resumed with a cursor. */
+  /** True if the stream outlives its connection, so that a break after its first event is resumed with a cursor. */
   readonly resumes?: true;
 }
 
@@ -138,7 +138,7 @@ const declare = (tools: ReadonlyArray<ToolBoundary>, declared: DeclaredTools): R
   });
 };
 
-/** Returns true if a declaration covers a hosted tool, so that the effect found for the tool is the declared one, whichever it is. */
+/** True if a declaration covers a hosted tool, so that the tool's effect is the declared one in any case. */
 const isDeclarationOf = (boundary: ToolBoundary, { name }: ToolBoundary): boolean =>
   effectOf(name, [{ ...boundary, effect: "mutating" }]) === "mutating" &&
   effectOf(name, [{ ...boundary, effect: "read_only" }]) === "read_only";

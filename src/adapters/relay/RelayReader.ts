@@ -18,9 +18,9 @@ export type RelayBytes = ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined;
 export type Events = Pull.Pull<ReadonlyArray<RunEvent<RelayPart>>, RunInterrupted>;
 
 /**
- * Ending for a client whose run breaks finally after the head. `break`: the provider's own error event if there is one, then a
- * broken connection. `tell`: the embedder sends events of its own, so an error event is forwarded only if it is the provider's last
- * word. `as_provider`: a clean end if the provider ended cleanly, else like `break`.
+ * Ending for a client whose run breaks for good after the head. `break`: the provider's own error event if there is one, then a broken
+ * connection. `tell`: the embedder sends events of its own, so an error event is forwarded only if it is the provider's last word.
+ * `as_provider`: a clean end if the provider ended cleanly, else like `break`.
  */
 export type RelayEnding = "break" | "tell" | "as_provider";
 
@@ -50,12 +50,12 @@ export class RelayReader {
   attempts = 0;
   /** True if a part was sent. */
   begun = false;
-  /** True if the terminal marker was sent. A client that goes away after it cancels nothing. */
+  /** True if the terminal marker was sent. A client that leaves after that cancels nothing. */
   terminal = false;
   ended = false;
   /** True if the provider's own error event was forwarded. */
   handedOn = false;
-  /** True if bytes of our own precede the response: a BOM at its start would then be read as part of its first line. */
+  /** True if bytes of our own precede the response. A BOM at its start would then be read as part of its first line. */
   preceded = false;
   /** True if nothing of the response was sent. */
   #atStart = true;
@@ -94,7 +94,7 @@ export class RelayReader {
     return this.#lastLeft?.at(-1);
   }
 
-  /** Makes the reads of a pull. A read fails if the connection to the client must break. */
+  /** Creates the reads of a pull. A read fails if the connection to the client must break. */
   taking(pull: Events): Effect.Effect<RelayBytes, RunInterrupted> {
     const taken: Effect.Effect<RelayBytes, RunInterrupted> = Effect.suspend(() =>
       Effect.matchEffect(pull, {
@@ -138,7 +138,7 @@ export class RelayReader {
 
   /**
    * Handles a broken run. The provider's own error event is sent unchanged after the bytes that were held before it, and then the
-   * connection breaks: the client reads only bytes of the provider. A call before the event remains held.
+   * connection breaks, so the client reads only bytes of the provider. A call before the event remains held.
    */
   onBreak(error: RunInterrupted): Broken {
     this.#notify(error);
@@ -194,7 +194,7 @@ export class RelayReader {
       this.terminal ||= observation.terminal;
       // Gemini's last chunk is the marker if nothing follows it, and a client that has it needs nothing more.
       if (observation.terminal_at_end === true) this.terminal = true;
-      // Nearly every batch has one part and needs no merging. V8 gives a growing empty list room for seventeen.
+      // Nearly every batch has one part and needs no merging. In V8, a growing empty list allocates room for seventeen.
       if (bytes === undefined) bytes = [event.part.bytes];
       else bytes.push(event.part.bytes);
     }

@@ -26,8 +26,8 @@ export const repeatsMax = 1024;
 export const unmarkedRepeatMs = 5_000;
 
 /**
- * Maximum unmarked requests that one abandoned run answers: as many as the most eager agent sends by itself. A program that
- * samples, and repeats a request on purpose, loses no more of them to one fault.
+ * Maximum unmarked requests that one abandoned run answers: as many as the most eager agent sends by itself. A program that repeats a
+ * request on purpose, to sample, loses no more requests than this to one fault.
  */
 export const unmarkedRepeatsMax = 6;
 
@@ -110,7 +110,8 @@ export interface RepeatsElsewhere {
    */
   readonly take: (key: string, begunMs: number, says: boolean) => Effect.Effect<FailedRequest | undefined>;
   /**
-   * Takes the failed run of a request that this process remembers too. Another process may have taken it since, or spent more of it.
+   * Takes the failed run of a request that this process remembers too. Another process may have taken it since, or spent more of its
+   * budget.
    *
    * @returns undefined if this cannot be determined now
    */
@@ -162,8 +163,8 @@ export class RelayRepeats {
   }
 
   /**
-   * Finds the failed run of another process that a request repeats. Call it when the request's own run begins. A request that is
-   * marked as a repeat is looked up during its first attempt, any other only after that attempt breaks, so that a healthy run costs nothing.
+   * Finds the failed run of another process that a request repeats. Call this when the request's own run begins. A request that is marked
+   * as a repeat is looked up during its first attempt, any other only after that attempt breaks, so that a healthy run costs nothing.
    *
    * @returns the result, for the run's first decision; undefined if there is no other process
    */
@@ -353,7 +354,7 @@ export const remainingBudget = (
 
 const now = Effect.clockWith((clock) => Effect.sync(() => monotonicMs(clock)));
 
-/** The OpenAI and Anthropic SDKs count their own retries in a header. */
+/** True if a request is marked as a retry. The OpenAI and Anthropic SDKs count their own retries in a header. */
 export const isMarkedRetry = (request: Pick<RelayRequest, "headers">): boolean =>
   Number(headerOf(request.headers, "x-stainless-retry-count") ?? 0) > 0;
 
@@ -375,8 +376,8 @@ const manners: ReadonlySet<string> = new Set(["stream", "stream_options"]);
 const mannersOfLowered: ReadonlySet<string> = new Set([...manners, "max_tokens"]);
 
 /**
- * Returns true for a client that lowers `max_tokens` in a repeat. Anthropic permits fewer tokens without a stream, so claude-code
- * lowers the limit in a repeat without streaming. For other clients a new limit is a new request: they raise it because a response was cut.
+ * Returns true for a client that lowers `max_tokens` in a repeat. Anthropic permits fewer tokens without a stream, so claude-code lowers
+ * the limit in a repeat without streaming. For other clients a new limit is a new request, because they raise it after a response was cut.
  */
 const canLowerLimit = (request: Pick<RelayRequest, "headers">): boolean =>
   /^claude-cli\//.test(headerOf(request.headers, "user-agent") ?? "") || headerOf(request.headers, "x-app") === "cli";
@@ -388,7 +389,7 @@ const wordsOf = ({ headers, method, tenant, url }: RelayRequest): ReadonlyArray<
 
 const webDigest: FormDigest = async (form) => {
   const parts: Array<FormPart> = [];
-  // The bytes of a part are valid until the next one is made.
+  // The bytes of a part are valid until the next one is created.
   const keep = (part: FormPart) => parts.push(typeof part === "string" ? part : part.slice());
   await Effect.runPromise(takeParts(form, keep));
   const whole = await new Blob(parts).arrayBuffer();

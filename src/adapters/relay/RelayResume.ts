@@ -18,7 +18,7 @@ export interface AttemptOpening {
  * Returns the request of an attempt.
  *
  * @param seam builds the requests of continuations
- * @returns undefined if the cursor cannot be resumed from, or no request can ask for the rest: nothing may be sent then
+ * @returns undefined if the cursor cannot be resumed from, or no request can ask for the rest; then nothing may be sent
  */
 export const openingOf = (
   plan: RelayPlan,

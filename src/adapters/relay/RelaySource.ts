@@ -252,7 +252,7 @@ export class RelaySource implements PolledReader<RelayPart> {
   /**
    * Handles the head.
    *
-   * @returns completes after the body was read, if the response is no stream
+   * @returns completes after the body was read, if the response is not a stream
    */
   #onHead(head: RelayHead): Promise<void> | undefined {
     const { context, heads, plan } = this.#options;
@@ -306,7 +306,7 @@ export class RelaySource implements PolledReader<RelayPart> {
   /**
    * Splits the next bytes. A failure is reported after all earlier parts were taken.
    *
-   * @returns completes after the response was read in another way, if it proves to be no stream
+   * @returns completes after the response was read in another way, if it proves not to be a stream
    */
   #take(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): Promise<void> | undefined {
     if (this.#streamsDocument) {
@@ -423,14 +423,14 @@ export class RelaySource implements PolledReader<RelayPart> {
   #add(parts: ReadonlyArray<RelayPart>): void {
     for (const came of parts) {
       const part = this.#stores ? this.#storing(came) : came;
-      // Nearly every read brings one part. V8 gives a growing empty list room for seventeen.
+      // Nearly every read brings one part. In V8, a growing empty list allocates room for seventeen.
       if (this.#ready.length === 0) this.#ready = [part];
       else this.#ready.push(part);
       this.#options.heads.recordArrival(part);
     }
   }
 
-  /** The first event of a response proves that its provider stores it. A comment or an error does not. */
+  /** Marks the first event of a response, which proves that its provider stores the response. A comment or an error proves nothing. */
   #storing(part: RelayPart): RelayPart {
     const { observation } = part;
     if (observation.keep_alive || observation.failure !== undefined) return part;
@@ -457,7 +457,7 @@ export class RelaySource implements PolledReader<RelayPart> {
 
 const isFilled = <A>(parts: Array<A>): parts is [A, ...Array<A>] => parts.length > 0;
 
-/** Exchange for an attempt that sends nothing: its cursor cannot be read, or no request can ask for the rest. */
+/** Exchange for an attempt that sends nothing, because its cursor cannot be read or no request can ask for the rest. */
 const nothingSent = (failure: Failure): RelayExchange => ({
   head: () => Promise.reject(relayError(failure)),
   read: () => Promise.resolve(undefined),

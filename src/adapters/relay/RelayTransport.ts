@@ -18,7 +18,10 @@ export interface RelayRequest {
   readonly headers: RelayHeaders;
   /** Sent unchanged with every attempt. */
   readonly body: string | Uint8Array<ArrayBuffer> | undefined;
-  /** The client, if one credential serves many: no client repeats another client's request. It is not sent. */
+  /**
+   * Identifies the client if one credential serves many, so that no request counts as the repeat of another client's request. It is not
+   * sent.
+   */
   readonly tenant?: string | undefined;
 }
 
@@ -62,8 +65,8 @@ export interface RelayExchange {
   /** Provides the same head without a promise, if the transport supports it. */
   readonly coming?: Coming;
   /**
-   * Resolves to the bytes of the body that have arrived, at least one array; undefined at its clean end. They have no content
-   * encoding: a transport that did not request plain bytes decodes them. While no read waits, the transport buffers a bounded amount.
+   * Resolves to the bytes of the body that have arrived, at least one array; undefined at its clean end. They have no content encoding, so
+   * a transport that did not request plain bytes decodes them. While no read waits, the transport buffers a bounded amount.
    */
   readonly read: () => Promise<ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined>;
   /**
@@ -109,7 +112,7 @@ export class RelayError extends Schema.TaggedError<RelayError>()("RelayError", {
 }) {}
 
 /**
- * Makes the error of a failed attempt.
+ * Creates the error of a failed attempt.
  *
  * @param response the unsuccessful response
  */
@@ -172,7 +175,8 @@ export const addressesMax = 256;
 const addressCharactersMax = 512;
 
 /**
- * Parses a URL. Caches the result, because the same few occur again and again, but not for a URL with a query, which may contain a key.
+ * Parses a URL. Results are cached, because most requests use a few addresses. A URL with a query is not cached, because it may contain a
+ * key.
  *
  * @returns undefined for an invalid URL
  */
@@ -208,10 +212,10 @@ const secrets = ["authorization", "x-api-key", "api-key", "x-goog-api-key"] as c
 const accounts = ["openai-organization", "openai-project", "x-goog-user-project"] as const;
 
 /**
- * Returns the credential of a request as one text; empty if there is none. A key counts as the same in any header and in the URL.
+ * Returns the credential of a request as one string; empty if there is none. A key counts as the same in any header and in the URL.
  *
- * Requests with the same credential share the waits that their provider announces. The result is a secret: callers immediately
- * convert it to a keyed digest and keep it nowhere.
+ * Requests with the same credential share the waits that their provider announces. The result is a secret: callers immediately convert it
+ * to a keyed digest and keep it nowhere.
  *
  * @param url absolute URL; Gemini's clients may put their key into it
  */
@@ -232,7 +236,7 @@ export const credentialIn = (url: string, given: RelayHeaders): string => {
 
 const bare = (value: string): string => withoutSignature(value.trim().replace(/^bearer\s+/i, ""));
 
-/** A signed request has a new signature each time, so its credential is the id of its key. */
+/** Replaces a signature by the id of its key, because a signed request has a new signature each time. */
 const withoutSignature = (value: string): string => /^AWS4-\S+\s+Credential=([^/,\s]+)/.exec(value)?.[1] ?? value;
 
 /** Number of hexadecimal characters that are kept of a digest: 128 bits. */

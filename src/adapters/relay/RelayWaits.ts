@@ -42,7 +42,7 @@ export class RelayWaits {
     this.#openedAt = this.#startedAt;
   }
 
-  /** Makes the waits of a run. The scope ends a wait in which the run ends. */
+  /** Creates the waits of a run. The scope ends a wait in which the run ends. */
   static readonly make = Effect.fnUntraced(function* (
     onWaited: ((wait: RelayWait) => void) | undefined,
   ): Effect.fn.Return<RelayWaits, never, Scope.Scope> {
@@ -75,8 +75,8 @@ export class RelayWaits {
   }
 
   /**
-   * Returns the time that a refused request may wait for its next attempt, in milliseconds, so that its client still gets a
-   * response within its patience. The next refusal may take as long as this one did.
+   * Returns the time that a refused request may wait for its next attempt, in milliseconds, so that its client still gets a response within
+   * `patienceMs`. The next refusal may take as long as this one did.
    */
   remainingWait(patienceMs: number): number {
     const now = this.#now();
@@ -103,6 +103,6 @@ export class RelayWaits {
   }
 }
 
-/** Ends a run on behalf of the embedding program: it is not a user's cancel, and no process may resume it. */
+/** Ends a run on behalf of the embedding program. The end is not a user's cancel, and no process may resume the run. */
 export const closeRun = (scope: Scope.Closeable): Effect.Effect<void> =>
   Scope.close(scope, Exit.failCause(Cause.annotate(Cause.interrupt(), Context.make(InterruptSignature, "lifecycle"))));

@@ -1,14 +1,14 @@
 /**
- * Makes a digest of the words in a broken response, to detect that an earlier attempt broke after exactly the same ones.
+ * Computes a digest of the words in a broken response, to detect that an earlier attempt broke after exactly the same ones.
  *
- * Ids, times and chunk boundaries differ between attempts, so only text, reasoning and arguments count. The digest is made only
- * after an attempt has broken, so that healthy responses pay nothing. It remains in memory and is never recorded.
+ * Ids, times and chunk boundaries differ between attempts, so only text, reasoning and arguments count. The digest is computed only after
+ * an attempt has broken, so that healthy responses pay nothing. It remains in memory and is never recorded.
  */
 import * as Json from "../../domain/Json.ts";
 import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 
-/** Maximum bytes of a response from which the digest is made. Of the rest, only the size counts. */
+/** Maximum bytes of a response that are digested. Of the rest, only the size counts. */
 export const digestBytesMax = 256 * 1024;
 
 /** Minimum length of words that distinguish responses, in UTF-16 code units. */

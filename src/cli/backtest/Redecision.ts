@@ -27,7 +27,7 @@ export const check = (incident: RunIncident): Check => {
   return { _tag: again.policy_version === incident.decision.policy_version ? "violation" : "other_version", again };
 };
 
-/** A new version number alone does not make a different decision. */
+/** Removes the version, because a new version number alone does not make a different decision. */
 const withoutVersion = ({ policy_version: _, ...decision }: Decision): object => decision;
 
 /**
@@ -73,7 +73,7 @@ export const consequencesOf = (incident: RunIncident, now: Decision): ReadonlyAr
   return found;
 };
 
-/** A read-only call may repeat freely. Without a guard we cannot prove that a call did not run. */
+/** True if a call may have had an effect. Without a guard, we cannot prove that a call did not run. Read-only calls are excluded. */
 const mayHaveRun = (row: RunIncident["facts"]["tools"][number], guarded: boolean): boolean =>
   row.effect !== "read_only" && (!guarded || row.executor === "provider" || ran.has(row.phase));
 

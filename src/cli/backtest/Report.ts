@@ -120,7 +120,7 @@ const sentences: Readonly<
   recovery_lost: { short: "no longer retried", long: "retries lost", tone: "careful", risk: false },
 };
 
-/** A zero is printed in green for risks: their absence is good news. */
+/** A zero is printed in green for risks, because their absence is good news. */
 const totalLine = (consequence: Consequence, number: number, ink: Ink): string => {
   const { long, risk, tone } = sentences[consequence];
   const shown = number === 0 ? (risk ? "good" : "quiet") : tone;

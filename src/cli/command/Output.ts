@@ -5,7 +5,7 @@ import { Console, Effect, FileSystem, Option } from "effect";
 import { failing } from "./CommandFailed.ts";
 
 /**
- * Prints a text, or writes it to a file and reports that on stderr.
+ * Prints the output, or writes it to a file and reports that on stderr.
  *
  * @param command the command's name, printed before an error
  * @param text the output, with a trailing line break

@@ -1,16 +1,16 @@
 /**
- * Handles SIGINT and SIGTERM. The first signal shuts the command down cleanly. A second one exits at once, and `recover` then
- * finds the recorded runs as after any crash.
+ * Handles SIGINT and SIGTERM. The first signal shuts the command down cleanly. A second one exits at once, and `recover` then finds the
+ * recorded runs as after any crash.
  *
- * Most commands exit with the signal's code. For a server or a view that runs until stopped, a signal is the normal end, and a
- * service manager must not report a failure.
+ * Commands normally exit with the signal's code. For a server or a view that runs until stopped, a signal is the normal end, and a service
+ * manager must not report a failure.
  */
 import { constants } from "node:os";
 import { Cause, Effect, Exit, Runtime, Schedule } from "effect";
 
 const codes = { SIGINT: 128 + constants.signals.SIGINT, SIGTERM: 128 + constants.signals.SIGTERM } as const;
 
-/** Module state: a process runs one command and ends once. */
+/** Module state, because a process runs one command and ends once. */
 let first: keyof typeof codes | undefined;
 let isNormalEnd = false;
 
@@ -25,7 +25,7 @@ export const watch = (): void => {
   }
 };
 
-/** Makes a signal the normal end of the command: it exits with 0 after cleanup. */
+/** Makes a signal the normal end of the command, so that it exits with 0 after cleanup. */
 export const endsNormally: Effect.Effect<void> = Effect.sync(() => {
   isNormalEnd = true;
 });
@@ -36,7 +36,7 @@ export const teardown: Runtime.Teardown = (exit, onExit) => {
   return onExit(isNormalEnd && first !== undefined ? 0 : codes[first ?? "SIGINT"]);
 };
 
-/** Read at startup: the parent may exit as soon as it sees that the server listens, and we would never notice. */
+/** Read at startup, because the parent may exit as soon as it sees that the server listens, and we would never notice. */
 const parent = process.ppid;
 
 /**

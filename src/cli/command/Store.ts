@@ -12,7 +12,7 @@ import * as RunStore from "../../recorder/store/RunStore.ts";
 import * as Screen from "../terminal/Screen.ts";
 import { type CommandFailed, failing } from "./CommandFailed.ts";
 
-/** The problem with a store name; undefined if it is valid. */
+/** Describes the problem with a store name; undefined if it is valid. */
 export const foreignStore = (name: string): string | undefined => {
   const problem = RunStore.problem(name);
   return problem === undefined ? undefined : `--db: ${problem}`;
@@ -37,8 +37,8 @@ export const keptFlags = { keepRuns: "--keep-runs", keepRunsMax: "--keep-runs-ma
 const keptVariables = { keepRuns: "STREAM_RECOVERY_KEEP_RUNS", keepRunsMax: "STREAM_RECOVERY_KEEP_RUNS_MAX" } as const;
 
 /**
- * Reads the retention of a command that writes runs. It has no flags for it and uses the gateways' variables: every program
- * prunes the shared store by its own setting, so a different one would delete runs that the others keep.
+ * Reads the retention of a command that writes runs. It has no flags for it and uses the gateways' variables, because every program prunes
+ * the shared store by its own setting, and a different setting would delete runs that the others keep.
  */
 export const retentionByVariables = (): Required<Retention> | string => {
   // An empty variable counts as unset.
@@ -86,15 +86,15 @@ export const withStore = <R>(
 /** Lease of a command, in milliseconds. A process watches a silent owner for at least its own lease, so this one is short. */
 const leaseMs = 1_000;
 
-/** Retention is off: a command that only reads must not delete runs. */
+/** Retention is off, because a command that only reads must not delete runs. */
 const layerOf = (file: string) => RunStore.layer({ file, leaseMs, retention: false });
 
 /** Delay before a waiting command explains why, in milliseconds. */
 const silentMs = 300;
 
 /**
- * Runs an effect that may wait for a silent process, and explains a longer wait on stderr. Runs are taken over only after their
- * owner was watched for a whole lease: another machine's clock cannot prove that it is gone.
+ * Runs an effect that may wait for a silent process, and explains a longer wait on stderr. Runs are taken over only after their owner was
+ * watched for a whole lease, because another machine's clock cannot prove that it is gone.
  *
  * @param lately message if no process is silent yet but one may have just died; without it nothing is printed then
  */

@@ -49,7 +49,7 @@ const sentence = (error: CliError.NonShowHelpErrors): string => {
 };
 
 const invalid = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
-  // A variable's value is never printed: it may be a token.
+  // A variable's value is never printed, because it may be a token.
   const variable = /at \["?(\w+)"?\]\)?$/.exec(expected)?.[1];
   const wanted = wantedOf(expected);
   if (variable !== undefined) return `$${variable}: expected ${wanted}`;

@@ -21,8 +21,8 @@ export interface AiSdkOptions {
   /** The column's name. */
   readonly name: string;
   /**
-   * Creates the recovery of a turn and disables the SDK's own retries, because two layers of retries multiply. Each turn has its
-   * own recovery: together, the breaks of all turns look like a storm that a shared one would throttle.
+   * Creates the recovery of a turn and disables the SDK's own retries, because two layers of retries multiply. Each turn has its own
+   * recovery, because a shared one would take the breaks of all turns for a retry storm and throttle them.
    */
   readonly withUs?: { readonly make: () => OwnedRecovery; readonly options: RecoverOptions };
 }
@@ -87,7 +87,7 @@ const turn = async (sdk: Loaded, task: ConformanceTask, setup: Setup): Promise<v
   let step = "";
   for await (const part of result.stream) {
     if (part.type === "start-step") step = screen.text();
-    // A web page gets the same as a `reset-step` event: the text that this step has shown is withdrawn.
+    // As on a web page after a `reset-step` event, the text that this step has shown is withdrawn.
     if (part.type === "custom" && part.kind === discardKind) screen.replace(step);
     if (part.type === "text-delta") screen.write(part.text);
     if (part.type === "error") throw part.error;

@@ -74,7 +74,7 @@ const versionOf = (name: string): string | undefined => {
   return undefined;
 };
 
-/** Some installed packages have no entry for `require`. Their versions are left out. */
+/** Finds the folder of a package. Some installed packages have no entry for `require`, so their versions are left out. */
 const folderOf = (name: string): string | undefined => {
   try {
     return dirname(createRequire(import.meta.url).resolve(name));

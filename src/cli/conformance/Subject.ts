@@ -10,8 +10,8 @@ export interface SdkOptions {
   /** The column's name. */
   readonly name: string;
   /**
-   * Creates the fetch of a turn and disables the SDK's own retries, because two layers of retries multiply. Each turn has its own
-   * fetch: together, the breaks of all turns look like a storm that a shared one would throttle.
+   * Creates the fetch of a turn and disables the SDK's own retries, because two layers of retries multiply. Each turn has its own fetch,
+   * because a shared one would take the breaks of all turns for a retry storm and throttle them.
    */
   readonly makeFetch?: () => TurnFetch;
 }

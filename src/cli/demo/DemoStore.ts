@@ -1,6 +1,4 @@
-/**
- * Records the demo's runs in the store, or in memory if the store cannot be opened: a disk problem never fails a demo.
- */
+/** Records the demo's runs in the store, or in memory if the store cannot be opened, because a disk problem must not fail a demo. */
 import { Console, type Context, Effect, Layer, Option, Random, type Scope } from "effect";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import type { Retention } from "../../recorder/retention/Retention.ts";

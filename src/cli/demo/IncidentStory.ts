@@ -66,7 +66,7 @@ export const story = ({ incident, outcome, row }: ToldRun, program: string, ink:
   ].join("\n");
 };
 
-/** The decision input of an incident, without counters and the defaults that `decide` fills in. */
+/** Returns the decision input of an incident, without counters and the defaults that `decide` fills in. */
 export const document = ({ budget, facts, failure, jitter, run }: RunIncident): object => {
   const { counters: _, ...deciding } = facts;
   const { fingerprint: _name, ...named } = failure;

@@ -56,5 +56,5 @@ export const cooldownLines = (paths: ReadonlyArray<PathView>, { now }: Screen): 
   return lines.length === 0 ? [] : ["", "Cooldowns that providers have announced:", ...lines];
 };
 
-/** Replaces control and format characters, which a terminal would interpret: the text is from another process. */
+/** Replaces control and format characters, which a terminal would interpret, because the text is from another process. */
 const printable = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, "\ufffd");

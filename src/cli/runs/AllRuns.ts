@@ -19,10 +19,10 @@ const fileMode = 0o600;
 /**
  * Writes every run to stdout or to a file.
  *
- * Runs that a living process drives are left out by default. The importing store would treat them as abandoned and decide them
- * while that process still drives them.
+ * Runs that a live process owns are left out by default. The importing store would treat them as abandoned and decide them while that
+ * process still runs them.
  *
- * @param takesDriven true to include driven runs
+ * @param takesDriven true to include runs that a live process owns
  * @param out the file; stdout if none
  */
 export const exportAll = Effect.fn("cli.runs.exportAll")(function* (takesDriven: boolean, out: Option.Option<string>) {
@@ -34,7 +34,7 @@ export const exportAll = Effect.fn("cli.runs.exportAll")(function* (takesDriven:
   if (Option.isNone(out) && (yield* stdio.stdoutIsTerminal)) {
     return yield* fail("refused", "the output is meant for a file: name one with --out");
   }
-  // After this wait, the leases of dead processes have expired and their runs no longer count as driven.
+  // After this wait, the leases of dead processes have expired and their runs no longer count as owned.
   if (!takesDriven) yield* withWaitNotice(command, recorder.orphans(1, { waits: "all" }));
   const counter = counting(process.stderr, (count) => `${count} runs`);
   let written: Written = { runs: 0, leftOut: 0, damaged: 0 };

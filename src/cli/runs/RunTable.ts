@@ -43,7 +43,7 @@ export const runTable = (runs: ReadonlyArray<RunRow>, screen: Screen, more: stri
   return [rows, ...asking(runs, screen), ...orphans(runs, screen), ...next(more, screen)].join("\n");
 };
 
-/** Maximum width of a table; undefined if stdout is not a terminal. */
+/** Returns the maximum width of a table; undefined if stdout is not a terminal. */
 export const widthOf = (screen: Screen): number | undefined => (screen.fits ? screen.columns : undefined);
 
 const columnsFor = (runs: ReadonlyArray<RunRow>): ReadonlyArray<Column> => [
@@ -57,7 +57,7 @@ const columnsFor = (runs: ReadonlyArray<RunRow>): ReadonlyArray<Column> => [
   { head: "OUTCOME", shrinksTo: 12 },
 ];
 
-/** A column that is empty for every run is left out. */
+/** True if a run has tokens. A column that is empty for every run is left out. */
 const hasTokens = (runs: ReadonlyArray<RunRow>): boolean =>
   runs.some(({ summary: { tokens } }) => tokens.used + tokens.wasted > 0);
 
@@ -73,7 +73,7 @@ const tokenCell = ({ estimated, used, wasted }: RunTokens): string =>
 const costCell = ({ cost_usd: cost }: RunTokens): string =>
   cost === undefined ? "-" : dollars(cost.used + cost.wasted);
 
-/** The shortest prefix length that keeps the page's ids distinct. */
+/** Returns the shortest prefix length that keeps the page's ids distinct. */
 const typable = (ids: ReadonlyArray<string>): number => {
   const least = ids.every((id) => random.test(id)) ? idCharactersMin : nameCharactersMin;
   const longest = Math.max(least, ...ids.map((id) => id.length));

@@ -37,7 +37,7 @@ interface Scene {
 /**
  * Formats a run.
  *
- * @param orphans ids of undecided runs that no process drives
+ * @param orphans ids of undecided runs that no process owns
  */
 export const runText = (record: RunRecord, orphans: ReadonlySet<string>, screen: Screen): string => {
   const story = runStory(record, screen.now, orphans);

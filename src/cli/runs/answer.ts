@@ -90,7 +90,7 @@ export const answer = Effect.fn("cli.runs.answer")(function* (id: string, option
   yield* Console.log(`${screen.ink("good", "✓")} ${taken.run_id}: ${choice}. ${nextOf(taken, screen)}`);
 });
 
-/** `stop` also ends a run that has no open question and no program to take it up. */
+/** `stop` also ends a run that has no open question and no program to resume it. */
 const giveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: AnswerOptions, screen: Screen) {
   const ended = yield* CrashRecovery.giveUp(run_id).pipe(
     Effect.catchTag("AnswerRefused", ({ message }) => fail("refused", message)),
@@ -105,7 +105,7 @@ const giveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: Ans
 const isDriven = (error: { readonly reason: string }): error is RecorderError & { readonly reason: "owned" } =>
   error instanceof RecorderError && error.reason === "owned";
 
-/** The next step depends on the run's state: ended, driven by a process, or parked. */
+/** Returns the next step, which depends on the run's state: ended, owned by a process, or parked. */
 const nextOf = (record: RunRecord, { type }: Screen): string => {
   if (record.end !== undefined) return `The run has ended: ${record.end.state} (${record.end.reason}).`;
   return record.parked === undefined

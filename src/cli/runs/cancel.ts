@@ -1,6 +1,4 @@
-/**
- * `stream-recovery runs cancel ID`: ends a run on behalf of its user, whichever process drives it.
- */
+/** `stream-recovery runs cancel ID`: ends a run on behalf of its user, whichever process owns it. */
 import { Console, Effect } from "effect";
 import { Command } from "effect/cli";
 import * as RunCancel from "../../runtime/crash/RunCancel.ts";

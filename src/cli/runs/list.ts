@@ -20,7 +20,7 @@ const limitMax = 10_000;
 
 const limitDefault = 20;
 
-/** Maximum orphans read: a page may consist of orphans only. */
+/** Maximum orphans read, because a page may consist of orphans only. */
 const orphansMax = limitMax;
 
 interface ListOptions {

@@ -99,7 +99,7 @@ const before = (flag: string, given: Option.Option<string>, now: number) => {
     : Effect.succeed(now - age);
 };
 
-/** Ends the waiting runs that started before a time, and skips those that a process has taken up since. */
+/** Ends the waiting runs that started before a time, and skips those that a process has resumed since. */
 const endWaitingRuns = Effect.fnUntraced(function* (begunBefore: number, dryRun: boolean) {
   const recorder = yield* RunRecorder;
   const isGivenUp = ({ parked, started_at }: RunRecord) => parked !== undefined && started_at < begunBefore;

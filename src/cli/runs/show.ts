@@ -60,7 +60,7 @@ export const show = Effect.fn("cli.runs.show")(function* (id: string, json: bool
   yield* Console.log(runText(record, new Set(orphans.map(({ run_id }) => run_id)), screen));
 });
 
-/** Only HTML is written with `--out`. Text and JSON can be piped. */
+/** Prints a run, or refuses `--out`. Only HTML is written to a file, because text and JSON can be piped. */
 const tell = (id: string, json: boolean, out: Option.Option<string>, screen: Screen) =>
   Option.isSome(out) ? failing("runs show")("refused", "--out needs --html") : show(id, json, screen);
 

@@ -1,7 +1,7 @@
 /**
- * Decides when a dead worker is replaced. The first replacement starts at once, and later ones after growing pauses if
- * replacements die soon. After too many deaths the supervisor ends, so that workers that cannot live are not restarted forever.
- * While a sibling serves, the place is retried at a slower rate instead, because the sibling's clients must not suffer.
+ * Decides when a dead worker is replaced. The first replacement starts at once, and later ones after growing pauses if replacements die
+ * soon. After too many deaths the supervisor ends, so that a worker that cannot run is not restarted forever. While a sibling serves, the
+ * worker is retried at a slower rate instead, because the sibling's clients must not suffer.
  */
 
 /** Time in service after which a worker counts as steady, in milliseconds. Its death starts a new row. */
@@ -14,8 +14,8 @@ export const deathsMax = 5;
 const pauseMs = 250;
 
 /**
- * Pause before the next start if the store was away, in milliseconds. A start itself waits for a database server, but not at all
- * for a full disk.
+ * Pause before the next start if the store was unavailable, in milliseconds. A start itself waits for a database server, but not at all for
+ * a full disk.
  */
 const storePauseMs = 5_000;
 
@@ -33,7 +33,7 @@ export interface Deaths {
 /** Initial state without deaths. */
 export const none: Deaths = { inRow: 0 };
 
-/** Pause before the next start, or the decision to give up. */
+/** Pause before the next start, or the decision to stop restarting. */
 export type Replacement = { readonly deaths: Deaths; readonly pauseMs: number } | "give_up";
 
 /** Circumstances of a worker's death. */
@@ -48,8 +48,8 @@ export interface Death {
 }
 
 /**
- * Counts a death and decides about the replacement. Requested ends and starts that found the store away do not count, since they
- * do not indicate a faulty worker.
+ * Counts a death and decides about the replacement. Requested ends, and starts that failed because the store was unavailable, do not count,
+ * because they do not indicate a faulty worker.
  */
 export const decideReplacement = (before: Deaths, { isAlone, isOrdered, mayPass, servedMs }: Death): Replacement => {
   // The pause limits a program that asks each new worker to end.

@@ -1,7 +1,7 @@
 /**
  * Starts the gateway of one process.
  *
- * A store on a server may be away briefly while a machine starts or the server is updated. The start waits for it, and nothing
+ * A store on a server may be unavailable briefly while a machine starts or the server is updated. The start waits for it, and nothing
  * listens meanwhile. A permanent error (a wrong password, a missing database) ends the start at once.
  */
 import { Clock, type Context, Effect, Exit, Layer, Scope } from "effect";
@@ -18,8 +18,8 @@ import { isServer } from "../../recorder/store/RunStore.ts";
 import type { Refusal } from "./WorkerProcess.ts";
 
 /**
- * Maximum time that a start waits for an unavailable server, in milliseconds. A restarting server takes less, and a service
- * manager that counts starts sees one in this time.
+ * Maximum time that a start waits for an unavailable server, in milliseconds. A database restart takes less than this. Waiting also keeps a
+ * service manager from counting repeated failed starts.
  */
 export const storeWaitMs = 60_000;
 

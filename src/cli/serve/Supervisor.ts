@@ -149,7 +149,7 @@ class Crew {
   onExit({ process: name, worker }: WorkerProcess): void {
     this.#living.delete(worker);
     this.#unrecovered.add(name);
-    // Telling one sibling is enough: if it dies too, its replacement is told again.
+    // Telling one sibling is enough, because its replacement is told again if it dies too.
     const able = this.living.find(({ ready }) => Deferred.isDoneUnsafe(ready));
     able?.channel.order({ _tag: "Ended", process: name });
   }

@@ -38,7 +38,7 @@ export const SupervisorMessage = Schema.Union([
   Schema.TaggedStruct("Start", {
     worker: Schema.Int,
     workers: Schema.Int,
-    /** Name of this process in the store, by which a sibling takes its runs over. */
+    /** Name of this process in the store. After the process dies, a sibling uses the name to take over its runs. */
     process: Schema.String,
     /** Folder of all workers, which no other user can enter; null if it could not be created. */
     folder: Schema.NullOr(Schema.String),

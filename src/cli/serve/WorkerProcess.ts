@@ -40,7 +40,7 @@ export interface WorkerEnd {
   readonly how: string;
   /** True if it exited by itself with code 0. */
   readonly isClean: boolean;
-  /** Reason why it could not start, as the worker reported it. */
+  /** Reason why it could not start, as reported by the worker. */
   readonly refused: Refusal | undefined;
 }
 

@@ -1,9 +1,9 @@
 /**
  * Creates the folder with the sockets of one supervisor's workers. No other user can enter it.
  *
- * A killed supervisor leaves its folder behind, and the next one of the same user removes it: the folder's name contains the id
- * of its process, which is dead. Containers may share a temporary folder but do not see each other's processes, so folders of
- * another process namespace are kept.
+ * A killed supervisor leaves its folder behind, and the next one of the same user removes it. The folder's name contains the id of the
+ * killed process, so it is recognised. Containers may share a temporary folder but do not see each other's processes, so folders of another
+ * process namespace are kept.
  */
 import { chmodSync, lstatSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -73,7 +73,7 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-/** A folder that cannot be removed now is removed by the next start. */
+/** Removes a folder. If it cannot be removed now, the next start removes it. */
 const remove = (path: string): void => {
   try {
     rmSync(path, { recursive: true, force: true });

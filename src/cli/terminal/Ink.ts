@@ -4,10 +4,10 @@
 import { styleText } from "node:util";
 import type * as Words from "../../story/Words.ts";
 
-/** The meaning of a text, which decides its colour: a tone of the story, or one that only the terminal uses. */
+/** The meaning of text, which decides its colour: a tone of the story, or one that only the terminal uses. */
 export type Tone = Words.Tone | "careful" | "strong";
 
-/** Colours a text by its tone. */
+/** Colours text by its tone. */
 export type Ink = (tone: Tone, text: string) => string;
 
 const formats: Readonly<Record<Tone, Parameters<typeof styleText>[0]>> = {

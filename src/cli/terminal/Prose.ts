@@ -1,6 +1,4 @@
-/**
- * Breaks sentences into lines with a left margin and a title beside the first line.
- */
+/** Breaks sentences into lines with a left margin and a title next to the first line. */
 import type { Ink, Tone } from "./Ink.ts";
 
 /** The position and width of a paragraph. */
@@ -28,7 +26,7 @@ export const paragraph = (title: string, text: string, layout: Layout, ink: Ink,
 };
 
 /**
- * Breaks a text into lines.
+ * Breaks text into lines.
  *
  * @param width maximum characters per line; a longer word gets a separate line
  */

@@ -69,6 +69,6 @@ const typing = (name: string, db: string | undefined) => (command: string) =>
 export const quoteForShell = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 
-/** The command that starts this program. In a checkout, npx finds it and a recent enough Node. */
+/** Returns the command that starts this program. In a checkout, npx finds the program and a recent enough Node. */
 export const program = (): string =>
   basename(process.argv[1] ?? "") === "stream-recovery" ? "stream-recovery" : "npx stream-recovery";

@@ -1,6 +1,4 @@
-/**
- * Formats rows in columns that fit the terminal: the widest cells of shrinkable columns are cut, with an ellipsis.
- */
+/** Formats rows in columns that fit the terminal. The widest cells of shrinkable columns are cut, with an ellipsis. */
 import type { Ink, Tone } from "./Ink.ts";
 
 /** A column of the table. */
@@ -83,9 +81,9 @@ const shrunk = (
 const lengthOf = (text: string): number => [...text].length;
 
 /**
- * Cuts a text to a maximum length.
+ * Cuts text to a maximum length.
  *
- * @param most maximum characters, at least 1; a longer text ends with an ellipsis
+ * @param most maximum characters, at least 1; longer text ends with an ellipsis
  */
 export const cut = (text: string, most: number): string => {
   const characters = [...text];

@@ -15,17 +15,17 @@ export interface SlotHost extends ClientClocks {
   readonly connector: Connector;
   /** Returns the number of a newly opened connection. */
   readonly number: () => number;
-  /** Maximum idle time of a connection that a request is written on, in milliseconds. */
+  /** Maximum idle time of a connection that still gets a request, in milliseconds. */
   readonly keepAliveMs: number;
 }
 
-/** The socket of a slot, and the request that waits for the next one. */
+/** The socket of a slot, and the request that waits for the slot's next socket. */
 interface Held {
   socket: Socket | undefined;
   waiting: Waiting | undefined;
 }
 
-/** undici's client for one connection at a time. It opens the next one after the last one has closed, so its socket changes. */
+/** undici's client for one connection at a time. It opens the next connection after the previous one has closed, so its socket changes. */
 export class ConnectionSlot extends Client implements Carrier, KeptConnection {
   readonly #host: SlotHost;
   readonly #held: Held;
@@ -56,9 +56,9 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
     });
   }
 
-  /** Gives a request its carrier before undici may write it, and never a connection that may be dead. */
+  /** Assigns a carrier to a request before undici may write the request. The carrier is never a connection that may be dead. */
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    // undici's timer is up to a second late, and later still after a blocked event loop or a suspended process.
+    // undici's timer is up to a second late, or later after a blocked event loop or a suspended process. So the idle time is checked here.
     const spent = this.#suspected || this.#idle.isLongerThan(this.#host.keepAliveMs);
     if (spent && this.#idle.idle) {
       this.#held.waiting = handler instanceof Exchange ? handler : this.#host.connector.waiting();
@@ -78,7 +78,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
 
   free(): void {
     this.#idle.begin();
-    // undici still has to process the end of the response.
+    // The connection is closed later, because undici still has to process the end of the response.
     if (this.#suspected) setImmediate(() => this.discard());
   }
 
@@ -86,7 +86,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
     this.#host.origin.distrust();
   }
 
-  /** Closes the connection if it is idle. A request that was assigned to it and not yet written uses a new one. */
+  /** Closes the connection if it is idle. A request that was assigned to it but not written yet uses a new connection. */
   discard(): void {
     if (!this.#idle.idle || this.#held.socket === undefined) return;
     this.#idle.end();
@@ -101,8 +101,8 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
 }
 
 /**
- * Records the socket of a slot. undici opens it in the context of the event that ended the previous connection, which belongs
- * to no request, so the waiting request's context is restored here.
+ * Records the socket of a slot. undici may open it in the context of the event that ended the previous connection, which belongs to no
+ * request. So the waiting request's context is restored here.
  */
 const connectorOf =
   ({ connector }: SlotHost, held: Held): buildConnector.connector =>
@@ -118,10 +118,7 @@ const connectorOf =
     else connector.dispatching(waiting, open);
   };
 
-/**
- * A request without an exchange. It marks its connection as busy while it is in flight, so that the connection is not taken
- * for idle.
- */
+/** A request without an exchange. It marks its connection as busy while it is in flight, so that the connection does not count as idle. */
 class Plain implements Dispatcher.DispatchHandler {
   readonly #handler: Dispatcher.DispatchHandler;
   readonly #carrier: Carrier;

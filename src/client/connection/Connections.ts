@@ -26,7 +26,7 @@ export const make = (options: ConnectionOptions): Effect.Effect<Undici.Dispatche
     (agent) => Effect.promise(() => agent.destroy()),
   );
 
-/** Opens the connections. The caller destroys them. */
+/** Opens the connections. The caller has to destroy them. */
 export const open = ({
   connections,
   connector,
@@ -50,14 +50,14 @@ export const open = ({
       number,
     });
   return new Agent({
-    // Use a pool even for one connection: a connect error of a bare Client fails every request that is queued on it.
+    // A pool is used even for one connection, because a connect error of a bare Client fails every request that is queued on it.
     factory: (url, poolOptions) => new Pool(url, { ...poolOptions, factory: slot }),
     ...(connections === undefined ? {} : { connections }),
     pipelining: 1,
     allowH2: false,
     headersTimeout: 0,
     bodyTimeout: 0,
-    // With both equal, a server's Keep-Alive header may shorten the idle time but never extend it.
+    // The default and the maximum are equal, so a server's Keep-Alive header may shorten the idle time but never extend it.
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMs,
   });

@@ -1,6 +1,4 @@
-/**
- * Opens sockets for the client, with an exact connect clock and with access to the socket that a request waits for.
- */
+/** Opens sockets for the client, with an exact connect clock, and gives access to the socket that a request waits for. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Socket } from "node:net";
@@ -13,7 +11,7 @@ import { buildConnector } from "./Undici.ts";
 /** Raised by the `connect` clock: no connection was usable in time, and no byte of a request was written. */
 export class ConnectStalled extends Error {
   override readonly name = "ConnectStalled";
-  /** `PROXY_STALLED` if the egress proxy had not answered. */
+  /** `PROXY_STALLED` if the egress proxy had not opened the tunnel. */
   readonly code: "CONNECT_STALLED" | "PROXY_STALLED";
 
   constructor(code: "CONNECT_STALLED" | "PROXY_STALLED" = "CONNECT_STALLED") {
@@ -41,19 +39,19 @@ export interface Waiting {
 export interface Connector {
   /** For undici's `connect` option. */
   readonly connect: Undici.buildConnector.connector;
-  /** Opens a connection for no particular request, within the `connect` clock or a shorter limit in milliseconds. */
+  /** Opens a connection that is not for a request, within the `connect` clock or a shorter limit in milliseconds. */
   readonly open: (
     options: Undici.buildConnector.Options,
     callback: Undici.buildConnector.Callback,
     limitMs?: number,
   ) => Opening | undefined;
-  /** Returns the egress proxy in front of an origin, spelled as in `URL.origin`. */
+  /** Returns the egress proxy of an origin, which is spelled as in `URL.origin`. */
   readonly proxyOf: (origin: string) => EgressProxy | undefined;
   /** Returns the request that is being dispatched. */
   readonly waiting: () => Waiting | undefined;
   /**
-   * Runs a dispatch, and notes the socket that is opened within it. A socket that undici opens later, for a request that
-   * waited for a free connection, is attributed to no request.
+   * Runs a dispatch, and records the socket that is opened within it. If a request waits for a free connection and undici opens a socket
+   * later, that socket is not attributed to any request.
    */
   readonly dispatching: <A>(waiting: Waiting, dispatch: () => A) => A;
 }
@@ -84,10 +82,10 @@ const withPort = ({ hostname, port, protocol }: Undici.buildConnector.Options): 
 /** The request that waits for a connection while that connection is being opened. */
 const current = new AsyncLocalStorage<Waiting>();
 
-/** Makes a connector. */
+/** Creates a connector. */
 export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Connector => {
-  // Made for the first connection, so that an unreadable certificate is a failure to connect. All connections share one context,
-  // because reading some hundred and fifty certificates takes milliseconds.
+  // Created for the first connection, so that an unreadable certificate counts as a failure to connect. All connections share one context,
+  // because reading about a hundred and fifty certificates takes milliseconds.
   const toOrigin = once(() => originConnector({ moreCa, tls }));
   const toProxy = once(() => proxyConnector(moreCa ?? tls.ca));
   const open = (options: Undici.buildConnector.Options, settle: Undici.buildConnector.Callback): unknown => {
@@ -104,8 +102,8 @@ export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Conne
       clearTimeout(timer);
       callback(...result);
     };
-    // The connector returns its socket, which its type does not say. It runs outside the dispatch's context, because the socket
-    // keeps its context for life, and with it the request that opened it and its body.
+    // The connector returns its socket, although its type does not say so. It runs outside the dispatch's context, because the socket keeps
+    // its context for its whole life. That context would hold the request that opened the socket, with its body.
     const opened: unknown = current.exit(() => open(options, settle));
     const opening = opened instanceof Socket || opened instanceof Tunnel ? opened : undefined;
     const timer = setTimeout(
@@ -134,15 +132,15 @@ export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Conne
 };
 
 /**
- * Idle time before TCP probes a silent socket, in milliseconds. libuv then probes once a second, ten times, so an idle socket
- * whose peer is gone breaks after 14 s. TCP does not probe while sent bytes are unacknowledged.
+ * Idle time after which TCP probes a silent socket, in milliseconds. libuv then probes once per second, ten times, so an idle socket whose
+ * peer is gone breaks after 14 s. TCP does not probe while sent bytes are unacknowledged.
  */
 export const keepAliveProbeMs = 4_000;
 
-/** Turns undici's own keep-alive off: Node sets a delay once, and ignores a second call with the same value. */
+/** Disables undici's own keep-alive, because Node sets a delay only once and ignores a second call with the same value. */
 const ownKeepAlive = { keepAlive: false } as const;
 
-/** Turns TCP keep-alive on after the socket is connected. If it is set earlier, libuv forgets the delay and uses a minute. */
+/** Enables TCP keep-alive after the socket is connected. If it is enabled earlier, libuv forgets the delay and uses a minute. */
 const withKeepAlive =
   (connect: Undici.buildConnector.connector): Undici.buildConnector.connector =>
   (options, callback) =>
@@ -159,14 +157,14 @@ const originConnector = ({ moreCa, tls }: Pick<ConnectorOptions, "moreCa" | "tls
     ...(context === undefined ? tls : { secureContext: context }),
     ...(servername === undefined ? {} : { servername }),
     allowH2: false,
-    // undici's own connect timer is off because it counts in steps of half a second and more.
+    // undici's own connect timer is disabled, because it counts in steps of half a second or more.
     timeout: 0,
     ...ownKeepAlive,
   });
   return withKeepAlive(connect);
 };
 
-/** The proxy sees neither the client certificate for the origin nor the origin's server name. */
+/** Creates the connector to a proxy. The proxy sees neither the client certificate for the origin nor the origin's server name. */
 const proxyConnector = (ca: TlsOptions["ca"]) =>
   withKeepAlive(
     buildConnector({
@@ -188,7 +186,7 @@ const once = <A>(make: () => A): (() => A) => {
 /** Adds certificates to those that Node already trusts, including `NODE_EXTRA_CA_CERTS`. */
 const besideNode = (ca: string | Array<string>): Array<string> => [...trustedCertificates(), ...[ca].flat()];
 
-/** Bun and older versions of Node have only their built-in list. */
+/** Returns the certificates that the runtime trusts. Bun and older versions of Node have only their built-in list. */
 const trustedCertificates = (): ReadonlyArray<string> => {
   const { getCACertificates }: Partial<typeof Tls> = Tls;
   return getCACertificates?.("default") ?? Tls.rootCertificates;

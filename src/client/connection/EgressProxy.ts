@@ -4,7 +4,7 @@
 import { BlockList, isIP } from "node:net";
 import { Redacted } from "effect";
 
-/** An egress proxy. No text made from it contains its credentials. */
+/** An egress proxy. Its string forms never contain its credentials. */
 export interface EgressProxy {
   /** True if the connection to the proxy itself is encrypted. */
   readonly secure: boolean;
@@ -27,11 +27,11 @@ export interface ProxyTarget {
 /** Chooses the proxy of a connection; undefined connects directly. */
 export type ProxyChoice = (target: ProxyTarget) => EgressProxy | undefined;
 
-/** The required form of a proxy address. Messages repeat no address, because it may hold a password. */
+/** The required form of a proxy address. Messages never quote the address, because it may contain a password. */
 export const proxyForm = "http(s)://[user:password@]host[:port]";
 
 /**
- * Reads a proxy's address. Without a scheme it is `http://`, as in curl.
+ * Reads a proxy's address. If it has no scheme, `http://` is assumed, as in curl.
  *
  * @returns undefined for anything other than `proxyForm`, including SOCKS proxies
  */
@@ -69,7 +69,7 @@ const decodePair = (username: string, password: string): string | undefined => {
   }
 };
 
-/** The proxy variables of an environment, after reading. */
+/** The proxy variables that were read from an environment. */
 export interface ProxyVariables {
   readonly http: EgressProxy | undefined;
   readonly https: EgressProxy | undefined;
@@ -89,16 +89,16 @@ export const ofEnvironment = ({ http, https, none }: ProxyVariables): ProxyChoic
   };
 };
 
-/** Uses one proxy for every target, or none. An upstream's own setting overrides every exemption. */
+/** Uses one proxy for every target, or none. It has no exemptions, because an upstream's own setting overrides them. */
 export const always =
   (proxy: EgressProxy | undefined): ProxyChoice =>
   () =>
     proxy;
 
 /**
- * Reads `NO_PROXY`: entries separated by commas or blanks. `*` is every host. A name covers itself and its subdomains, with or
- * without a leading dot or `*.`, as in curl and Go. An address covers itself, and `ADDRESS/BITS` a network. A port after an
- * entry narrows it to that port. Names are not resolved to match networks.
+ * Reads `NO_PROXY`: entries separated by commas or blanks. `*` matches every host. A name covers itself and its subdomains, with or without
+ * a leading dot or `*.`, as in curl and Go. An address covers itself, and `ADDRESS/BITS` a network. A port after an entry narrows it to
+ * that port. Names are not resolved to match networks.
  */
 export const exemptionsOf = (text: string): ((target: Pick<ProxyTarget, "hostname" | "port">) => boolean) => {
   const entries = text
@@ -120,7 +120,7 @@ const exemptionOf = (entry: string): Exemption => {
   if (entry === "*") return { port: undefined, isExempt: () => true };
   const network = networkOf(entry);
   if (network !== undefined) return { port: undefined, isExempt: (name) => hasAddress(network, name) };
-  // An IPv6 address has its port after brackets. Without brackets it has none.
+  // The port of an IPv6 address follows its brackets. An address without brackets has no port.
   const parts = isIP(entry) === 0 ? /^(\[[^\]]*\]|[^:]*):(\d{1,5})$/.exec(entry) : null;
   const port = parts?.[2] === undefined ? undefined : Number(parts[2]);
   const spelt = bare(parts?.[1] ?? entry).toLowerCase();
@@ -130,7 +130,7 @@ const exemptionOf = (entry: string): Exemption => {
   return { port, isExempt: (name) => domain !== "" && (name === domain || name.endsWith(`.${domain}`)) };
 };
 
-/** Reads a network, or one address as a network of one. */
+/** Reads a network, or a single address as a network of one. */
 const networkOf = (text: string): BlockList | undefined => {
   const [address = "", bits, ...more] = bare(text).split("/");
   const family = isIP(bare(address));
@@ -147,7 +147,7 @@ const hasAddress = (network: BlockList, name: string): boolean => {
   return family !== 0 && network.check(name, family === 4 ? "ipv4" : "ipv6");
 };
 
-/** Loopback, the unspecified address (which connects to this machine) and link-local (RFC 1122, 3927, 4291). */
+/** The near addresses: loopback, the unspecified address (which connects to this machine) and link-local (RFC 1122, 3927, 4291). */
 const near = new BlockList();
 near.addSubnet("127.0.0.0", 8, "ipv4");
 near.addSubnet("0.0.0.0", 32, "ipv4");
@@ -155,7 +155,7 @@ near.addSubnet("169.254.0.0", 16, "ipv4");
 near.addSubnet("::", 127, "ipv6");
 near.addSubnet("fe80::", 10, "ipv6");
 
-/** Returns true for this machine and the link-local network, which no proxy reaches for its client. */
+/** Returns true for this machine and the link-local network, which a client cannot reach through a proxy. */
 const isNear = (hostname: string): boolean => {
   const name = bare(hostname).toLowerCase().replace(/\.$/, "");
   return name === "localhost" || name.endsWith(".localhost") || hasAddress(near, name);

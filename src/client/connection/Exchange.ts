@@ -1,9 +1,8 @@
 /**
- * Carries one request and its response over undici: tracks how far the request got, holds the bytes that arrived, aborts at
- * once.
+ * Carries one request and its response over undici: tracks the progress of the request, holds the bytes that arrived, and aborts at once.
  *
- * undici calls `onRequestStart` immediately before it writes the first byte, and only after it has a connection. Until then no
- * byte of the request can have left this process. From then on there is no proof that none has.
+ * undici calls `onRequestStart` immediately before it writes the first byte, and only after it has a connection. Until then no byte of the
+ * request can have left this process. From then on there is no proof that none has.
  */
 
 import type { Dispatcher } from "@effect/platform-node/Undici";
@@ -33,11 +32,11 @@ export interface Head {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The error that broke an exchange, and the phase in which it did. */
+/** The error that broke an exchange, and the phase in which it occurred. */
 export interface ExchangeBreak {
   readonly error: unknown;
   readonly operation: TransportOperation;
-  /** True if the request was refused on this side: an address, header or body that cannot be sent. */
+  /** True if this side refused the request, because its address, header or body cannot be sent. */
   readonly unsendable: boolean;
 }
 
@@ -47,7 +46,7 @@ export interface Carried {
   readonly connection: number;
   /** True if the connection had carried an earlier request. */
   readonly reused: boolean;
-  /** Time that the connection waited for this request, in milliseconds; 0 for a new one. */
+  /** Time for which the connection was idle before this request, in milliseconds; 0 for a new connection. */
   readonly idleMs: number;
 }
 
@@ -85,7 +84,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   readonly #now: () => number;
   #controller: Dispatcher.DispatchController | undefined = undefined;
   #given: { readonly status: number; readonly headers: IncomingHeaders } | undefined = undefined;
-  /** The head in its public form, made when it is first read. */
+  /** The head in its public form, created when it is first read. */
   #head: Head | undefined = undefined;
   #chunks: Array<Uint8Array> = [];
   #unread = 0;
@@ -120,13 +119,13 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     return this.#broken;
   }
 
-  /** Returns the result of a read now; undefined if it would wait. */
+  /** Returns the result that a read would have now; undefined if a read would wait. */
   poll(): ReadonlyArray<Uint8Array> | "ended" | ExchangeBreak | undefined {
     if (this.#chunks.length > 0) return this.#take();
     return this.#broken ?? (this.#over ? "ended" : undefined);
   }
 
-  /** Calls back once, when there may be something to poll. Only for the reader, and not while it waits in a read. */
+  /** Calls back once when there may be something to poll. Only the reader may call it, and not while it waits in a read. */
   wait(wake: () => void): void {
     this.#wake = wake;
   }
@@ -141,7 +140,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     if (this.#over) return;
     this.#end();
     this.#chunks = [];
-    // The request was written and got no response, so its connection may be dead, and so may the others of its origin.
+    // The request was written but got no response, so its connection may be dead. The other connections of its origin may be dead too.
     if (this.delivery === "ambiguous") this.carrier?.onBreak();
     this.#controller?.abort(abortError());
     this.connecting?.destroy(abortError());
@@ -164,7 +163,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHeaders): void {
     this.#report("accepted", status);
-    // 1xx: the final response is still to come (RFC 9110, 15.2).
+    // After a 1xx response, the final response is still to come (RFC 9110, 15.2).
     if (status < 200) return;
     this.times.headAt = this.#now();
     this.#given = { status, headers };
@@ -176,7 +175,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     this.times.firstByteAt ??= this.#now();
     this.receivedBytes += chunk.byteLength;
     this.#reporters.bytes?.(chunk.byteLength);
-    // A read usually brings one chunk, and an array that grows gets room for seventeen.
+    // Usually a read brings one chunk, and an array that grows reserves room for seventeen.
     if (this.#chunks.length === 0) this.#chunks = [chunk];
     else this.#chunks.push(chunk);
     this.#unread += chunk.byteLength;

@@ -1,6 +1,6 @@
 /**
- * Measures how long a kept connection has waited for a request, by both clocks: monotonic time stops while some systems sleep,
- * and wall time may be set.
+ * Measures the time for which a kept connection has waited for a request, by two clocks: monotonic time stops while some systems sleep, and
+ * wall time may be changed.
  */
 
 /** The two clocks of a client. */
@@ -20,7 +20,7 @@ export class IdleTime {
     this.#clocks = clocks;
   }
 
-  /** True if the connection waits for a request. */
+  /** True if the connection is waiting for a request. */
   get idle(): boolean {
     return this.#since !== undefined;
   }

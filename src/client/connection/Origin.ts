@@ -1,15 +1,13 @@
-/**
- * Remembers each origin of a client: whether it was ever reached, when it was last called, and its open connections.
- */
+/** Remembers facts about each origin of a client: if it was ever reached, the time of the last call, and its open connections. */
 import { dropOldest } from "../../domain/Limits.ts";
 
 /** Maximum origins that are remembered. The one that was added first is evicted. */
 export const originsMax = 1024;
 
 /**
- * Time during which connect failures of a never-reached origin may be retried, in milliseconds since the first request that
- * failed to connect. Such an address is more often wrong than down, and its client waits (DESIGN.md, 13). An origin that is
- * just starting gets three tries.
+ * Time during which connect failures of an origin that was never reached may be retried, in milliseconds since the first request that
+ * failed to connect. Such an address is more often wrong than down, and its client is waiting (DESIGN.md, 13). An origin that is just
+ * starting gets three tries.
  */
 export const unreachedMs = 2_000;
 
@@ -17,13 +15,13 @@ export const unreachedMs = 2_000;
 export interface KeptConnection {
   /** Closes the connection if it is idle. */
   readonly discard: () => void;
-  /** Marks the connection as possibly dead, even while it is in use. No further request is written on it. */
+  /** Marks the connection as possibly dead, even while it is in use. No further request is written to it. */
   readonly suspect: () => void;
 }
 
 /** One origin: scheme, host and port. */
 export class Origin {
-  /** True if a connection to the origin was ever made. From then on, a failed name lookup is the network's fault. */
+  /** True if a connection to the origin was ever made. After that, a failed name lookup counts as the network's fault. */
   reached = false;
   /** Start of the first request that could not connect, in monotonic milliseconds. */
   #unreachedSince: number | undefined;
@@ -37,8 +35,8 @@ export class Origin {
    * Records the start of a call.
    *
    * @param now monotonic milliseconds
-   * @returns milliseconds since the end of the previous call, 0 while one runs, undefined for the first; and the connections
-   * that were recycled since then
+   * @returns milliseconds since the end of the previous call (0 while another call is running, undefined for the first one), and the number
+   *   of connections that were recycled since then
    */
   begin(now: number): { readonly idleMs: number | undefined; readonly recycled: number } {
     const idleMs = this.#running > 0 ? 0 : this.#lastEndedAt === undefined ? undefined : now - this.#lastEndedAt;
@@ -58,7 +56,7 @@ export class Origin {
    *
    * @param openedAt start of the request, in monotonic milliseconds
    * @param now monotonic milliseconds
-   * @returns true if this is a wrong address and no outage: the origin was never reached, for long enough
+   * @returns true if the address counts as wrong, because the origin was never reached and connecting has failed for long enough
    */
   isWrongAddress(openedAt: number, now: number): boolean {
     if (this.reached) return false;
@@ -71,12 +69,12 @@ export class Origin {
     this.#recycled += 1;
   }
 
-  /** Stops trusting every connection that is open now: after a suspension, and if the path does not work. */
+  /** Stops trusting every connection that is open now. Called after a suspension, and if the path does not work. */
   suspect(): void {
     for (const connection of [...this.connections]) connection.suspect();
   }
 
-  /** Closes every idle connection. If one broke, the others may be dead too. */
+  /** Closes every idle connection. If one connection broke, the others may be dead too. */
   distrust(): void {
     for (const connection of [...this.connections]) connection.discard();
   }

@@ -19,7 +19,7 @@ export interface Reach {
 }
 
 /**
- * Returns the path of requests to an address: scheme, host, port and the proxy in front of it, without the proxy's login.
+ * Returns the path of requests to an address: scheme, host, port and the egress proxy, without the proxy's login.
  *
  * @throws TypeError if the address cannot be read
  */
@@ -35,7 +35,7 @@ const wayTo = ({ connector, origins, probeMs = Probe.probeMs }: Reach, origin: s
   const dropIdle = (): void => origins.of(origin).suspect();
   const asked = Effect.suspend(() => Probe.connection(connector, origin, probeMs));
   return {
-    // If no connection can be made, the open ones cannot be trusted.
+    // If no connection can be made, the open connections cannot be trusted either.
     probe: Effect.tap(asked, ({ _tag }) => Effect.sync(() => (_tag === "failed" ? dropIdle() : undefined))),
     dropIdle,
   };

@@ -1,6 +1,4 @@
-/**
- * Checks whether a connection can be made, in the same way as for a request but without one.
- */
+/** Checks if a connection can be made, in the same way as for a request but without sending one. */
 import { Effect } from "effect";
 import * as TransportCodes from "../../domain/TransportCodes.ts";
 import { classify } from "../../failure/FailureClassifier.ts";
@@ -8,14 +6,14 @@ import type { Probed } from "../../paths/Path.ts";
 import { type Connector, ConnectStalled, targetOf } from "./Connector.ts";
 
 /**
- * Maximum duration of a probe, in milliseconds. A head or body is probed after 10 s of silence, at most half a second late, so
- * a lost path is detected within 16 s of its last byte.
+ * Maximum duration of a probe, in milliseconds. The path is probed if a response is silent for 10 s (at most half a second late), so a lost
+ * path is detected within 16 s of its last byte.
  */
 export const probeMs = 5_000;
 
 /**
- * Interval at which a pending probe opens another connection, in milliseconds. On a path that drops packets TCP retries ever
- * more rarely, and would find seconds late that the path is back.
+ * Interval at which a pending probe opens another connection, in milliseconds. If a path drops packets, TCP retries more and more rarely,
+ * and would notice seconds late that the path works again.
  */
 export const againMs = 1_000;
 
@@ -40,7 +38,7 @@ export const connection = (
   );
 };
 
-/** The first result counts, even if nothing listens. */
+/** Tries to connect once. The first result counts, even a refused connection. */
 const connectOnce = (connector: Pick<Connector, "open">, origin: string, limitMs: number): Effect.Effect<Probed> =>
   Effect.callback<Probed>((resume) => {
     const settle = (probed: Probed): void => resume(Effect.succeed(probed));
@@ -53,7 +51,7 @@ const connectOnce = (connector: Pick<Connector, "open">, origin: string, limitMs
       };
       opening = connector.open(targetOf(origin), opened, limitMs);
     } catch (error) {
-      // The certificate cannot be read.
+      // This throws if the certificate cannot be read.
       settle(failureOf(error));
     }
     return Effect.sync(() => opening?.destroy(new Error("The probe was abandoned")));

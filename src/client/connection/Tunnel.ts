@@ -1,8 +1,9 @@
 /**
- * Opens a connection to an origin through an egress proxy: to the proxy, CONNECT, and the origin's TLS inside.
+ * Opens a connection to an origin through an egress proxy. It connects to the proxy, sends CONNECT, and opens the origin's TLS inside the
+ * tunnel.
  *
- * Plain `http` uses CONNECT too. With an absolute address in the request line instead, the proxy's own 502 or 403 would look
- * like the provider's response, and its credentials would travel beside the provider's.
+ * Plain `http` uses CONNECT too. If the request line had an absolute address instead, the proxy's own 502 or 403 would resemble the
+ * provider's response, and the proxy's credentials would be sent together with the provider's.
  */
 import type { Socket } from "node:net";
 import type * as Undici from "@effect/platform-node/Undici";
@@ -73,7 +74,7 @@ export class Tunnel implements Opening {
     this.#fail(error);
   }
 
-  /** undici leaves the socket out beside an error, although its type says null. */
+  /** Continues after the connection to the proxy. With an error, undici omits the socket, although its type says null. */
   #onConnected(error: Error | null, socket: Socket | null | undefined): void {
     if (socket === null || socket === undefined) {
       this.#fail(proxyFailureOf(error));
@@ -109,7 +110,7 @@ export class Tunnel implements Opening {
     else this.#through(socket);
   }
 
-  /** Continues in the open tunnel. Failures from here on are the origin's. */
+  /** Continues in the open tunnel. From here on, failures are those of the origin. */
   #through(socket: Socket): void {
     this.open = true;
     if (this.#target.protocol !== "https:") {
@@ -124,7 +125,7 @@ export class Tunnel implements Opening {
     try {
       this.#inside = asSocket(this.#connectors.toOrigin(inside, onSecured));
     } catch (error) {
-      // A certificate that cannot be read throws here, in an event of the socket.
+      // If a certificate cannot be read, this throws in an event of the socket, so the error has to be caught here.
       this.#fail(error instanceof Error ? error : null);
     }
   }
@@ -141,7 +142,7 @@ export class Tunnel implements Opening {
   #fail(error: Error | null | undefined): void {
     if (this.#over) return;
     this.#over = true;
-    // TLS that fails by itself leaves the connection below it open.
+    // If TLS fails by itself, it leaves the connection below it open, so both sockets are destroyed.
     for (const socket of [this.#inside, this.#socket]) socket?.on("error", ignoreError).destroy();
     this.#callback(error ?? new ProxyFailed(`${proxyPrefix}FAILED`), null);
   }
@@ -150,7 +151,7 @@ export class Tunnel implements Opening {
 /** An abandoned socket may still fail, which no longer matters. */
 const ignoreError = (): void => undefined;
 
-/** undici's connectors return their socket, which their type does not say. */
+/** Types the socket that undici's connectors return. Their own type does not mention it. */
 const asSocket = (socket: unknown): Socket | undefined => socket as Socket | undefined;
 
 const read = (socket: Socket): Uint8Array | null => {
@@ -178,12 +179,12 @@ const withBrackets = (hostname: string): string => (hostname.includes(":") ? `[$
  * Reads a proxy's response to CONNECT: its status, or the reason why it is invalid.
  */
 
-/** Maximum head of a proxy's response, in bytes, including interim responses. Node accepts as much of any head. */
+/** Maximum head of a proxy's response, in bytes, including interim responses. Node has the same maximum for any head. */
 export const connectHeadBytesMax = 16 * 1024;
 
 /**
- * The response so far. `bad_response`: the bytes are not an HTTP/1 response, or data follows its head, although the tunnel
- * begins there and no server speaks first. `head_overflow`: the head is too long.
+ * The response so far. `bad_response`: the bytes are not an HTTP/1 response, or data follows its head. The tunnel begins after the head,
+ * and no server sends data first. `head_overflow`: the head is too long.
  */
 export type ConnectReading =
   | { readonly kind: "more" }
@@ -200,7 +201,7 @@ export class ConnectResponse {
     this.#text += Buffer.from(bytes).toString("latin1");
     for (;;) {
       if (this.#interim + this.#text.length > connectHeadBytesMax) return { kind: "head_overflow" };
-      // Report garbage at once instead of waiting for the connect clock.
+      // Reports garbage at once instead of waiting for the connect clock.
       const begun = this.#text.slice(0, protocol.length);
       if (begun !== protocol.slice(0, begun.length)) return { kind: "bad_response" };
       const end = /\r?\n\r?\n/.exec(this.#text);
@@ -209,7 +210,7 @@ export class ConnectResponse {
       if (Number.isNaN(status)) return { kind: "bad_response" };
       const behind = end.index + end[0].length;
       if (status >= 200) return this.#final(status, behind);
-      // 1xx: the final response is still to come (RFC 9110, 15.2).
+      // After a 1xx response, the final response is still to come (RFC 9110, 15.2).
       this.#interim += behind;
       this.#text = this.#text.slice(behind);
     }

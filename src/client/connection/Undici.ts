@@ -11,7 +11,7 @@ type Undici = Pick<typeof Platform, "Agent" | "buildConnector" | "Client" | "Dis
 
 const loadInstalled = (): Undici => {
   const platform = createRequire(import.meta.url).resolve("@effect/platform-node/Undici");
-  // The main module of the package that the types above come from.
+  // Loads the main module of the package that the types above come from.
   return createRequire(platform)("undici/index.js") as Undici;
 };
 

@@ -14,8 +14,8 @@ export const bodyCharactersMax = 262_144;
 const nestingMax = 4;
 
 /**
- * Form of an error body. `schema`: a provider's error object with a code; `json`: other JSON; `text`: HTML or prose; `absent`:
- * nothing seen.
+ * Form of an error body. `schema`: a provider's error object with a code; `json`: other JSON; `text`: HTML or prose; `absent`: no body was
+ * seen.
  */
 export type BodyForm = "schema" | "json" | "text" | "absent";
 
@@ -24,12 +24,12 @@ export interface BodyReading {
   readonly form: BodyForm;
   /** True if it contains an error: a code, a status or a message that is not empty. */
   readonly carries: boolean;
-  /** Codes as spelled, the most telling first. They are untrusted and never repeated unlabelled. */
+  /** Codes as spelled, the most specific first. They are untrusted, and only passed on as labels. */
   readonly codes: ReadonlyArray<string>;
   /** HTTP status that the body itself names. */
   readonly status?: number;
   readonly byCode?: CodeMeaning;
-  /** Code that `byCode` comes from. */
+  /** The code from which `byCode` comes. */
   readonly code?: string;
   readonly messages: ReadonlyArray<string>;
   readonly retryAfterMs?: number;
@@ -43,7 +43,7 @@ export const absent: BodyReading = { form: "absent", carries: false, codes: [], 
 /**
  * Reads a body.
  *
- * @param body a text, parsed JSON, or nothing
+ * @param body a string, parsed JSON, or undefined
  */
 export const read = (body: unknown): BodyReading => {
   if (typeof body === "string") {
@@ -70,7 +70,7 @@ export const parse = (body: string): unknown => {
     const parsed: unknown = JSON.parse(json);
     return isObject(parsed) ? parsed : undefined;
   } catch {
-    return undefined; // not JSON after all: the text itself is read
+    return undefined; // not JSON after all, so the string itself is read
   }
 };
 
@@ -93,8 +93,8 @@ const errorObjects = (root: object): ReadonlyArray<object> => {
 };
 
 /**
- * Returns true if a stream event is an error without a field of that name: MiniMax's `base_resp`, FastAPI's `detail`, z.ai's
- * `success: false`, a list of `errors`, or a code beside a message in an event with nothing else of a protocol.
+ * Returns true if a stream event is an error although it has no `error` field. Such errors are MiniMax's `base_resp`, FastAPI's `detail`,
+ * z.ai's `success: false`, a list of `errors`, or a code and a message in an event without any field of a protocol.
  */
 export const isBare = (event: object): boolean => {
   if (baseRespError(event) !== undefined) return true;
@@ -127,7 +127,7 @@ const isErrorRoot = (root: object): boolean => {
   return said !== undefined && get(root, "choices") === undefined && get(root, "delta") === undefined;
 };
 
-/** Servers that wrap every response put its content into `data`, with a code of 0 or 200 or a flag of success. */
+/** True for a success. Servers that wrap every response put its content into `data`, with a code of 0 or 200 or a success flag. */
 const isSuccess = (root: object): boolean => {
   const code = get(root, "code");
   if (!isPresent(get(root, "data"))) return false;
@@ -174,7 +174,7 @@ const codesOf = (holder: object): ReadonlyArray<string> => {
   );
 };
 
-/** Zhipu and MiniMax also send their codes as numbers. Smaller ones are statuses. */
+/** Reads a numeric code, which Zhipu and MiniMax send. Smaller numbers are statuses. */
 const numericCode = (holder: object): string | undefined => {
   const code = number(holder, "code");
   return code !== undefined && Number.isInteger(code) && code >= 1_000 && code <= 9_999 ? String(code) : undefined;
@@ -188,7 +188,7 @@ const statusesOf = (holder: object): ReadonlyArray<number> =>
 const digits = (value: string | undefined): number | undefined =>
   value !== undefined && /^[45]\d\d$/.test(value) ? Number(value) : undefined;
 
-/** `raw` is the upstream's own response, which OpenRouter passes on as text. */
+/** Lists the messages of an error. `raw` is the upstream's own response, which OpenRouter passes on as a string. */
 const messagesOf = (holder: object): ReadonlyArray<string> =>
   [
     text(holder, "message"),
@@ -209,19 +209,19 @@ const strongest = (codes: ReadonlyArray<string>): { code: string; meaning: CodeM
   return best;
 };
 
-/** google.rpc QuotaFailure: a daily limit is not free in a minute, whatever RetryInfo says. */
+/** True for a daily limit (google.rpc QuotaFailure), which does not end within a minute, even if RetryInfo says so. */
 const isPerDay = (holder: object): boolean =>
   elements(get(holder, "details")).some((detail) =>
     elements(get(detail, "violations")).some((violation) => /PerDay/.test(text(violation, "quotaId") ?? "")),
   );
 
-/** OpenRouter's 403 of its moderation carries the reasons. */
+/** Recognises OpenRouter's 403 from its moderation, which carries the reasons. */
 const moderationMeaning = (holders: ReadonlyArray<object>): CodeMeaning | undefined =>
   holders.some((holder) => elements(get(get(holder, "metadata"), "reasons")).length > 0)
     ? lookup("content_policy_violation")
     : undefined;
 
-/** Bedrock's event stream names the exception in the key: `{ throttlingException: { message } }`. */
+/** Finds the exception in Bedrock's event stream, where it is the key: `{ throttlingException: { message } }`. */
 export const exceptionKey = (root: object): string | undefined => {
   try {
     const keys = Object.keys(root);
@@ -231,7 +231,7 @@ export const exceptionKey = (root: object): string | undefined => {
   }
 };
 
-/** Returns the meaning of the messages, for a body without a telling code. */
+/** Returns the meaning of the messages, for a body without a specific code. */
 export const byText = (reading: BodyReading, status: number | undefined): CodeMeaning | undefined => {
   for (const message of reading.messages) {
     const found = lookupText(message, status);

@@ -29,7 +29,7 @@ export interface Evidence {
   readonly links: ReadonlyArray<Link>;
   readonly status?: Found<number>;
   readonly body?: Found<ErrorBody.BodyReading>;
-  /** True if an SDK or a stream presents a body as the provider's error, so that an unknown code is still the provider's. */
+  /** True if an SDK or a stream presents a body as the provider's error. Even an unknown code is then the provider's. */
   readonly providerSpoke: boolean;
   readonly transport?: Found<TransportFinding>;
   readonly shapes: ReadonlyArray<Found<Shape>>;
@@ -72,7 +72,10 @@ const all = <A>(places: ReadonlyArray<Place>, read: (link: Link) => A | undefine
 const first = <A>(places: ReadonlyArray<Place>, read: (link: Link) => A | undefined): Found<A> | undefined =>
   all(places, read)[0];
 
-/** Reads the status of an HTTP response as clients spell it. gaxios puts it into `code`; DOMException's numbers are too small. */
+/**
+ * Reads the status of an HTTP response as clients spell it. gaxios puts it into `code`. The numeric codes of DOMException are too small to
+ * be statuses.
+ */
 const statusOf = (value: object): number | undefined =>
   isStatusInvented(value)
     ? undefined
@@ -84,19 +87,22 @@ const statusOf = (value: object): number | undefined =>
         number(value, "code"),
       ].find(isError);
 
-/** An error of the AI SDK's gateway says 500 or 408 even if no response came. If one came, its status is in the cause. */
+/**
+ * True if the status is not real. The AI SDK's gateway error says 500 or 408 even without a response. With a response, its status is in the
+ * cause.
+ */
 const isStatusInvented = (value: object): boolean =>
   isAiStreamError(value) ||
   (get(value, Symbol.for("vercel.ai.gateway.error")) === true && isObject(get(value, "cause")));
 
 /**
- * The AI SDK (from 7) wraps an error event of a stream. If the event names no status, it reads one out of the message
- * ("Overloaded" becomes 503). No response had that status, and a 503 would mean that the provider did nothing. The error's `data`
- * is the provider's event.
+ * The AI SDK (from 7) wraps an error event of a stream. If the event names no status, the SDK derives one from the message ("Overloaded"
+ * becomes 503). No response had that status, and a 503 would mean that the provider did nothing. The error's `data` contains the provider's
+ * event.
  */
 const isAiStreamError = (value: object): boolean => text(value, "name") === "AI_StreamProviderError";
 
-/** The value that the AI SDK could not read may be the provider's error, in a shape that the SDK does not know. */
+/** True if the AI SDK could not read a value, which may be the provider's error in a form that the SDK does not know. */
 const isMisread = (value: object): boolean => {
   if (text(value, "name") !== "AI_TypeValidationError") return false;
   const read = get(value, "value");
@@ -116,7 +122,7 @@ const bodyOf = (link: Link): ErrorBody.BodyReading | undefined => {
   return isFromProvider(value) ? ofInstance(withName(ErrorBody.read(value), value)) : undefined;
 };
 
-/** A thrown text that is JSON is a body; any other text is only a message. */
+/** Reads a thrown string. If it is JSON, it is a body; otherwise it is only a message. */
 const readText = (value: string): ErrorBody.BodyReading | undefined => {
   const json = ErrorBody.parse(value);
   return json === undefined ? undefined : ErrorBody.read(json);
@@ -132,13 +138,13 @@ const sdkClasses =
 const isFromProvider = (value: object): boolean =>
   statusOf(value) !== undefined || text(value, "$fault") !== undefined || sdkClasses.test(className(value) ?? "");
 
-/** AWS SDK errors carry the exception in `name`. */
+/** Adds the exception name, which AWS SDK errors carry in `name`. */
 const withName = (reading: ErrorBody.BodyReading, value: object): ErrorBody.BodyReading => {
   const name = text(value, "$fault") === undefined ? undefined : text(value, "name");
   return name === undefined ? reading : ErrorBody.read({ code: name, message: text(value, "message") ?? name });
 };
 
-/** Reads the fields of an error instance. Its message is a client's; only a known code makes it the provider's schema. */
+/** Reads the fields of an error instance. Its message comes from the client, so only a known code makes it the provider's schema. */
 const ofInstance = (reading: ErrorBody.BodyReading): ErrorBody.BodyReading => ({
   ...reading,
   form: reading.byCode === undefined ? "absent" : "schema",
@@ -154,7 +160,7 @@ const isProviderError = (link: Link): boolean => {
   );
 };
 
-/** Returns the reading with the most telling code, else the one that is most certainly the provider's. */
+/** Returns the reading with the most specific code, or else the one that most likely comes from the provider. */
 const bestBody = (readings: ReadonlyArray<Found<ErrorBody.BodyReading>>): Found<ErrorBody.BodyReading> | undefined => {
   const weight = ({ value }: Found<ErrorBody.BodyReading>) =>
     (value.byCode?.rank ?? 0) * 10 +
@@ -181,11 +187,11 @@ const transportOf = (value: object): TransportFinding | undefined => {
   };
 };
 
-/** A file's EACCES or EMFILE comes from a tool or a configuration, not from the network. */
+/** True for a file's EACCES or EMFILE, which come from a tool or the configuration and not from the network. */
 const isFileError = (value: object): boolean =>
   text(value, "path") !== undefined && text(value, "syscall") !== undefined && text(value, "syscall") !== "connect";
 
-/** Returns the most exact cause: a certificate under a closed socket, a failed lookup under a network error. */
+/** Returns the most specific cause, for example a certificate error under a closed socket, or a failed lookup under a network error. */
 const mostTelling = (findings: ReadonlyArray<Found<TransportFinding>>): Found<TransportFinding> | undefined => {
   const named = findings.find(({ value }) => value.http2?.http2_code !== undefined);
   if (named !== undefined) return named;

@@ -1,15 +1,15 @@
 /**
- * Knows the error classes of Effect, the AI SDK, the OpenAI and Anthropic SDKs and the platform by name and structure.
+ * Recognises the error classes of Effect, the AI SDK, the OpenAI and Anthropic SDKs and the platform by name and structure.
  *
- * No class is imported: an SDK's error is recognised by its name and its fields, in any version and copy.
+ * No class is imported, so an SDK's error is recognised in any version and copy.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import { className, get, isObject, text } from "../thrown/CauseChain.ts";
 
 /**
- * Evidence of a class. `timeout` and `cancelled` are precise. `connection` is a wrapper that says little: an abort inside it
- * takes precedence. `definite` is the library's own word. `own` is final, whatever the error contains. `weak` applies if no error
- * inside says anything.
+ * Evidence of a class. `timeout` and `cancelled` are precise. `connection` is a wrapper that says little, so an abort inside it takes
+ * precedence. `definite` is the library's own statement. `own` is final, even if the error contains others. `weak` applies if no error
+ * inside has a meaning.
  */
 export type Shape =
   | { readonly strength: "own" | "definite" | "weak"; readonly failure: Failure }
@@ -19,13 +19,15 @@ export type Shape =
 const definite = (failure: Failure): Shape => ({ strength: "definite", failure });
 const own = (failure: Failure): Shape => ({ strength: "own", failure });
 const damaged = definite({ kind: "protocol", reason: "damaged_frame" });
-/** A complete response in a shape that the SDK does not know: the same SDK reads the next response no better. */
+/**
+ * A complete response in a form that the SDK does not know. It is not retryable, because the same SDK would fail on the next response too.
+ */
 const misread = definite({ kind: "protocol", reason: "damaged_frame", retryable: false });
-/** Effect's DecodeError contains any error of the body: a connection that broke in it, or wrong bytes. */
+/** Effect's DecodeError may wrap any error of the body, for example a broken connection or wrong bytes. */
 const unread: Shape = { strength: "weak", failure: { kind: "protocol", reason: "damaged_frame" } };
 const malformed = definite({ kind: "rejected", reason: "invalid_request", not_processed: false });
 const badCall = definite({ kind: "invalid_tool_input" });
-/** A complete call that does not fit the caller's tools: nothing of the stream broke. */
+/** A complete call that does not fit the caller's tools. The stream itself is not broken. */
 const misfitCall = own({ kind: "invalid_tool_input", retryable: false });
 const caller = own({ kind: "caller_failed" });
 const truncated = definite({ kind: "truncated" });
@@ -77,8 +79,8 @@ const byName: ReadonlyMap<string, Shape> = new Map([
 ]);
 
 /**
- * Messages with which undici's `fetch` itself rejects a request or its redirect: each is the whole message of the cause of `fetch
- * failed`. The same request is rejected again.
+ * Messages of `fetch` in undici when it rejects a request or its redirect. Each is the whole message of the cause of `fetch failed`, and
+ * the same request would be rejected again.
  */
 const fetchRefusals: ReadonlyMap<string, Shape> = new Map([
   ["bad port", malformed],
@@ -116,7 +118,7 @@ const aiReasons: ReadonlyMap<string, Shape> = new Map([
   ["InternalProviderError", definite({ kind: "server_error" })],
   ["InvalidResponseError", damaged],
   ["InvalidOutputError", damaged],
-  ["StructuredOutputError", caller], // the response was whole, but does not match the caller's schema
+  ["StructuredOutputError", caller], // the response was complete, but does not match the caller's schema
   ["UnsupportedSchemaError", malformed],
   ["InvalidUserInputError", malformed],
   ["ToolNotFoundError", misfitCall],
@@ -159,8 +161,8 @@ const aiReason = (reason: object): Shape | undefined => {
 };
 
 /**
- * `effect/ai` checks the parts of a response against the caller's schemas after its provider has read the wire, and reports a
- * misfit with the reason that providers use for an unreadable frame. Only the module distinguishes them.
+ * `effect/ai` checks the parts of a response against the caller's schemas after its provider has read the wire, and reports a mismatch with
+ * the same reason that providers use for an unreadable frame. Only the error's `module` distinguishes the two.
  */
 const isMisfit = (error: object, reason: object): boolean =>
   text(error, "module") === "LanguageModel" && text(reason, "_tag") === "InvalidOutputError";
@@ -168,8 +170,8 @@ const isMisfit = (error: object, reason: object): boolean =>
 const isAiReason = (error: object): boolean => get(error, "~effect/ai/AiError/Reason") !== undefined;
 
 /**
- * Some calls of the OpenAI and Anthropic SDKs collect a stream. If it ended too early, they report only what is missing, with the
- * base class of the SDK. The message of a subclass, for example APIError, is the provider's.
+ * Some calls of the OpenAI and Anthropic SDKs collect a stream. If it ends too early, they report what is missing in an error of the SDK's
+ * base class. The message of a subclass, for example APIError, comes from the provider.
  */
 const isCollectedShort = (error: object): boolean =>
   /^(?:OpenAI|Anthropic)Error$/.test(className(error) ?? "") &&
@@ -178,8 +180,8 @@ const isCollectedShort = (error: object): boolean =>
   );
 
 /**
- * undici's parser omits llhttp's code (7.29, 8.12) and quotes its words. A chunked body that is cut ends in an "Invalid EOF
- * state": the connection closed, and nothing was damaged. A response that is not HTTP was never a stream.
+ * undici's parser omits llhttp's code (7.29, 8.12) and quotes its message. An "Invalid EOF state" means that the connection closed within a
+ * chunked body, so nothing was damaged. A response that is not HTTP was never a stream.
  */
 const parserError = (message: string): Shape => {
   if (/\bInvalid EOF state\b/.test(message)) return definite({ kind: "transport", operation: "body" });
@@ -188,13 +190,13 @@ const parserError = (message: string): Shape => {
     : damaged;
 };
 
-/** The AI SDK's call error without a status never had a provider's response. */
+/** The AI SDK's call error. Without a status there was no response from the provider. */
 const apiCall = (error: object): Shape | undefined =>
   text(error, "name") === "AI_APICallError" && get(error, "isRetryable") === true ? connection : undefined;
 
 /**
- * A JSON SyntaxError inside an attempt is a damaged frame: attempts parse what a provider sent. (All engines name JSON in the
- * message.) Any other SyntaxError is a mistake in code around the stream: its kind is `unknown`.
+ * True for a JSON SyntaxError, which all engines recognise by "JSON" in the message. It is a damaged frame, because attempts parse provider
+ * data. Any other SyntaxError is a mistake in code around the stream, so its kind is `unknown`.
  */
 const isDamagedJson = (error: object): boolean =>
   (text(error, "name") === "SyntaxError" || className(error) === "SyntaxError") &&

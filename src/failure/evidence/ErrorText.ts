@@ -1,10 +1,8 @@
-/**
- * Reads the message of an error: the last resort if no code, status or class says anything.
- */
+/** Reads the message of an error, the last resort if there is no meaningful code, status or class. */
 import type { TransportOperation } from "../../domain/Failure.ts";
 import type { TransportMeaning } from "../../domain/TransportCodes.ts";
 
-/** Meaning of a sentence, and the part of the request that it is about. */
+/** Meaning of a message, and the part of the request that it is about. */
 export interface TextRow {
   readonly meaning: TransportMeaning;
   readonly operation?: TransportOperation;
@@ -18,12 +16,12 @@ const cancelled: TextRow = { meaning: "cancelled" };
 
 const dns: TextRow = { meaning: "dns", operation: "connect" };
 
-/** [the runtime or client, the text, its meaning]. */
+/** [the runtime or client, the pattern, its meaning]. */
 type Row = readonly [string, RegExp, TextRow];
 
 /**
- * Sentences that `fetch` itself writes, matched from the start of the message. A TypeError is usually a bug, so only these
- * sentences are believed in one. Safari and Chromium append the host to some of them.
+ * Messages of `fetch` itself, matched from their start. A TypeError is usually a bug, so only these messages make it a network failure.
+ * Safari and Chromium append the host to some of them.
  */
 const fetchRows: ReadonlyArray<Row> = [
   ["undici", /^fetch failed$/i, retry],
@@ -50,7 +48,7 @@ const fetchRows: ReadonlyArray<Row> = [
   ["Deno, hyper", /^(?:connection error: )?connection closed before message completed\.?$|^unexpected eof\b/i, body],
 ];
 
-/** Sentences of errors of other classes. A short word counts only as the whole message. */
+/** Messages of errors of other classes. A short word counts only as the whole message. */
 const rows: ReadonlyArray<Row> = [
   [
     "OpenSSL, Node",
@@ -81,7 +79,7 @@ const rows: ReadonlyArray<Row> = [
   ["Deno, hyper", /\berror reading a body from connection\b|\bconnection closed before message completed\b/i, body],
   ["httpx", /\bincomplete (?:chunked|message) (?:read|body)\b|\bwithout sending (?:complete|a) \w+/i, body],
   ["Envoy", /\bupstream connect error or disconnect\b|\bupstream prematurely closed\b/i, retry],
-  ["Node", /^aborted$/i, retry], // an IncomingMessage whose peer went away
+  ["Node", /^aborted$/i, retry], // an IncomingMessage whose peer disconnected
   ["fetch, SDKs", /\b(?:operation|request) was aborted\b|^aborterror$|\bsignal is aborted\b/i, cancelled],
   ["Effect.runPromise, Cause.squash", /^All fibers interrupted without error$/, cancelled],
   ["Go, gRPC", /\bcontext cancell?ed\b|\brequest cancell?ed\b/i, cancelled],
@@ -92,8 +90,8 @@ const allRows: ReadonlyArray<Row> = [...fetchRows, ...rows];
 /**
  * Reads a transport failure from a message.
  *
- * @param message the message of an error, or a thrown text
- * @param className the error's class; for a class of programming errors little or nothing is believed
+ * @param message the message of an error, or a thrown string
+ * @param className the error's class; for TypeError only messages of `fetch` count, and for other classes of programming errors none
  */
 export const read = (message: string, className: string | undefined): TextRow | undefined => {
   if (className !== undefined && programming.has(className)) return undefined;
@@ -101,7 +99,7 @@ export const read = (message: string, className: string | undefined): TextRow | 
   return believed.find(([, pattern]) => pattern.test(message))?.[2];
 };
 
-/** Returns true for a class that only wrong code throws. `SchemaError` quotes the data that did not fit. */
+/** Returns true for a class that only faulty code throws. `SchemaError` quotes the data that does not match. */
 export const isProgramming = (className: string | undefined): boolean =>
   className !== undefined && (programming.has(className) || className === "TypeError");
 
@@ -116,7 +114,7 @@ const programming: ReadonlySet<string> = new Set([
   "ParseError",
 ]);
 
-/** Returns the status that a sentence names: `Request failed with status code 503`, `HTTP 502`, `429 Too Many Requests`. */
+/** Returns the status that a message names: `Request failed with status code 503`, `HTTP 502`, `429 Too Many Requests`. */
 export const statusIn = (message: string): number | undefined => {
   const found = /^([45]\d\d) (?:[A-Z{"<]|status code)|\b(?:HTTP|status(?: code)?):? ?([45]\d\d)\b/i.exec(message);
   const digits = found?.[1] ?? found?.[2];

@@ -1,15 +1,15 @@
 /**
- * Maps the finish reasons that mean a refusal, or the end of the model's own length.
+ * Maps the finish reasons that mean a refusal or the model's own length limit.
  *
- * A finish is a failure only if a run says so: another model may answer the same request. A cut by the request's own limit is not
- * a failure, because every model would be cut there.
+ * A finish is a failure only if a run says so, because another model may answer the same request. A cut by the request's own limit is not a
+ * failure, because every model would be cut there.
  */
 import type { Failure } from "../../domain/Failure.ts";
 
 /** Finishes that a run may treat as failures. */
 export type FinishFailure = "refused" | "empty" | "model_length";
 
-/** Finish reasons in lower case. All protocols share one table, because none clash. */
+/** Finish reasons in lower case. All protocols share one table, because no reason has two meanings. */
 const words: ReadonlyMap<string, Exclude<FinishFailure, "empty">> = new Map([
   // OpenAI and Azure, Anthropic, and gateways' words for other filters.
   ...["content_filter", "content-filter", "content_filtered", "refusal", "guardrail_intervened", "error_toxic"].map(
@@ -21,7 +21,8 @@ const words: ReadonlyMap<string, Exclude<FinishFailure, "empty">> = new Map([
   ),
   // Zhipu GLM.
   ["sensitive", "refused"],
-  // Anthropic, an API's name for a full window, Mistral. `length` and `max_tokens` may be the request's own limit.
+  // Anthropic, a name for a full context window, Mistral. `length` and `max_tokens` are excluded, because they may be the request's own
+  // limit.
   ...["model_context_window_exceeded", "context_length_exceeded", "model_length"].map(
     (word) => [word, "model_length"] as const,
   ),
@@ -30,7 +31,7 @@ const words: ReadonlyMap<string, Exclude<FinishFailure, "empty">> = new Map([
 /**
  * Returns the failure of a finish if the run treats it as one. An empty response is detected by its facts, not here.
  *
- * @param finish the provider's own finish reason; undefined if it gave none
+ * @param finish the provider's own finish reason; undefined if there is none
  * @param taken finishes that the run treats as failures
  */
 export const finishFailure = (

@@ -1,15 +1,13 @@
-/**
- * Reads the end of an HTTP/2 stream or session: its code, the side that reset it, and if the peer took it up at all.
- */
+/** Reads the end of an HTTP/2 stream or session: its code, the side that reset it, and if the peer processed it at all. */
 import { type Http2End, isNodeCode, nameOf, names, ofNodeCode, survivable } from "../../domain/Http2Errors.ts";
 import { get, number, text } from "../thrown/CauseChain.ts";
 
 /**
- * Reads one error of node:http2, of undici's HTTP/2 client, or of a client that reports as node:http2 does.
+ * Reads one error of node:http2, of undici's HTTP/2 client, or of a client with the same fields.
  *
- * `rstCode` and `lastStreamID` are fields of node's stream and session. A client that copies them onto its error, with `streamId`
- * and `origin` (`peer` or `local`), is understood exactly. Without an origin a reset is the peer's: a local reset is made by a
- * runtime that knows why.
+ * `rstCode` and `lastStreamID` are fields of node's stream and session. If a client copies them onto its error, with `streamId` and
+ * `origin` (`peer` or `local`), the result is exact. Without an origin, the reset counts as the peer's, because a runtime that resets a
+ * stream itself reports the reason.
  *
  * @param error one object of a cause chain
  */
@@ -29,7 +27,7 @@ export const read = (error: object): Http2End | undefined => {
   return below ? { http2_code: name, retryable, not_processed: true } : { http2_code: name, retryable };
 };
 
-/** Reads a text about a reset, as in Go's, Rust's and undici's messages. */
+/** Reads a message about a reset, as in Go, Rust and undici. */
 export const readText = (message: string): Http2End | undefined => {
   const name = isAboutHttp2(message) ? nameIn(message) : undefined;
   if (name === undefined) return undefined;
@@ -58,7 +56,7 @@ const isLocal = (error: object, message: string): boolean => {
   return origin === "local" || origin === "client" || /\b(?:reset|sent) (?:by us|locally)\b/i.test(message);
 };
 
-/** GOAWAY names the last stream that was taken up: those above it were not (RFC 9113, 6.8). */
+/** GOAWAY names the last stream that the peer processed, so streams above it were not processed (RFC 9113, 6.8). */
 const isRefusedByGoaway = (error: object, message: string): boolean => {
   const last =
     number(error, "lastStreamID") ??

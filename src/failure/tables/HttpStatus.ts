@@ -14,10 +14,10 @@ const rejection = (reason: RejectedReason): StatusFailure => ({ kind: "rejected"
 /** Statuses with their own meaning. Every other 4xx is an invalid request, every other 5xx a server error. */
 const failures: ReadonlyMap<number, StatusFailure> = new Map<number, StatusFailure>([
   [401, rejection("auth")],
-  [402, rejection("quota")], // DeepSeek, OpenRouter, Anthropic billing_error: an unpaid bill is not a lost connection
+  [402, rejection("quota")], // DeepSeek, OpenRouter, Anthropic billing_error: an unpaid bill, not a lost connection
   [403, rejection("permission")],
   [404, rejection("not_found")],
-  [407, rejection("permission")], // the proxy's credentials, which no provider login refreshes
+  [407, rejection("permission")], // the proxy's credentials, which a provider login cannot refresh
   [408, { kind: "server_error" }], // RFC 9110, 15.5.9: the client may repeat the request
   [409, { kind: "server_error" }], // the OpenAI and Anthropic SDKs retry it as a lock timeout
   [410, rejection("not_found")],
@@ -29,7 +29,7 @@ const failures: ReadonlyMap<number, StatusFailure> = new Map<number, StatusFailu
   [529, { kind: "overloaded" }], // Anthropic overloaded_error
 ]);
 
-/** Statuses that a proxy in front of the provider sends in its place: the provider's own work is unknown. */
+/** Statuses that a proxy may send in place of the provider, so it is unknown what the provider did. */
 const proxied: ReadonlySet<number> = new Set([503, 529]);
 
 /** Returns true for the status of an error response. */
@@ -44,7 +44,7 @@ export const failureOf = (status: number): StatusFailure =>
 export const retryable = (status: number): boolean | undefined => (permanentStatuses.has(status) ? false : undefined);
 
 /**
- * Returns true if a status alone may be believed to say that nothing was processed.
+ * Returns true if a status alone proves that nothing was processed.
  *
  * @param status an error status
  * @param body the form of the body: the provider's error schema, other JSON, other text, or nothing

@@ -1,13 +1,11 @@
-/**
- * Reads instants as headers spell them, without `Date`, which is not pure.
- */
+/** Reads instants as headers spell them. It does not use `Date`, because that is not pure. */
 
 const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 /**
  * Reads the three forms of RFC 9110, 5.6.7: IMF-fixdate, RFC 850, asctime.
  *
- * @param nowMs wall-clock time that gives the century of RFC 850's years; without it they are not read
+ * @param nowMs wall-clock time that determines the century of RFC 850's years; without it they are not read
  * @returns milliseconds since the epoch
  */
 export const httpDate = (value: string, nowMs: number | undefined): number | undefined => {

@@ -1,8 +1,8 @@
 /**
- * Maps the error codes and error texts of providers to their meaning. Every row names its provider.
+ * Maps the error codes and error messages of providers to their meaning. Every row names its provider.
  *
- * A code decides. A text decides if there is no code or only a weak one, or if it names a fault that no wait changes. The words
- * quota and billing decide nothing, because Gemini's per-minute limit has both.
+ * A code takes precedence. A message counts if there is no code or only a weak one, or if it names a fault that waiting does not fix. The
+ * words quota and billing prove nothing, because Gemini's per-minute limit has both.
  */
 import { addKnownCodes } from "../thrown/ErrorLabel.ts";
 import type { StatusFailure } from "./HttpStatus.ts";
@@ -13,8 +13,8 @@ const rejection = (reason: (StatusFailure & { kind: "rejected" })["reason"]): St
 });
 
 /**
- * Meaning of a group of codes, with its rank: of several codes in one error the highest rank wins (DeepSeek sends `type:
- * authentication_error` beside `code: invalid_request_error`).
+ * Meaning of a group of codes, with its rank. If an error has several codes, the highest rank wins (DeepSeek sends `type:
+ * authentication_error` together with `code: invalid_request_error`).
  */
 export interface CodeMeaning {
   readonly failure: StatusFailure;
@@ -37,11 +37,13 @@ const permission: CodeMeaning = { failure: rejection("permission"), rank: 2 };
 const cancelled: CodeMeaning = { failure: { kind: "cancelled", by: "provider" }, rank: 2 };
 const invalid: CodeMeaning = { failure: rejection("invalid_request"), rank: 1 };
 const server: CodeMeaning = { failure: { kind: "server_error" }, rank: 1 };
-/** The request was not at fault: the type outranks the status, and `x-should-retry` beside it says that the gateway has retried. */
+/**
+ * The request was not at fault. The type outranks the status, and an `x-should-retry` with it says that the gateway has already retried.
+ */
 const gaveUp: CodeMeaning = { failure: { kind: "server_error" }, rank: 4 };
-/** A request that this server can never serve, according to a sentence. It outranks a status of 5xx and codes that say less. */
+/** A request that this server can never serve, according to its message. It outranks a 5xx status and less specific codes. */
 const never: CodeMeaning = { failure: rejection("invalid_request"), rank: 4 };
-/** A request that exceeds a limit of its account: a rate limit in form, but no wait makes it fit. */
+/** A request that exceeds a limit of its account. It looks like a rate limit, but no wait makes the request fit. */
 const larger: CodeMeaning = { failure: rejection("payload_too_large"), rank: 4 };
 
 /** [the provider, the meaning, the codes as spelled on the wire]. */
@@ -159,7 +161,7 @@ const rows: ReadonlyArray<readonly [string, CodeMeaning, string]> = [
     "InternalServerException ModelStreamErrorException ModelTimeoutException ModelErrorException InternalFailure",
   ],
   ["Zhipu finish_reason", server, "network_error"],
-  // MiniMax reports its codes in `base_resp`, under a 200 (its error-code page).
+  // MiniMax reports its codes in `base_resp`, with a status of 200 (its error-code page).
   ["MiniMax", quota, "base_resp_1008 base_resp_2056"],
   ["MiniMax", policy, "base_resp_1026 base_resp_1027"],
   ["MiniMax", auth, "base_resp_1004 base_resp_2049"],
@@ -169,9 +171,8 @@ const rows: ReadonlyArray<readonly [string, CodeMeaning, string]> = [
 ];
 
 /**
- * Codes of digits alone. They count only as the `code` of an error, as text or as a number: MiniMax's balance (1008), Zhipu's
- * account (1112, 1113), plan window (1308, 1310: hours or days until it opens) and prompt (1261) codes, Zhipu's content filter
- * (1301).
+ * Codes that consist of digits. They count only as the `code` of an error, as a string or a number: MiniMax's balance (1008), Zhipu's
+ * account (1112, 1113), plan window (1308, 1310: hours or days until it opens) and prompt (1261) codes, Zhipu's content filter (1301).
  */
 const digits: ReadonlyMap<string, CodeMeaning> = new Map([
   ["1008", quota],
@@ -187,7 +188,7 @@ const spelt = (codes: string): ReadonlyArray<string> => codes.split(" ");
 const bare = (code: string): string => code.toLowerCase().replace(/[^a-z0-9]/g, "");
 
 const table: ReadonlyMap<string, CodeMeaning> = new Map(
-  // The first row of a code wins: rows are in the order of their rank.
+  // The first row of a code wins, because rows are in the order of their rank.
   [...rows].reverse().flatMap(([, meaning, codes]) => spelt(codes).map((code) => [bare(code), meaning] as const)),
 );
 
@@ -199,7 +200,7 @@ export const lookup = (code: string): CodeMeaning | undefined => {
   return table.get(bare(local)) ?? digits.get(local);
 };
 
-/** [the provider, statuses that it may come with (none: any, also in a stream), the text, its meaning]. */
+/** [the provider, the statuses that the message may come with (none: any status, and streams), the pattern, its meaning]. */
 const texts: ReadonlyArray<readonly [string, ReadonlyArray<number>, RegExp, CodeMeaning]> = [
   ["Anthropic, Bedrock", [], /\bprompt is too long\b/i, overflow],
   ["Anthropic", [], /\binput length and `?max_tokens`? exceed context limit\b/i, overflow],
@@ -265,8 +266,8 @@ const isUsedUp = /\b(?:reached|exceed(?:s|ed)?|hit|exhausted|used up|ran out|run
 const ofMoments = /\bper[- ](?:second|minute)\b|\b[RT]P[SM]\b/i;
 
 /**
- * Returns true if a refusal's sentence or code says that a plan's allowance is used up ("You have reached your weekly limit"): a
- * limit of hours or days. The words quota and billing alone do not say it.
+ * Returns true if the message or code of a refusal says that a plan's allowance is used up for hours or days ("You have reached your weekly
+ * limit"). The words quota and billing alone do not prove it.
  */
 export const isPlanLimitText = (words: string): boolean => {
   const spaced = words.replaceAll(/[_\s]+|(?<=[a-z])(?=[A-Z])/g, " ");

@@ -1,19 +1,18 @@
 /**
- * Reads the rate limits that a response reports as buckets: what is left in each, and when it is full again.
+ * Reads the rate limits that a response reports as buckets: the rest in each, and when it is full again.
  *
- * Every response carries them, even a success, and there they mean nothing. Only in a refusal does an empty bucket say how long
- * to wait.
+ * Every response carries them, but in a success they have no meaning. Only in a refusal does an empty bucket say how long to wait.
  */
 import { timestamp } from "./Instants.ts";
 import { clampWait, decimal, duration, fromNumber, header, responseDate } from "./RetryAfter.ts";
 
 /** Buckets of one response. */
 export interface Buckets {
-  /** Number of buckets that report what is left in them. */
+  /** Number of buckets that report their rest. */
   readonly told: number;
   /** Number of buckets with nothing left. */
   readonly empty: number;
-  /** Time until the last of the empty ones is full again, if reported, in milliseconds. */
+  /** Time until all empty buckets are full again, if reported, in milliseconds. */
   readonly resetMs?: number;
 }
 
@@ -55,7 +54,7 @@ const common = (bucket: string): Bucket => ({
 const names: ReadonlyArray<Bucket> = [
   // Anthropic, "Rate limits", response headers: resets are RFC 3339.
   ...["requests", "tokens", "input-tokens", "output-tokens"].map(anthropic),
-  // A plan's window (claude.ai logins) reports a status instead of what is left; its reset is an epoch.
+  // A plan's window (claude.ai logins) reports a status instead of the rest; its reset is an epoch.
   { left: "anthropic-ratelimit-unified-status", reset: "anthropic-ratelimit-unified-reset" },
   // OpenAI, "Rate limits in headers" (`6m0s`), Groq (`2m59.56s`), Azure (seconds); Cerebras names the time too; OpenRouter (epoch).
   ...["-requests", "-tokens", "-requests-day", "-tokens-minute", ""].map(common),
@@ -63,11 +62,11 @@ const names: ReadonlyArray<Bucket> = [
   { left: "ratelimit-remaining", reset: "ratelimit-reset" },
 ];
 
-/** Returns what is left. Azure sends -1 if it does not know. The only word for an empty bucket is `rejected`. */
+/** Returns the rest of a bucket. Azure sends -1 if it does not know. The only word for an empty bucket is `rejected`. */
 const amountOf = (value: string | undefined): number | undefined =>
   value !== undefined && /^\s*rejected\s*$/i.test(value) ? 0 : decimal(value);
 
-/** Reads `6m0s` and the like, seconds, an epoch, or a timestamp. */
+/** Parses `6m0s` and similar durations, seconds, an epoch, or a timestamp. */
 const waitOf = (value: string | undefined, nowMs: number | undefined): number | undefined => {
   if (value === undefined) return undefined;
   const number = decimal(value);
@@ -79,9 +78,9 @@ const waitOf = (value: string | undefined, nowMs: number | undefined): number | 
 };
 
 /**
- * Returns true if a refusal's sentence is about the size of its request: OpenAI and Groq name a request that is larger than the
- * limit ("Limit 30000, Requested 45000"), Anthropic a long context that the account has no room for ("Extra usage is required for
- * long context requests.").
+ * Returns true if the message of a refusal is about the size of its request. OpenAI and Groq name a request larger than the limit ("Limit
+ * 30000, Requested 45000"). Anthropic names a long context that the account may not use ("Extra usage is required for long context
+ * requests.").
  */
 export const isForItsSize = (message: string): boolean => {
   if (/\blong[- ]context\b/i.test(message)) return true;

@@ -5,10 +5,10 @@ import * as Duration from "effect/Duration";
 import { elements, get, number, text } from "../thrown/CauseChain.ts";
 import { httpDate } from "./Instants.ts";
 
-/** Maximum wait that is kept, in milliseconds: 30 days. A longer one is a mistake of the provider. */
+/** Maximum wait that is accepted, in milliseconds: 30 days. A longer one must be a mistake of the provider. */
 export const retryAfterMsMax = 30 * 86_400_000;
 
-/** Numbers above this are epochs in seconds; above a thousand times this, in milliseconds (GitHub, OpenRouter send them). */
+/** Numbers above this are epochs in seconds. Above a thousand times this they are in milliseconds (GitHub, OpenRouter). */
 const epochSecondsMin = 1_000_000_000;
 
 /** Response headers in any shape. */
@@ -17,9 +17,9 @@ export type HeadersLike = Record<string, string | undefined> | { readonly get: (
 /**
  * Reads `retry-after-ms` (OpenAI, Azure), else `retry-after` (RFC 9110, 10.2.3) as seconds, HTTP date or epoch.
  *
- * Azure sends `retry-after-ms: 0` beside `retry-after: 1`; a zero yields to the other header.
+ * Azure sends `retry-after-ms: 0` together with `retry-after: 1`, so the other header takes precedence over a zero.
  *
- * A date or an epoch is relative to the response's own `Date`: the clock of this machine may be hours off.
+ * A date or an epoch is relative to the response's own `Date`, because the clock of this machine may be hours off.
  *
  * @param headers a plain record in any case, or an object with `get`
  * @param nowMs wall-clock time, in milliseconds since the epoch; without it and without a `Date`, a date or an epoch is not read
@@ -67,7 +67,7 @@ export const fromError = (error: unknown): number | undefined => {
   return Duration.isDuration(wait) && Duration.isFinite(wait) ? clampWait(Duration.toMillis(wait)) : undefined;
 };
 
-/** Reads one header in any case. Redacted and repeated values that are not text are left out. */
+/** Reads one header in any case. Redacted and repeated values that are not strings are ignored. */
 export const header = (headers: unknown, name: string): string | undefined => {
   const getter = get(headers, "get");
   if (typeof getter === "function") {
@@ -129,7 +129,7 @@ const unitsMs: Readonly<Record<string, number>> = {
   week: 604_800_000,
 };
 
-/** Parses `48s`, `48.939935699s`, `1m30s`, `20 seconds`: the known units at the start; undefined if there are none. */
+/** Parses `48s`, `48.939935699s`, `1m30s`, `20 seconds`. Only the known units at the start count; undefined if there are none. */
 export const duration = (value: string): number | undefined => {
   let total: number | undefined;
   for (const [, amount, unit] of value.slice(0, 64).matchAll(/(\d{1,9}(?:\.\d{1,9})?)\s?([a-z]+)/gi)) {

@@ -1,8 +1,8 @@
 /**
- * Reads the wait of a refusal from its sentence: "will reset after 27h41m36s", "try again in 20s", "resets 12am (UTC)".
+ * Reads the wait of a refusal from its message: "will reset after 27h41m36s", "try again in 20s", "resets 12am (UTC)".
  *
- * It is a last resort: headers and fields of the body come first. A time of day is relative to the response's own date. A time
- * zone that is not UTC or an offset is not guessed.
+ * It is a last resort, because headers and fields of the body take precedence. A time of day is relative to the response's own date. A time
+ * zone other than UTC or an offset is not guessed.
  */
 import { messageCharactersMax } from "../thrown/CauseChain.ts";
 import { nextTimeOfDay, utc } from "./Instants.ts";
@@ -14,7 +14,7 @@ const cuesMax = 16;
 /** Maximum length of the text after a cue that is read, in UTF-16 code units. */
 const tailCharactersMax = 64;
 
-/** Words after which a sentence says when requests are accepted again. */
+/** Words after which a message says when requests are accepted again. */
 const cues = /\b(?:try again|retry|resets?|wait|available|regain access|renews?|refills?)\b/gi;
 
 /** Words between a cue and the time. */
@@ -22,12 +22,11 @@ const fillers =
   /^(?:[\s:·,~-]|(?:again|your request|the request|it|will|be|is|please|for|in|after|at|on|until|about|around|approximately)\b)*/i;
 
 /**
- * Reads the wait that a sentence names: a duration, a date or a time of day.
+ * Reads the wait that a message names: a duration, a date or a time of day.
  *
- * @param message any text
- * @param nowMs the time at which the response was sent, in milliseconds since the epoch; without it a date or a time of day is
- * not read
- * @returns milliseconds, at most `retryAfterMsMax`; undefined if the sentence names no time, or one that is over
+ * @param message any string
+ * @param nowMs the time at which the response was sent, in milliseconds since the epoch; without it a date or a time of day is not read
+ * @returns milliseconds, at most `retryAfterMsMax`; undefined if the message names no time, or a time in the past
  */
 export const read = (message: string, nowMs?: number): number | undefined => {
   const text = message.slice(0, messageCharactersMax);
@@ -68,7 +67,7 @@ const dateIn = (tail: string): number | undefined | "none" => {
   return atMs === undefined || offsetMs === undefined ? undefined : atMs - offsetMs;
 };
 
-/** Reads "12am (UTC)", "3:30 PM", "15:00 UTC" as the wait until the clock shows it next. */
+/** Reads "12am (UTC)", "3:30 PM", "15:00 UTC" as the wait until the next such time. */
 const timeOfDayIn = (tail: string, nowMs: number | undefined): number | undefined => {
   const found = /^(\d{1,2})(?::(\d\d))?\s?(?:([ap])\.?m\b\.?)?/i.exec(tail);
   if (found === null || nowMs === undefined) return undefined;
@@ -86,8 +85,8 @@ const onTheClock = (hour: number, half: string): number | undefined =>
   hour < 1 || hour > 12 ? undefined : (hour % 12) + (half.toLowerCase() === "p" ? 12 : 0);
 
 /**
- * Returns the milliseconds ahead of UTC: no zone is UTC, "UTC+8" is 8 hours. Undefined for a named zone, because its offset is
- * not known here.
+ * Returns the milliseconds ahead of UTC. No zone means UTC, and "UTC+8" is 8 hours. Undefined for a named zone, because its offset is not
+ * known here.
  */
 const offsetIn = (rest: string): number | undefined => {
   const zone = /^(?::\d\d)?\s{0,2}\(?(?:Z\b|(?:UTC|GMT)(?![a-z]))?(?:([+-])(\d{1,2})(?::?(\d\d))?(?!\d))?/i.exec(rest);

@@ -12,7 +12,7 @@ export const listElementsMax = 16;
 /** Maximum length of a message that is searched, in UTF-16 code units. */
 export const messageCharactersMax = 4_096;
 
-/** One object or text of a chain. `via` is the field that led to it, `depth` counts from 0. */
+/** One object or string of a chain. `via` is the field that led to it, `depth` counts from 0. */
 export interface Link {
   readonly value: object | string;
   readonly depth: number;
@@ -20,9 +20,9 @@ export interface Link {
 }
 
 /**
- * Fields that lead deeper, most telling first. `suppressed` is the original of a SuppressedError and `lastError` the last try of
- * the AI SDK's RetryError: the last failure is the one that counts. `reason` and `reasons`, `failure`, `defect` are Effect's,
- * `left` and `right` those of its third version; `http` is AiError's context.
+ * Fields that lead to inner errors, most specific first. `suppressed` is the original error of a SuppressedError. `lastError` is the last
+ * failure of the AI SDK's RetryError, and the one that counts. `reason` and `reasons`, `failure`, `defect` are Effect's, `left` and `right`
+ * those of its third version; `http` is AiError's context.
  */
 const leads = [
   "suppressed",
@@ -49,7 +49,7 @@ const leads = [
 const fiberFailureCause = Symbol.for("effect/Runtime/FiberFailure/Cause");
 
 /**
- * Lists the parts of an error, itself first, each cause before its siblings.
+ * Lists the parts of an error. The error itself comes first, and each cause comes before its siblings.
  *
  * @param error any thrown value
  * @returns at most `nodesMax` links, none deeper than `causeDepthMax`, every object once
@@ -82,7 +82,7 @@ export const walk = (error: unknown): ReadonlyArray<Link> => {
   return links;
 };
 
-/** A failure is read before a defect, and an interruption only if nothing failed: a finalizer's defect hides neither. */
+/** Orders the reasons: failures first, then defects, and interruptions only if nothing failed. So a finalizer's defect hides neither. */
 const orderReasons = (reasons: unknown): unknown => {
   const withTag = (tag: string) => elements(reasons).filter((reason) => text(reason, "_tag") === tag);
   const failed = [...withTag("Fail"), ...withTag("Die")];
@@ -99,7 +99,7 @@ export const get = (value: unknown, key: PropertyKey): unknown => {
   }
 };
 
-/** Reads a field that holds a text, truncated to `messageCharactersMax`. */
+/** Reads a field that holds a string, truncated to `messageCharactersMax`. */
 export const text = (value: unknown, key: PropertyKey): string | undefined => {
   const found = get(value, key);
   return typeof found === "string" && found !== "" ? found.slice(0, messageCharactersMax) : undefined;
@@ -118,7 +118,7 @@ export const elements = (value: unknown): Array<unknown> => {
   return Array.from({ length: Math.max(0, Math.min(length, listElementsMax)) }, (_, index) => get(value, index));
 };
 
-/** Returns the name of the class that made a value: `Error` subclasses of SDKs often set no `name`. */
+/** Returns the name of the class of a value, because `Error` subclasses of SDKs often set no `name`. */
 export const className = (value: object): string | undefined => {
   try {
     const made = get(Reflect.getPrototypeOf(value), "constructor");
@@ -128,13 +128,13 @@ export const className = (value: object): string | undefined => {
   }
 };
 
-/** Returns true for an instance of a class (an error, a tagged value), false for a plain object as JSON makes it. */
+/** Returns true for an instance of a class (an error, a tagged value), false for a plain object as in parsed JSON. */
 export const isInstance = (value: object): boolean => {
   const name = className(value);
   return name !== undefined && name !== "Object";
 };
 
-/** Returns true for an object. Functions have fields too (a class has a name), but none is thrown with an error inside. */
+/** Returns true for an object. Functions are excluded, because they have fields too but no error is thrown inside one. */
 export const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 
 /** Returns true for a list; false for a revoked proxy. */

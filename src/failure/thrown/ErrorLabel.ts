@@ -1,8 +1,8 @@
 /**
  * Decides which names and codes of an error may be repeated in a failure.
  *
- * A code is a field of unknown origin: a proxy may put a key, a prompt or a path there, so a harmless look is not enough. A code
- * passes only if it is known, or made only of words that error codes are made of.
+ * A code is a field of unknown origin. A proxy may put a key, a prompt or a path there, so it is not enough that it looks harmless. A code
+ * passes only if it is known, or consists only of words that occur in error codes.
  */
 import * as Http2Errors from "../../domain/Http2Errors.ts";
 import { label } from "../../domain/Limits.ts";
@@ -11,7 +11,7 @@ import * as TransportCodes from "../../domain/TransportCodes.ts";
 /** Maximum length of a code that is repeated, in UTF-16 code units. */
 export const codeCharactersMax = 64;
 
-/** Maximum digits of a code: enough for 429 and NGHTTP2, too few for a key. */
+/** Maximum digits of a code. That is enough for 429 and NGHTTP2, but too few for a key. */
 const digitsMax = 4;
 const manyDigits = new RegExp(`\\d{${digitsMax + 1}}`);
 
@@ -54,7 +54,7 @@ export const addKnownCodes = (codes: Iterable<string>): void => {
  * Returns a code if it cannot be a secret.
  *
  * @param code a field of an error
- * @returns the code as a label; undefined if it is not known and not made of known words
+ * @returns the code as a label; undefined if it is neither known nor made of known words
  */
 export const codeLabel = (code: unknown): string | undefined => {
   if (typeof code === "number") return Number.isInteger(code) && code >= 0 && code <= 9_999 ? String(code) : undefined;
@@ -73,7 +73,7 @@ const isProxyCode = (code: string): boolean => {
 /**
  * Names the class of an error.
  *
- * A class is program text, which no provider writes; `name` and `_tag` are fields and follow the rule of codes.
+ * The name of a class is program text, which no provider can write. `name` and `_tag` are fields and follow the rule for codes.
  *
  * @param made the class that made the error
  * @param said the error's own names, the best first
@@ -93,7 +93,7 @@ export const nameLabel = (
 };
 
 const isWorded = (code: string): boolean => {
-  // Digits spread over parts count too: a card number, a telephone number and an address in dashes are personal.
+  // Digits in several parts count together, because card numbers, telephone numbers and addresses with dashes are personal data.
   if (manyDigits.test(code) || (code.match(/\d/g)?.length ?? 0) > digitsMax) return false;
   const parts = code
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")

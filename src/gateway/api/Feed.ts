@@ -106,7 +106,7 @@ interface RunPrints {
   readonly asking: ReadonlySet<string> | undefined;
 }
 
-/** An unreadable record is retried with the next poll. */
+/** Polls the record once. An unreadable record is retried with the next poll. */
 const look = (recorder: RunRecorder["Service"], { list, shown = [] }: LookOptions): Effect.Effect<Prints> =>
   runPrints(recorder, [...new Set(shown)].slice(0, lookShownMax)).pipe(
     Effect.tap(outageOf(recorder).worked),

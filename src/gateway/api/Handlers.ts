@@ -112,7 +112,7 @@ interface Given {
   readonly confirm_may_repeat?: boolean;
 }
 
-/** A retry that may run a call again must be confirmed. */
+/** Answers a question. A retry that may run a call again must be confirmed. */
 const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service"], id: string, given: Given) {
   const question = questionOf(yield* findRun(recorder, id));
   const risky = given.choice === "retry" && question?.revision === given.revision && question.may_repeat.length > 0;

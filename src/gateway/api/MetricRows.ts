@@ -1,9 +1,8 @@
 /**
  * Adds up the metrics of several workers, so that a scraper reads the same totals from any of them.
  *
- * Counters and histograms of a dead worker still count: a scraper would take a falling total for a restart, and count the
- * remainder again. Gauges describe the present and come from living workers only. Series about a single process carry the
- * worker's number as a label.
+ * Counters and histograms of a dead worker still count: a scraper takes a falling total for a restart and would count the rest again.
+ * Gauges describe the present and come from live workers only. Series about a single process carry the worker's number as a label.
  */
 import { type Context, Metric, Schema } from "effect";
 
@@ -72,7 +71,7 @@ const keyOf = ({ _tag, attributes, id }: MetricRow): string =>
 const isOfProcess = ({ id }: MetricRow): boolean =>
   /^(?:process|nodejs)_|^stream_recovery_gateway_config_generation$/.test(id);
 
-/** True for gauges of shared state, for which the maximum over the workers counts and not the sum. */
+/** True for gauges of shared state. Their total is the maximum over the workers, not the sum. */
 const isOfAll = ({ id }: MetricRow): boolean =>
   /^stream_recovery_gateway_(?:paths|path_down|draining|store_failing)$/.test(id);
 

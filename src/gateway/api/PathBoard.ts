@@ -1,6 +1,4 @@
-/**
- * Combines the state of paths over all workers: an outage seen by one of them is an outage of the gateway.
- */
+/** Combines the state of paths over all workers. An outage that one worker sees is an outage of the gateway. */
 import { Context, Effect, Layer, Option, Schema } from "effect";
 import { Label, Milliseconds } from "../../domain/Limits.ts";
 import { type PathStatus, Paths } from "../../paths/Paths.ts";
@@ -79,7 +77,7 @@ const alone = (paths: Pick<Paths["Service"], "list" | "tryNow">): PathBoard["Ser
 
 const ranks = { down: 0, returning: 1, up: 2 } as const;
 
-/** Merges the lists into one row per path: the state of the worker that sees it worst, with the waiting runs of all workers. */
+/** Merges the lists into one row per path: the worst state that any worker sees, with the waiting runs of all workers. */
 export const mergePaths = (lists: ReadonlyArray<ReadonlyArray<PathStatus>>): ReadonlyArray<PathStatus> => {
   const byPath = Map.groupBy(lists.flat(), ({ path }) => path);
   return [...byPath.values()].flatMap((same) => {

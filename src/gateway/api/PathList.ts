@@ -20,17 +20,17 @@ const PathCooldown = Schema.Struct({
 export const PathView = Schema.Struct({
   /** Scheme, host and port, prefixed with the proxy. */
   path: Schema.String,
-  /** `returning`: it is back, and waiting runs are released in waves. */
+  /** `returning`: the path is back, and waiting runs are released in batches. */
   state: Schema.Literals(["up", "down", "returning"]),
   since: Milliseconds,
-  /** True if it was ever reached. A path that never was is not waited for. */
+  /** True if the path was ever reached. Requests do not wait for a path that never was. */
   reached: Schema.Boolean,
   /** Number of probes since it went down. */
   probes: Schema.Natural,
   next_probe_at: Schema.optionalKey(Milliseconds),
   /** Code of the last failed probe or connect. */
   code: Schema.optionalKey(Label),
-  /** Number of runs that wait for it, or for a cooldown on it. */
+  /** Number of runs that wait for the path, or for a cooldown on it. */
   waiting: Schema.Natural,
   cooldowns: Schema.Array(PathCooldown),
 });
@@ -50,10 +50,10 @@ const ranks: Readonly<Record<PathStanding, number>> = { down: 0, returning: 1, c
 export const inOrder = (paths: ReadonlyArray<PathStatus>): ReadonlyArray<PathStatus> =>
   paths.toSorted((a, b) => ranks[pathStanding(a)] - ranks[pathStanding(b)] || a.path.localeCompare(b.path));
 
-/** True if runs wait for the path, or would. */
+/** True if runs wait for the path, or would wait if they started now. */
 export const isDisturbed = (path: PathStatus): boolean => pathStanding(path) !== "up" || path.waiting > 0;
 
-/** Fingerprints everything about paths whose change a reader of the page has to see. */
+/** Fingerprints the paths. The fingerprint changes if a reader of the page has to see a change. */
 export const pathsPrint = (paths: ReadonlyArray<PathStatus>): string =>
   paths
     .filter(isDisturbed)

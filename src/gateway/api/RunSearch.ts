@@ -10,7 +10,10 @@ import { RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { ApiInvalid } from "./Api.ts";
 
-/** Maximum number of runs that one search by rule or end reads, since these are not columns. The next page continues from there. */
+/**
+ * Maximum number of records that one search by rule or end reads, because the store has no column for them. The next page continues from
+ * there.
+ */
 export const scannedRunsMax = 2_000;
 
 const scanPage = 200;
@@ -38,7 +41,7 @@ export type SearchSent = { readonly [F in SearchField]?: string | undefined };
 /** A parsed search. */
 export interface Search extends RunQuery {
   readonly rule?: Rule;
-  /** How the run ended: `completed`, `stopped`, or the reason of its end. */
+  /** End of the run: `completed`, `stopped`, or the reason of its end. */
   readonly end?: string;
   readonly limit: number;
 }

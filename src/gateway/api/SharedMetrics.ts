@@ -11,7 +11,7 @@ import { query } from "../workers/SignedWire.ts";
 import type { WorkerSockets } from "../workers/WorkerSockets.ts";
 import { addWorkerNumber, lastingRows, MetricRows, sum } from "./MetricRows.ts";
 
-/** Asks a worker for the series of its place. */
+/** Asks a worker for its series, which include the counts of its predecessors. */
 const told = query("metrics_told", Schema.Null, MetricRows, 1_000);
 
 /** Interval at which a worker saves its series, in milliseconds. Counts after the last save are lost if it is killed. */

@@ -1,10 +1,10 @@
 /**
- * Shares announced cooldowns between all processes of a store: a credential that one of them was asked to slow down with waits in
- * all of them. In the store a cooldown is a row until it is over, which processes that start later find too.
+ * Shares announced cooldowns between all processes of a store. If a provider asks one process to slow down, requests with the same
+ * credential wait in all of them. Until a cooldown is over, it is a row in the store, so processes that start later find it too.
  *
- * Each process determines by itself if a path is up, since a probe is a connection and not a request. The workers of one gateway
- * share a network, so they also publish paths that they have reached or lost, and siblings probe such a path at once. When
- * waiting requests are released in waves, each worker releases its part.
+ * Each process determines by itself if a path is up, since a probe is a connection and not a request. The workers of one gateway share a
+ * network, so they also publish paths that they have reached or lost, and siblings probe such a path at once. Waiting requests are released
+ * in batches, of which each worker releases its share.
  */
 import { createHash } from "node:crypto";
 import { Clock, Effect, Layer, Option, Schema, type Scope } from "effect";
@@ -45,8 +45,8 @@ const readRefused = Schema.decodeUnknownOption(Schema.fromJsonString(Refused));
 const readFound = Schema.decodeUnknownOption(Schema.fromJsonString(Found));
 
 /**
- * Minimum time by which a cooldown must end later than the one already published to be published too, in milliseconds. So a storm
- * of refusals does not publish each one.
+ * Minimum extension of a published cooldown that is published again, in milliseconds. A burst of refusals therefore does not publish each
+ * one.
  */
 export const laterMs = 250;
 
@@ -101,7 +101,7 @@ const putting = Effect.fnUntraced(function* (facts: SharedFacts): Effect.fn.Retu
     );
 });
 
-/** Delivers each fact of a kind that another process has published, once. */
+/** Delivers each fact of one kind that another process has published, once. */
 const hearing = (
   facts: SharedFacts,
   kind: ToldKind,
@@ -148,7 +148,10 @@ const telling = Effect.fnUntraced(function* (put: Put): Effect.fn.Return<(word: 
   };
 });
 
-/** Identifies the scope of a cooldown. Overloads are published per credential, because two affected credentials put a hold on all. */
+/**
+ * Identifies the scope of a cooldown. Overloads are published per credential, because the duration of the wait depends on how many
+ * credentials are affected.
+ */
 const keyOf = ({ credential, kind, model, path }: Refused): string => digestOf([path, credential, model ?? null, kind]);
 
 const digestOf = (words: ReadonlyArray<string | null>): string =>

@@ -26,8 +26,8 @@ const Status = Schema.Struct({
 const told = query("traffic_told", Schema.Null, Status);
 
 /**
- * Replaces the traffic of this worker with that of all workers, if there are several. Changes are only those of this worker,
- * since the feed finds those of others in the store.
+ * Replaces the traffic of this worker with that of all workers, if there are several. Only the changes of this worker are reported, because
+ * the feed finds the others' changes in the store.
  *
  * @param own provides the traffic of this process
  */
@@ -68,7 +68,7 @@ export const sumTraffic = (here: TrafficStatus, others: ReadonlyArray<TrafficSta
     absent: all.flatMap(({ absent = [] }) => absent),
     attachable: all.flatMap(({ attachable = [] }) => attachable).toSorted((a, b) => a.began_at - b.began_at),
     connections: sum(({ connections }) => connections),
-    // Each worker drains by itself, and the client meets this one.
+    // Each worker drains on its own, and the client is connected to this one.
     draining: here.draining,
     since: Math.min(...all.map(({ since }) => since)),
     requests: {

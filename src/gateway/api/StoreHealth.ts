@@ -1,6 +1,6 @@
 /**
- * Tracks if the store of runs takes writes. Without a store the gateway still serves requests, unrecorded, so that clients notice
- * nothing and an operator must be told.
+ * Tracks if the store of runs accepts writes. If it does not, the gateway still serves requests but does not record them. Clients notice
+ * nothing, so an operator must be told.
  */
 import { Clock, Context, Effect, Exit, Layer, Option, type Scope } from "effect";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
@@ -10,7 +10,7 @@ import { awayMs as queueAwayMs } from "../../recorder/WriteQueue.ts";
 
 /** State of the store's writes. */
 export interface StoreState {
-  /** `slow`: a write has taken longer than `slowMs`, or the last one failed. `failing`: the store counts as away. */
+  /** `slow`: a write has taken longer than `slowMs`, or the last one failed. `failing`: the store counts as unavailable. */
   readonly writes: "ok" | "slow" | "failing";
   /** Reason of the last failure, as the recorder names it; `slow` if a write hangs. */
   readonly reason?: string;
@@ -39,8 +39,8 @@ export class StoreHealth extends Context.Service<
 }
 
 /**
- * Time without a successful write, while one was due, after which a store that may only be slow counts as away, in milliseconds.
- * Otherwise a server that answers late would count as away for minutes, and each aborted write would add to its load.
+ * Time without a successful write, while one was due, after which a slow store counts as unavailable, in milliseconds. A shorter limit
+ * would treat a server that answers late as unavailable, and each aborted write would add to its load.
  */
 export const awayMs = queueAwayMs;
 
@@ -143,7 +143,8 @@ class StoreWatch {
   }
 
   /**
-   * On a full disk a write may still find room in existing pages, so only a probe, if there is one, can prove that there is space again.
+   * Records a successful write. On a full disk a write may still find room in existing pages, so only a probe, if there is one, can prove
+   * that there is space again.
    */
   recordSuccess(isProbe = !this.#isProbed): void {
     this.#writtenAt = this.#elapsed();

@@ -1,8 +1,8 @@
 /**
  * Counts the outcomes of runs by rule, provider and model, and the output that was thrown away.
  *
- * A count costs only what is new. The share of an ended run is remembered, so only unfinished runs are read again, and paging
- * stops at the first page without news.
+ * A count reads only what is new: the share of an ended run is remembered, only unfinished runs are read again, and paging stops at the
+ * first page without changes.
  */
 import { Clock, Effect, Schema, Semaphore } from "effect";
 import { Action, Rule } from "../../domain/Decision.ts";
@@ -48,7 +48,7 @@ const Spent = Schema.Struct({
 /** Totals over the recorded runs. */
 export const Totals = Schema.Struct({
   runs: Schema.Natural,
-  /** Number of runs that a process drives now. */
+  /** Number of runs that a process owns now. */
   live: Schema.Natural,
   /** Number of runs with at least one incident. */
   broken: Schema.Natural,

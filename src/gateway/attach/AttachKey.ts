@@ -1,8 +1,8 @@
 /**
  * Computes the keys of runs: by request, and by who may read the response.
  *
- * A key is a digest under a secret key of this process. A leaked one can neither be tested against guessed credentials nor used
- * at another gateway.
+ * A key is a digest under a secret key of this process. A leaked key cannot be tested against guessed credentials and is useless at another
+ * gateway.
  */
 import { createHmac, generateKeySync, type Hmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import type { Redacted } from "effect";
@@ -32,7 +32,7 @@ const choosing = ["anthropic-version", "anthropic-beta", "openai-beta", routeHea
 const nothing: ReadonlySet<string> = new Set();
 
 /**
- * Computes keys, synchronously except for large bodies. A digest takes some microseconds, and a thread's answer would take ten
+ * Computes keys, synchronously except for large bodies. A digest takes a few microseconds, and a round trip to a thread would take ten
  * times as long. A process has one instance.
  */
 export class AttachKeys {

@@ -1,18 +1,18 @@
 /**
- * Tracks the runs whose responses can be attached to: finds the run that a request repeats, and decides how much of each response
- * is kept, and for how long.
+ * Tracks the runs whose responses can be attached to: finds the run that a request repeats, and decides how much of each response is kept,
+ * and for how long.
  *
  * The life of an entry:
  *
- * 1. `begin` with its request. It is `reading` while a client reads the response. If its key could find nothing, `open` comes
- *    first and `admit` with the keys later in the same step, so that the keys are computed while the provider has the request.
+ * 1. `begin` with its request. It is `reading` while a client reads the response. If no run could match its key, the caller calls `open`
+ *    first and `admit` with the keys later in the same step. The keys are then computed while the provider has the request.
  * 2. `left` by its reader, it expires after `lingerMs`, and its watcher ends the run. A reader that joins stops the clock.
- * 3. `ended` by its run, it is kept for `lingerMs` after the later of that end and its last reader's departure, because the last
- *    packet is the one most often lost.
+ * 3. `ended` by its run, it is kept for `lingerMs` after the later of that end and its last reader's departure, because the last packet is
+ *    the one most often lost.
  * 4. `evicted` if it becomes too long or there are too many. The run continues for its reader, but can no longer be attached to.
  *
- * The registry is pure: the caller passes times in milliseconds and acts on evictions. It keeps neither credentials nor requests,
- * only their keys (`AttachKey.ts`).
+ * The registry is pure: the caller passes times in milliseconds and acts on evictions. It keeps neither credentials nor requests, only
+ * their keys (`AttachKey.ts`).
  */
 import { dropOldest } from "../../domain/Limits.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
@@ -20,7 +20,7 @@ import { isSameKey } from "./AttachKey.ts";
 import type { AttachWish } from "./AttachWish.ts";
 import { ByteLog } from "./ByteLog.ts";
 
-/** Maximum number of kept bytes per response: ten times the longest that a model writes in one. */
+/** Maximum number of kept bytes per response: ten times the size of the longest response that a model writes. */
 export const runBytesMax = 8 * 1024 * 1024;
 
 /** Maximum number of kept bytes of all responses. */
@@ -186,7 +186,7 @@ export class AttachRegistry {
     return evicted;
   }
 
-  /** Records that a reader has started to read a response or has taken another's place. */
+  /** Records that a reader has started to read a response or has replaced another reader. */
   recordAttach(of: AttachEntry): void {
     const entry = own(of);
     entry.isRead = true;
@@ -207,7 +207,7 @@ export class AttachRegistry {
     this.#updateUnread(entry);
   }
 
-  /** The first call counts. */
+  /** Records the end of the run. Only the first call counts. */
   recordEnd(of: AttachEntry, how: EntryEnd, now: number): void {
     const entry = own(of);
     entry.end ??= { how, at: now };

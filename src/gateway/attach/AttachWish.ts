@@ -15,9 +15,9 @@ export interface AttachWish {
   readonly lingerMs: number;
   /** True if the request indicates that it repeats another one. */
   readonly repeats: boolean;
-  /** True if it accepts the earlier response regardless of its idempotency key. */
+  /** True if the request accepts the earlier response regardless of its idempotency key. */
   readonly asked: boolean;
-  /** True if it demands a new run. */
+  /** True if the request demands a new run. */
   readonly forbidden: boolean;
   /** The client's idempotency key. Different keys mean different requests. */
   readonly idempotencyKey: string | undefined;

@@ -54,7 +54,7 @@ interface Known {
   readonly token: string | undefined;
   /** Monotonic milliseconds. */
   readonly begunAt: number;
-  /** Rings when the run expires, while it has no reader. */
+  /** Fires when the run expires, while it has no reader. */
   readonly due: Alarm;
   isTold: boolean;
 }
@@ -148,15 +148,17 @@ export class Attachments {
   }
 
   /**
-   * True if the key of a request may be computed after its run has begun: it could find nothing now, no other process uses it,
-   * and computing it is synchronous.
+   * True if the key of a request may be computed after its run has begun. No run may match the key now, no other process may use it, and
+   * computing it must be synchronous.
    */
   mayKeyLater({ body }: KeyedRequest, wish: AttachWish): boolean {
     const isSmall = typeof body !== "object" || body.byteLength <= wholeBytesMax;
     return isSmall && this.#listeners.siblings === undefined && !this.mightRepeat(wish);
   }
 
-  /** Computes the keys of a run that began without them, in the step in which it began. From now on repeats of its request find it. */
+  /**
+   * Computes the keys of a run that began without them, in the step in which it began. From then on, repeats of its request find the run.
+   */
   registerKeys(run: LingeringRun, request: KeyedRequest): void {
     const { holder, request: key } = this.#keys.both(request);
     // A run that was stopped meanwhile is not registered.
@@ -184,7 +186,7 @@ export class Attachments {
     }
   }
 
-  /** Evicts a run whose held output exceeded the limit while its client was away. */
+  /** Evicts a run whose buffered output exceeded the limit while it had no client. */
   #onOverflow({ entry }: LingeringRun): void {
     if (entry.evicted !== undefined) return;
     this.#registry.evict(entry, "run_bytes");
@@ -333,7 +335,7 @@ export class Attachments {
     if (known.isTold) this.#listeners.siblings?.held.over(entry.terms.request);
   }
 
-  /** Tells the siblings about a run to which a request without a sign of repeating may attach. */
+  /** Tells the siblings about a run to which a request may attach without saying that it is a repeat. */
   #tell(known: Known): void {
     const { siblings } = this.#listeners;
     if (siblings === undefined || known.isTold) return;

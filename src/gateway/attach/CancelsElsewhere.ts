@@ -1,6 +1,4 @@
-/**
- * Cancels runs of other processes for clients that show the run's credentials, and runs of this process for clients of others.
- */
+/** Cancels runs of other processes for clients that present the run's credentials, and runs of this process for clients of others. */
 import { Duration, Effect, type Scope } from "effect";
 import type { SharedCancels } from "../../recorder/shared/SharedCancels.ts";
 import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
@@ -15,7 +13,7 @@ export type CancelsElsewhere = (runId: string, holder: string) => Effect.Effect<
  * Handles cancels from other processes while the scope is open.
  *
  * @param facts state shared by the store's processes; undefined if it is not shared
- * @param cancels returns the owner of a run; without an owner nothing is waited for
+ * @param cancels finds the owner of a run; a run without an owner is not cancelled
  */
 export const make = Effect.fnUntraced(function* (
   attachments: Attachments,

@@ -1,10 +1,10 @@
 /**
- * Tracks which siblings have runs that a request of this process may repeat without indicating it: live runs that lost their
- * reader. Each is a row of the store while its process keeps it. A run read to its end has no row, and so costs no write. A
- * request that indicates a repeat asks every sibling instead (`Siblings`).
+ * Tracks which siblings have runs that a request of this process may repeat without indicating it: live runs that lost their reader. Each
+ * of these runs has a row in the store while its process keeps it. A run read to its end has no row, and so costs no write. A request that
+ * indicates a repeat asks every sibling instead (`Siblings`).
  *
- * Siblings see a row a moment later, and a repeat that arrives before that starts a new run. Only the owner of a run decides who
- * attaches, so a stale row of a dead process costs one request to its replacement.
+ * Siblings see a row a moment later, and a repeat that arrives before that starts a new run. Only the owner of a run decides who attaches,
+ * so a stale row of a dead process costs one request to its replacement.
  */
 import { Effect, FiberSet, Option, Schema, type Scope } from "effect";
 import * as FactLooks from "../../recorder/shared/FactLooks.ts";
@@ -61,7 +61,7 @@ export class HeldElsewhere {
       const row = `${origin ?? ""} ${folder} ${worker} ${key}`;
       const place = { folder, worker, ...(origin === undefined ? {} : { origin }) };
       const value = JSON.stringify({ ...place, key } satisfies typeof Held.Type);
-      // While the store is away, siblings do not learn of the run.
+      // While the store is unavailable, siblings do not learn of the run.
       run(Effect.ignore(isHeld ? facts.put("held", row, value, heldMs) : facts.take("held", row)));
     });
     const outage = {
@@ -98,7 +98,7 @@ export class HeldElsewhere {
     if (runs === 0) this.#tell(key, true);
   }
 
-  /** Records that a run that had lost its reader is gone. */
+  /** Withdraws a run that had lost its reader, because it has ended or has a reader again. */
   over(key: string): void {
     const runs = this.#own.get(key) ?? 0;
     if (runs > 1) return void this.#own.set(key, runs - 1);
@@ -109,7 +109,7 @@ export class HeldElsewhere {
 
 const none: ReadonlySet<SiblingName> = new Set();
 
-/** Names the sibling that put a row; undefined for a row of this process, or of one that it does not reach. */
+/** Names the sibling that put a row; undefined for a row of this process, or of one that this process cannot reach. */
 const siblingOf = (
   held: typeof Held.Type,
   own: Pick<typeof Held.Type, "folder" | "worker"> & Pick<HeldPlace, "origin">,

@@ -1,11 +1,11 @@
 /**
  * Defines the messages between two processes while a client of one gets the response of a run of the other, called a hop.
  *
- * The asking process has the client, the owner has the run: two workers of one gateway, or two gateways. Each message is JSON in
- * a header of a signed request (`SignedWire`), so that bodies contain only the response's own bytes:
+ * The asking process has the client, the owner has the run: two workers of one gateway, or two gateways. Each message is JSON in a header
+ * of a signed request (`SignedWire`), so that bodies contain only the response's own bytes:
  *
  * 1. `HopAsked`, in the request. The owner alone decides, in one step, as for its own clients.
- * 2. `HopFacts`, in an interim response, when the client has got the reader's place. It may then wait for a head.
+ * 2. `HopFacts`, in an interim response, after the client has become the run's reader. The head may come later.
  * 3. `HopHead`, in the response's head: the run's head, a document, a break, or nothing to attach to.
  * 4. `HopEnd`, in the trailers. A response without it is broken, since the owner has died.
  *
@@ -47,7 +47,7 @@ export type StreamWish = Extract<HopWish, { readonly _tag: "Stream" }>;
 export const HopAsked = Schema.Struct({
   /** Address of the asking gateway; null for a worker of the same gateway. */
   from: Schema.NullOr(GatewayAddress),
-  /** The asking worker and its number of this hop, with which the owner asks if the client's socket is silent. */
+  /** The asking worker, and the number that it gave this hop. The owner uses both to ask if the client's socket is silent. */
   worker: Schema.Natural,
   hop: Schema.Natural,
   wish: HopWish,

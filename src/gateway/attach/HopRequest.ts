@@ -1,8 +1,8 @@
 /**
  * Sends the response of a sibling's run to a client of this process.
  *
- * The client does not notice the hop: head, bytes, backpressure and ending are those of the sibling's own clients. If the sibling
- * dies the connection breaks, as with a single gateway. A sibling that does not decide in time is skipped.
+ * The client does not notice the hop, because head, bytes, backpressure and ending are those of the sibling's own clients. If the sibling
+ * dies, the connection breaks, as with a single gateway. A sibling that does not decide in time is skipped.
  */
 import type { ClientRequest, IncomingMessage } from "node:http";
 import { Effect } from "effect";
@@ -37,7 +37,7 @@ export const hop = (asked: HopAsked, { headersOf, to }: HopTarget, client: Clien
         const last = isTaken ? yield* next : first;
         const head = typeof last === "object" && "response" in last ? headOf(last.response) : undefined;
         if (head !== undefined) return yield* forwardResponse(head, client);
-        // After the place was taken, no other sibling is asked, because the run has already lost its earlier reader.
+        // After the client has become the reader, no other sibling is asked, because the run has already lost its earlier reader.
         if (isTaken) yield* client.break;
         return isTaken ? "served" : "none";
       }),
@@ -103,7 +103,7 @@ const forwardResponse = Effect.fnUntraced(function* (
 
 type Answer = Extract<HopHead, { readonly _tag: "Answer" }>;
 
-/** A gateway document is short, so it is read completely. */
+/** Forwards a document of the gateway. It is short, so it is read completely. */
 const forwardDocument = Effect.fnUntraced(function* (
   response: IncomingMessage,
   { headers, status }: Answer,
@@ -128,7 +128,7 @@ const forwardDocument = Effect.fnUntraced(function* (
   client.answer(status, document, headers);
 });
 
-/** Copies the body at the client's pace, and ends it as it ended there. */
+/** Copies the body at the client's pace, and ends it as the sibling ended it. */
 const forwardBody = Effect.fnUntraced(function* (response: IncomingMessage, client: ClientResponse) {
   while ((yield* forwardUntilFull(response, client)) === "full") yield* client.drained;
   const end = response.complete ? read(HopEnd, response.trailers[hopHeader]) : undefined;

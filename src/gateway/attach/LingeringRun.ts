@@ -1,11 +1,10 @@
 /**
  * Holds one run that may outlive its client: the output so far, its end, and the one client that reads it.
  *
- * New output is kept and, in the same step, written to a client that has everything before it. A client that lags behind copies
- * from the log, and its fiber waits for its socket. The run is asked for more while its client has received everything and its
- * socket needs no drain, or while there is no reader; without a reader the relay holds the output. A client that takes another's
- * place starts at its own offset, and the other's connection breaks at once, because two readers of one response would each be
- * half of the demand.
+ * New output is kept. If the client has everything before it, the output is also written in the same step. A client that lags copies from
+ * the log, and its fiber waits for its socket. The run is asked for more while its client has received everything and the socket needs no
+ * drain. It is also asked for more while there is no reader; the relay then buffers the output. A client that takes another's place starts
+ * at its own offset. The other connection breaks at once, because one response has only one reader to set its pace.
  */
 import { Effect } from "effect";
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
@@ -33,7 +32,7 @@ export interface Reader {
    * it arrives.
    */
   resume: ((next: Effect.Effect<void>) => void) | undefined;
-  /** True if it reads no more: it has left, or another client has its place. */
+  /** True if the client no longer reads, because it has left or another client has taken its place. */
   over: boolean;
 }
 
@@ -63,7 +62,7 @@ const never = (): boolean => false;
 /** One run that may outlive its client. */
 export class LingeringRun {
   readonly entry: AttachEntry;
-  /** Tells the run if a client reads. Without one its output is held and not shown. */
+  /** Tells the run if a client reads. Without one, output is buffered and does not count as shown. */
   readonly presence: Presence;
   attached = 0;
   #reader: Reader | undefined;
@@ -110,7 +109,7 @@ export class LingeringRun {
     return this.#stop;
   }
 
-  /** Waits until a value is available. `look` is called at once and after every change. */
+  /** Waits until a value is available. `look` runs at once and after every change. */
   until<A>(look: () => A | undefined): Effect.Effect<A> {
     return Effect.callback<A>((resume) => {
       const watch = () => {
@@ -173,7 +172,7 @@ export class LingeringRun {
     return reader.client.isReady();
   }
 
-  /** Records that a client has everything up to an offset. */
+  /** Ends the body, complete or broken. Only the first call counts. */
   #recordTaken(reader: Reader, at: number): void {
     reader.at = at;
     if (this.entry.evicted !== undefined) this.entry.log.dropUntil(at);
@@ -207,7 +206,7 @@ export class LingeringRun {
     this.end("broken");
   }
 
-  /** The first call counts. */
+  /** Requests a stop of the run. Only the first call counts. */
   requestStop(why: StopReason): void {
     if (this.#stop === undefined) {
       this.#stop = why;
@@ -226,7 +225,7 @@ export class LingeringRun {
   }
 
   /**
-   * Serves the response to a client that has a place. Returns when the client has everything, has left, or has lost its place.
+   * Serves the response to the current reader. Returns when the client has everything, has left, or was replaced.
    *
    * @param extra headers appended to those of the response
    */
@@ -237,7 +236,7 @@ export class LingeringRun {
     );
   }
 
-  /** Gives a client the reader's place, from an offset. The previous reader loses it. */
+  /** Makes a client the reader, from an offset. The previous reader is replaced. */
   take(client: ClientResponse, at: number): Reader {
     const before = this.#reader;
     const reader: Reader = { client, at, extra: [], isHeaded: false, resume: undefined, over: false };
@@ -253,7 +252,7 @@ export class LingeringRun {
     return reader;
   }
 
-  /** Releases a reader that has lost its place. */
+  /** Releases a reader that was replaced. */
   #releaseReader(reader: Reader): void {
     reader.over = true;
     this.#resume(reader, Effect.void);
@@ -271,7 +270,7 @@ export class LingeringRun {
     this.#resume(reader, Effect.void);
   }
 
-  /** Copies to a client until it has everything, has left or has lost its place. */
+  /** Copies to a client until it has everything, has left or was replaced. */
   #copyUntilDone(reader: Reader): Effect.Effect<void> {
     return Effect.callback<void>((resume) => {
       reader.resume = resume;
@@ -293,7 +292,7 @@ export class LingeringRun {
     }
   }
 
-  /** A defect while serving a client ends only that client, and the run continues. */
+  /** Handles a defect while serving a client. The defect ends only that client, and the run continues. */
   #die(reader: Reader, defect: unknown): void {
     this.#resume(reader, Effect.die(defect));
   }
@@ -311,7 +310,7 @@ export class LingeringRun {
     }
   }
 
-  /** Returns the next effect for a client that has everything or can take no more. */
+  /** Returns the next effect for a client that has everything available or cannot accept more. */
   #behind(reader: Reader, next: "end" | "break" | "full"): Effect.Effect<void> {
     if (next === "full") return this.#copyAfterDrain(reader);
     const { client } = reader;
@@ -337,7 +336,7 @@ export class LingeringRun {
     resume?.(next);
   }
 
-  /** Continues after the client's socket has drained, unless another client has its place. */
+  /** Continues after the client's socket has drained, unless the client was replaced. */
   #copyAfterDrain(reader: Reader): Effect.Effect<void> {
     const drained = Effect.raceFirst(
       reader.client.drained,
@@ -363,8 +362,8 @@ export class LingeringRun {
   }
 
   /**
-   * Adapts the head to an offset. A partial response is shorter than its head says, so the content length is removed. The linger
-   * header tells that it can be attached to.
+   * Adapts the head to an offset. A partial response is shorter than its head says, so the content length is removed. The linger header
+   * says that the response can be attached to.
    */
   #headFor(head: RelayHead, at: number, extra: RelayHeaders): RelayHead {
     const { lingerMs } = this.entry.terms;

@@ -1,9 +1,8 @@
 /**
  * Lets gateways over one store reach each other at their advertised addresses.
  *
- * A gateway with an address keeps it in a row of the store, which expires if the gateway dies, and reads those of the others when
- * a client returns. It answers their signed requests (`SignedWire`) at its ordinary port. A gateway without an address neither
- * asks nor is asked.
+ * A gateway with an address keeps it in a row of the store, which expires if the gateway dies, and reads those of the others when a client
+ * returns. It answers their signed requests (`SignedWire`) at its ordinary port. A gateway without an address neither asks nor is asked.
  */
 import type { IncomingMessage } from "node:http";
 import { Clock, Effect, Option, Schema, type Scope } from "effect";
@@ -37,7 +36,7 @@ const Address = Schema.Struct({
 
 const readAddress = Schema.decodeUnknownOption(Schema.fromJsonString(Address));
 
-/** Meaning of a failed query to an operator. */
+/** Explains a failed query to an operator. */
 const failures: Readonly<Record<AskError["reason"], string>> = {
   gone: "it cannot be reached, or TLS does not trust its certificate",
   late: "it does not reply in time",
@@ -87,7 +86,10 @@ export class OtherGateways {
     }),
   );
 
-  /** The age of a row is measured by the store, so the rows also tell by how much the clocks of two gateways differ. */
+  /**
+   * Reads the addresses, and the differences between the clocks: the store measures the age of a row, and the row contains the time at
+   * which its gateway wrote it.
+   */
   #knownOf(rows: ReadonlyArray<Fact>): ReadonlyMap<string, number> {
     const now = this.#clock.currentTimeMillisUnsafe();
     const known = new Map<string, number>();
@@ -101,7 +103,7 @@ export class OtherGateways {
   }
 
   /**
-   * Publishes the own address while the scope is open. While the store is away, others keep it for `addressMs`.
+   * Publishes the own address while the scope is open. While the store is unavailable, others keep it for `addressMs`.
    *
    * Their addresses are read each time too, so that a client which returns while the store is slow still finds them.
    */
@@ -120,7 +122,7 @@ export class OtherGateways {
     );
   }
 
-  /** Returns the destination of a gateway. Requests to it are signed in its own time. */
+  /** Returns the destination of a gateway. Requests to it are signed with the time of its clock. */
   to(origin: string): Destination {
     return { origin, aheadMs: this.#known.get(origin) ?? 0 };
   }

@@ -38,7 +38,7 @@ export interface AttachingRequest extends Pick<Way, "asked" | "server" | "upstre
   readonly attach: AttachWish;
 }
 
-/** Serves a request to its end, and its run to the end of the run. */
+/** Serves a request until its response ends. If the client leaves earlier, the run may continue until it ends. */
 export const serveRun = (
   plan: RelayPlan,
   asked: AttachingRequest,
@@ -60,8 +60,8 @@ const attachable = Effect.fnUntraced(function* (
   const { body, headers, method, tenant } = plan.request;
   const request: KeyedRequest = { body, headers, method, tenant, target: asked.target, upstream: asked.server.name };
   const { attachments } = serving;
-  // Computing a key takes a tenth of the time before a request is sent. If it cannot find anything, it is computed while the
-  // provider has the request.
+  // Computing a key takes a tenth of the time before a request is sent. If no run can match the key, it is computed while the provider has
+  // the request.
   const key = attachments.mayKeyLater(request, asked.attach) ? undefined : yield* attachments.keyOf(request);
   if (key !== undefined && (yield* attachments.serveRepeat(key, asked.attach, client))) return;
   if (asked.attach.lingerMs === 0) return yield* relay(plan, asked, client, serving);
@@ -86,7 +86,7 @@ interface Opened {
   response: Relay.RelayedResponse | undefined;
 }
 
-/** Drives a run in its own fiber until it ends or is stopped, which interrupts the fiber. */
+/** Runs a lingering run in its own fiber until it ends. A stop interrupts the fiber. */
 const lingering = (run: LingeringRun, request: EndedRequest, serving: RunServing) =>
   Effect.withFiber<void, never, StreamProcessor>((working) => {
     const scope = Scope.makeUnsafe();
@@ -144,7 +144,7 @@ const copyToEnd = (
   [copied, opened]: readonly [Effect.Effect<void, RelayInterrupted, StreamProcessor>, Opened],
 ): Effect.Effect<void, never, StreamProcessor> =>
   Effect.matchEffect(copied, {
-    // Forgets a failure told to the client only after completion, because another run of the same request may have failed meanwhile.
+    // Forgets the failure of an earlier run only after completion, because another run of the same request may have failed meanwhile.
     onSuccess: () =>
       Effect.map(options.repeats?.forgetResponse(request.plan.request) ?? Effect.void, () => run.complete()),
     onFailure: (error) => {
@@ -161,7 +161,7 @@ const sinkOf = (run: LingeringRun, attachments: Attachments): Pick<ClientRespons
   break: Effect.sync(() => run.endBody("break")),
 });
 
-/** Selects the access records that follow the run: that of its first request, and that of the current reader. */
+/** Selects the access records that follow the run: the record of its first request, and that of the current reader. */
 const linesOf = (run: LingeringRun, { client }: EndedRequest) => {
   const each = (tell: (line: Access) => void): void => {
     tell(client.access);

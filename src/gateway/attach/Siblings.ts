@@ -1,16 +1,16 @@
 /**
- * Lets the clients of each process attach to the runs of all of them: the workers of one gateway, and the gateways over one store
- * that have an address.
+ * Lets the clients of each process attach to the runs of all of them: the workers of one gateway, and the gateways over one store that have
+ * an address.
  *
- * A run stays at its process, which alone decides who reads it. A client that returns at another process gets the response by a
- * hop (`HopMessage`). Between workers, passing its socket to the owner would avoid the hop, but would lose what TLS has read from
- * the socket, and the body that was read to identify the repeat.
+ * A run stays at its process, which alone decides who reads it. A client that returns at another process gets the response by a hop
+ * (`HopMessage`). Between workers, passing its socket to the owner would avoid the hop, but would lose what TLS has read from the socket,
+ * and the body that was read to identify the repeat.
  *
- * Two simultaneous requests at two processes that do not indicate a repeat are two runs, as in a single process. So is an unmarked
- * repeat that arrives before its process knows of the run (`HeldElsewhere`).
+ * Two simultaneous requests at two processes that do not indicate a repeat are two runs, as in a single process. An unmarked repeat also
+ * starts a new run if it arrives before its process knows of the first run (`HeldElsewhere`).
  *
- * A gateway is reached at any of its workers, which serves it like a client of its own: from its runs, or from those of its
- * siblings on this machine. So a hop passes through at most three processes.
+ * A hop from another gateway may arrive at any worker. The worker serves it like a client: from its own runs, or from those of its siblings
+ * on the machine. A hop therefore passes through at most three processes.
  */
 import { Effect, Result, Schema, type Scope } from "effect";
 import { Label } from "../../domain/Limits.ts";
@@ -26,10 +26,13 @@ import type { HopSetting } from "./HopResponse.ts";
 import { type HopServing, listenerOf } from "./HopServer.ts";
 import type { OtherGateways } from "./OtherGateways.ts";
 
-/** Timeout for a process's answer, in milliseconds. Without one a repeat starts a new run. */
+/** Timeout for a process's answer, in milliseconds. Without an answer, a repeat starts a new run. */
 const askMs = 1_000;
 
-/** Time for which a late worker can find that the user has cancelled a run, in milliseconds. A worker that hangs is killed by then. */
+/**
+ * Time for which the store keeps a cancel for a worker that does not answer, in milliseconds. A worker that hangs is killed within this
+ * time.
+ */
 const stopMs = 60_000;
 
 /** Asks if a process has a run with a request's key. */
@@ -129,7 +132,10 @@ export class Siblings {
     return this.#clients.get(id)?.isSilent ?? Effect.succeed(true);
   }
 
-  /** Checks a client of any worker of this gateway. The clients of a dead worker are gone; a late one proves nothing. */
+  /**
+   * Checks a client of any worker of this gateway. The clients of a dead worker are gone. A worker that does not answer in time proves
+   * nothing.
+   */
   #isSilentAt(of: typeof Hop.Type): Effect.Effect<boolean> {
     const sockets = this.#sockets;
     if (sockets === undefined || of.worker === sockets.self) return this.#isSilent(of);
@@ -183,7 +189,7 @@ export class Siblings {
   #isSilentThere(from: string, of: typeof Hop.Type): Effect.Effect<boolean> {
     const gateways = this.#gateways;
     if (gateways === undefined) return Effect.succeed(false);
-    // Its clock is known from its address.
+    // Reading the addresses also updates the difference between the clocks, which the signature needs.
     const asked = Effect.flatMap(gateways.others, () => gateways.ask(hopSilent, of, from));
     return Effect.orElseSucceed(asked, () => false);
   }
@@ -229,7 +235,7 @@ export class Siblings {
       if (owners.size === 0 && !isPossibleRepeat(wish)) return false;
       const all = yield* this.#all(among);
       const told = all.filter(({ name }) => owners.has(name));
-      // Runs read to their end are not published, and the published ones may not match this request.
+      // Runs that were read to their end are not published, so the other siblings are asked too.
       const others = all.filter(({ name }) => !owners.has(name));
       const asked = isPossibleRepeat(wish) ? [...told, ...others] : told;
       const known = yield* Effect.filter(asked, (it) => Effect.orElseSucceed(it.ask(repeatKnown, key), () => false), {

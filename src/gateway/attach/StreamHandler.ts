@@ -101,10 +101,9 @@ const tryServe = Effect.fnUntraced(function* (
     client,
   );
   if (elsewhere !== "none" && elsewhere !== "unreachable") return elsewhere;
-  // A client that is told that there is no such stream does not ask again, although its run may be live, so a silent worker is
-  // reported as such.
+  // A client does not ask again after `unknown`, although its run may be live. A silent worker is therefore reported as `unreachable`.
   const nowhere = elsewhere === "unreachable" ? unreachable : unknown;
-  // A late worker finds the cancel in the store.
+  // A worker that does not answer now finds the cancel in the store.
   if (method !== "DELETE" || elsewhere === "unreachable" || cancels === undefined || !(yield* cancels(run_id, holder)))
     return nowhere;
   client.head({ status: 204, statusText: "", headers: [noStore] });

@@ -11,7 +11,7 @@ import * as Json from "../../domain/Json.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { OutlineText } from "./OutlineText.ts";
 
-/** Maximum size of a body that is parsed whole, in bytes: parsing takes one or two milliseconds. */
+/** Maximum size of a body that is parsed whole, in bytes. Parsing that much takes one or two milliseconds. */
 export const wholeBytesMax = 256 * 1_024;
 
 /**
@@ -20,10 +20,10 @@ export const wholeBytesMax = 256 * 1_024;
  */
 export const outlineBytesMax = 256 * 1_024;
 
-/** Maximum size of a text in an outline, in bytes. Names of models and tools, and ids, are shorter. */
+/** Maximum size of a string in an outline, in bytes. Names of models and tools, and ids, are shorter. */
 export const textBytesMax = 16 * 1_024;
 
-/** Maximum objects and lists of a large body that may still be parsed whole: as many as 60 MB of messages of one kilobyte have. */
+/** Maximum objects and lists of a large body that may still be parsed whole: as many as in 60 MB of one-kilobyte messages. */
 export const partsMax = 100_000;
 
 /** Members of the outermost object that hold the conversation, which does not help to recognise a request. */
@@ -64,8 +64,8 @@ export interface KnownBody {
 }
 
 /**
- * The reason why a body could not be read. `not_an_object`: no model's API accepts it. `unread`: it has more beside its
- * conversation than an outline keeps.
+ * The reason why a body could not be read. `not_an_object`: no model's API accepts it. `unread`: without its conversation, it still exceeds
+ * an outline's limits.
  */
 export type UnknownBody = "not_an_object" | "unread";
 

@@ -1,6 +1,6 @@
 /**
- * Yields the items of a large body's conversation in batches as it is scanned: each message, or the value in place of a list of
- * messages, without its long texts.
+ * Yields the items of a large body's conversation in batches as it is scanned: each message, or the value in place of a list of messages,
+ * without its long strings.
  */
 import { type JsonListener, sign } from "../../adapters/relay/form/JsonScan.ts";
 import * as Json from "../../domain/Json.ts";

@@ -145,7 +145,7 @@ export class OutlineText implements JsonListener {
   }
 }
 
-/** The name of a member; empty if it is escaped or long, since no such name is ever left out. */
+/** Returns the name of a member; empty if the name is escaped or long, because no such name is ever left out. */
 export const nameOf = (bytes: Uint8Array, from: number, to: number): string => {
   if (to - from - 2 > nameMax) return "";
   const letters = bytes.subarray(from + 1, to - 1);

@@ -6,7 +6,7 @@ import type { ProtocolId } from "../../provider/Protocols.ts";
 
 /** The settings for one client. */
 export interface Treatment {
-  /** `live` shows the response as it arrives; `on_complete` holds it back until it is complete. */
+  /** `live` shows the response as it arrives; `on_complete` withholds it until it is complete. */
   readonly reveal: "live" | "on_complete";
   /**
    * Delivered when a shown response breaks for good. `tell`: the protocol's error event. `abort`: a broken body. `as_provider`: the
@@ -18,8 +18,8 @@ export interface Treatment {
   /** Maximum hold, in milliseconds, after which a held response is delivered live. Unlimited if undefined. */
   readonly holdMaxMs: number | undefined;
   /**
-   * The breaks after which the client retries and withdraws the partial response that it has shown. `cuts`: a broken connection.
-   * `errors`: also a provider's error event. `nothing`: it stops, or shows the text twice.
+   * The breaks after which the client retries and withdraws the partial response that it has shown. `cuts`: a broken connection. `errors`:
+   * also a provider's error event. `nothing`: the client stops, or shows the text twice.
    */
   readonly mends: "nothing" | "cuts" | "errors";
   /** True if words in an error's message make the client retry, whatever the status. A provider's message is then quoted without them. */
@@ -46,7 +46,7 @@ export interface ClientRow {
   readonly matches: (request: RequestMarks) => boolean;
   readonly everywhere: Difference;
   readonly protocols: Readonly<Partial<Record<ProtocolId, Difference>>>;
-  /** Share of the timeout stated in a request that may pass before the head. */
+  /** Share of the client's stated timeout that the gateway may use before it sends the response head. */
   readonly patienceShare: number;
 }
 

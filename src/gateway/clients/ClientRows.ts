@@ -1,18 +1,17 @@
 /**
- * Holds the client table: the behaviour of agents and SDKs that people use, as far as they accept, count, repeat and show.
+ * Holds the client table: what common agents and SDKs accept, count, retry and show.
  *
- * Measured on 2026-11-22 and 2026-11-29 with the unmodified clients and a stand-in gateway that held, refused or ended its
- * responses: about 200 trials with agents and 190 with SDKs. The first matching row applies. A client can forge any header, so
- * safety must never depend on a row.
+ * Measured on 2026-11-22 and 2026-11-29 with the unmodified clients and a stand-in gateway that held, refused or ended its responses: about
+ * 200 trials with agents and 190 with SDKs. The first matching row applies. A client can forge any header, so safety must never depend on a
+ * row.
  */
 import { headerOf } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { ClientRow, Difference, RequestMarks, Treatment } from "./ClientRow.ts";
 
 /**
- * The treatment of an unknown client. Its patience is below that of the least patient known client (gemini-cli, 60 s). The error
- * event gives the reason to a client that reads it, and HTTP libraries report the broken body that follows as an error (`npm run
- * stacks`).
+ * The treatment of an unknown client. Its `patienceMs` is below the shortest timeout of the known clients (gemini-cli, 60 s). The error
+ * event gives the reason to a client that reads it, and HTTP libraries report the broken body that follows as an error (`npm run stacks`).
  */
 export const unknownTreatment: Treatment = {
   reveal: "live",
@@ -27,9 +26,9 @@ export const unknownTreatment: Treatment = {
 };
 
 /**
- * Differences for every client of a protocol: anything before the provider's first event is a comment. OpenAI's own helper throws
- * if the first event of Responses is not `response.created`; the AI SDK takes the id and the model of a Chat response from the
- * first delta.
+ * Differences for every client of a protocol. Only comments may precede the provider's first event, because OpenAI's own helper throws if
+ * the first event of Responses is not `response.created`, and the AI SDK takes the id and the model of a Chat response from the first
+ * delta.
  */
 export const protocolDifferences: Readonly<Partial<Record<ProtocolId, Difference>>> = {
   "openai-chat": { firstNoOp: "comment" },
@@ -40,8 +39,8 @@ export const protocolDifferences: Readonly<Partial<Record<ProtocolId, Difference
 export const unknownName = "unknown";
 
 /**
- * Default share of the timeout stated in a request that may pass before the head. The other half covers the time that only the
- * client's clock counts.
+ * Default share of the client's stated timeout that the gateway may use before it sends the response head. The rest covers the time that
+ * only the client measures.
  */
 export const patienceShareDefault = 0.5;
 
@@ -91,7 +90,7 @@ const agents: ReadonlyArray<ClientRow> = [
     },
     // After a provider's error event it shows its text twice.
     { ...told, ...byStatus, mends: "cuts" },
-    // It counts events: with comments alone it gives up after 300 s.
+    // It counts events, so with comments alone it times out after 300 s.
     { "openai-responses": { firstNoOp: "event" } },
   ),
   row(
@@ -101,7 +100,7 @@ const agents: ReadonlyArray<ClientRow> = [
       measured: "2.1.332",
       matches: either(agent(/^claude-cli\//), header("x-app", /^cli$/)),
     },
-    // It sends a request that was answered with 400 or 422 six times.
+    // It sends a request six times if the answer is 400 or 422.
     { ...told, ...byStatus, status: 424, mends: "cuts" },
   ),
   row(
@@ -134,7 +133,7 @@ const agents: ReadonlyArray<ClientRow> = [
     },
     // Its own timeouts: 120 s for a head, and 900 s from the request for the whole stream, whatever is sent.
     { ...told, patienceMs: 100_000, holdMaxMs: 840_000 },
-    // It counts events: with comments alone it gives up after 240 s.
+    // It counts events, so with comments alone it times out after 240 s.
     { "openai-chat": { firstNoOp: "event" } },
   ),
   row({ name: "pi", marks: "user agent `pi/…`", measured: "1.6.0", matches: agent(/^pi\//) }, mending),

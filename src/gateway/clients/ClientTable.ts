@@ -43,7 +43,7 @@ export const rowOf = (table: ClientTable, request: RequestMarks): ConfiguredRow 
 
 const rows = new WeakMap<RequestMarks["headers"], { readonly table: ClientTable; readonly row: ConfiguredRow }>();
 
-/** The shipped treatment of a client in a protocol, before the configuration applies. */
+/** Returns the shipped treatment of a client in a protocol, before the configuration applies. */
 export const shippedTreatment = (row: ClientRow, protocol: string): Treatment => {
   const ofRow = treatments.get(row) ?? new Map<string, Treatment>();
   treatments.set(row, ofRow);

@@ -47,7 +47,7 @@ export const isGivenUp = (error: RelayInterrupted, repeated: boolean): boolean =
 export interface ShownBreak {
   /** True if the request repeats one that broke before. */
   readonly repeated: boolean;
-  /** True if the provider reported the failure, by an error event or in the stream's place. */
+  /** True if the provider reported the failure, by an error event or by a response in place of the stream. */
   readonly said: boolean;
 }
 
@@ -63,7 +63,7 @@ export const isLeftToClient = (
 /**
  * Builds the client's view of a run that failed for good.
  *
- * @param request the client's; its credentials are redacted from the provider's words
+ * @param request the client's request, whose credentials are redacted from the provider's words
  */
 export const finalFailureOf = (error: RelayInterrupted, request?: RelayRequest): GivenUp => {
   const code = codeOf(error.failure);
@@ -84,7 +84,7 @@ const titleOf = (page: WebPage | undefined): ProviderWords | undefined =>
 
 const factsOf = ({ attempts, failure, rule }: RelayInterrupted) => ({ attempts, failure, rule });
 
-/** The answer to a repeat of that request, from memory, with its age in whole seconds. */
+/** Builds the answer to a repeat of a failed request: the remembered failure, with its age in whole seconds. */
 export const recallFailure = ({ ageMs, told }: Recalled): GivenUp => {
   const age = String(Math.floor(ageMs / 1000));
   return {
@@ -94,13 +94,13 @@ export const recallFailure = ({ ageMs, told }: Recalled): GivenUp => {
   };
 };
 
-/** The sentence for a client. It quotes the provider's own words unless they would make the client retry. */
+/** Builds the sentence for a client. It quotes the provider's own words unless they would make the client retry. */
 export const sentenceOf = ({ message, said }: GivenUp, { asksByWords }: Pick<Treatment, "asksByWords">): string =>
   said === undefined ? message : quoting(message, said, asksByWords);
 
 /**
- * The complete response for a failure before the head. The document also has the code, unless the code is a word that makes clients
- * retry: some of them read the whole document as the message.
+ * The complete response for a failure before the head. The document also has the code, unless the code is a word that makes clients retry,
+ * because some of them read the whole document as the message.
  */
 export const refusalOf = (
   told: GivenUp,

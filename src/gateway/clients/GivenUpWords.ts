@@ -1,8 +1,8 @@
 /**
  * Words the final failure of a run for its client: the failure, and the reason why nothing more is tried.
  *
- * The sentences are fixed and name no provider. A provider's own words are quoted in full only for clients that decide by the
- * status: to others "Overloaded" would be a reason to retry, which the run has already done.
+ * The sentences are fixed and name no provider. A provider's own words are quoted in full only for clients that decide by the status. For
+ * others, "Overloaded" would be a reason to retry, although the run has already retried.
  */
 import type { ProviderWords } from "../../adapters/relay/RelayRepeats.ts";
 import type { Rule } from "../../domain/Decision.ts";
@@ -21,8 +21,8 @@ export interface GivenUpFacts {
 }
 
 /**
- * A one-word code for the failure: the code of the error, else the kind of the failure. A code in any other form is text of unknown
- * origin and is left out.
+ * Returns a one-word code for the failure: the code of the error, or else the kind of the failure. A code in any other form is text of
+ * unknown origin and is left out.
  */
 export const codeOf = (failure: Failure): string => {
   const own = [failure.code, failure.fingerprint?.code].find((code) => code !== undefined && plainCode.test(code));
@@ -56,7 +56,7 @@ export const quoting = (
   const quote = text === undefined ? `answers${coded}` : `says "${text}"${coded}`;
   const own = named === undefined ? message : message.replace(coded, "");
   const quoted = `${speaker}the model provider ${quote}: ${own.slice(speaker.length)}`;
-  // Two harmless texts may form such a word together.
+  // Two harmless strings may form such a word together.
   return asksByWords && isTransientText(quoted) ? message : quoted;
 };
 
@@ -131,7 +131,7 @@ const mayHaveRun = "A tool may have run, so the request was not repeated.";
 const providerTool = "The provider may have run one of its own tools, so the request was not repeated.";
 const shown = "Part of the response had been shown, so the request was not repeated.";
 
-/** An outage and an announced wait share one limit. */
+/** Explains a wait beyond the limit. An outage and an announced wait share one limit. */
 const tooLong = ({ kind }: Failure): string =>
   kind === "rate_limited" || kind === "overloaded"
     ? "It asks for a longer wait than the limit allows."

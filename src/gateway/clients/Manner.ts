@@ -1,7 +1,7 @@
 /**
  * Chooses the treatment of a request's client from the request, the configuration and the client table.
  *
- * Every choice is right for some client. It is no security boundary: a client can forge any header.
+ * Every choice is right for some client. It is not a security boundary, because a client can forge any header.
  */
 import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ClientOverrides } from "./ClientOverrides.ts";
@@ -53,7 +53,7 @@ export const mannerOf = (request: MannerRequest, settings: MannerSettings = {}):
   };
 };
 
-/** The client's label alone, for a request whose protocol is not known yet. */
+/** Returns only the client's label, for a request whose protocol is not known yet. */
 export const clientNameOf = (request: Pick<MannerRequest, "headers">, settings: MannerSettings = {}): string =>
   clientRowOf(request, settings).name;
 

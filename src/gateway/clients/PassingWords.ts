@@ -1,6 +1,4 @@
-/**
- * Lists the words that mark a transient fault to clients: they retry an error that contains one, whatever its status.
- */
+/** Lists the words that mark a transient fault to clients. They retry an error that contains one, regardless of its status. */
 
 /**
  * The words that clients look for in an error's message or its JSON. Sources: pi 0.73 and its descendants, opencode 1.18, qwen-code

@@ -1,7 +1,7 @@
 /**
  * Reads what a person has to know from a provider's final refusal: its message, its code, and the response itself.
  *
- * All of it came from outside and may echo a credential, so it leaves only after redaction.
+ * All of it comes from outside and may echo a credential, so it is redacted before it is sent.
  */
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import type { ProviderWords, ToldRefusal } from "../../adapters/relay/RelayRepeats.ts";
@@ -31,7 +31,7 @@ const replaced = ["content-length", "content-encoding", "x-should-retry"];
 /**
  * Reads the provider's words from the final refusal of a run.
  *
- * @param request the client's; its credentials are redacted
+ * @param request the client's request, whose credentials are redacted
  * @returns undefined if no response was seen, or if it cannot be read
  */
 export const providerWordsOf = (
@@ -64,7 +64,7 @@ export interface WebPage {
 /**
  * Recognises a web page with a success status; undefined for any other response.
  *
- * @param request the client's; its credentials are redacted
+ * @param request the client's request, whose credentials are redacted
  */
 export const pageOf = (response: RelayRefusal | undefined, request: RelayRequest | undefined): WebPage | undefined => {
   if (response === undefined) return undefined;
@@ -84,7 +84,7 @@ const isPage = ({ headers, status }: RelayRefusal["head"], text: string): boolea
   (/^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(fieldOf(headers, "content-type") ?? "") ||
     /^\s*<(?:!doctype html|html)\b/i.test(text));
 
-/** The bytes of an error event that ended a run. */
+/** Returns the bytes of an error event that ended a run. */
 const eventOf = (cause: unknown): ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined => {
   const bytes = Json.record(cause)?.bytes;
   // The bytes of a relayed event are its own copy, never shared memory.
@@ -125,7 +125,7 @@ const refusalOf = ({ head }: RelayRefusal, text: string, credentials: ReadonlyAr
 
 const redacted = "[redacted]";
 
-/** Minimum length of a credential that is matched literally, in UTF-16 code units: a shorter one would match ordinary words. */
+/** Minimum length of a credential that is matched literally, in UTF-16 code units. A shorter one would match ordinary words. */
 const exactCharactersMin = 6;
 
 /** Patterns of credentials, including foreign ones. Ids of requests and responses are kept by their prefix. */
@@ -141,14 +141,14 @@ const patterns: ReadonlyArray<RegExp> = [
 
 const credentialHeaders = ["authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
 
-/** The credentials of a request, in the form in which a response could repeat them. */
+/** Returns the credentials of a request, in the form in which a response could repeat them. */
 export const credentialsOf = ({ headers, url }: RelayRequest): ReadonlyArray<string> =>
   [...credentialHeaders.map((name) => fieldOf(headers, name)), readAddress(url)?.searchParams.get("key") ?? undefined]
     .map((value) => value?.replace(/^\s*bearer\s+/i, "").trim())
     .filter((value): value is string => value !== undefined && value.length >= exactCharactersMin);
 
 /**
- * Replaces credentials in a text.
+ * Replaces credentials in text.
  *
  * @param credentials the credentials of the request
  * @param kinds `exact`: only these. `any`: also text that looks like a credential

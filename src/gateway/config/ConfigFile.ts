@@ -207,7 +207,7 @@ class Reader {
     ];
   }
 
-  /** A secret with two names would have the permissions of either. */
+  /** Reports tokens with the same secret, because a secret with two names would have the permissions of either. */
   #sameTokens(tokens: ReadonlyArray<GatewayToken>): void {
     for (const [name, other] of sameTokens(tokens))
       this.#say(["tokens", name, "token"], `expected a different secret than that of the token ${other}`);
@@ -245,7 +245,10 @@ class Reader {
     return undefined;
   }
 
-  /** Only a warning, because container runtimes mount secrets that every user of the container can read. */
+  /**
+   * Warns about a secret file that others can read. It is not an error, because container runtimes mount secrets that every user of the
+   * container can read.
+   */
   #warn(path: JsonPath, secretFile: string): void {
     if (this.#sources.isShared?.(secretFile) === true)
       this.warnings.push(problemAt(path, "others can read or write this secret's file (chmod 600 keeps them out)"));

@@ -5,7 +5,7 @@
 import { Schema } from "effect";
 import { entries, groups } from "./Options.ts";
 
-/** The keys of a group, or of the file itself. */
+/** Returns the schemas of a group's keys, or of the file's own. */
 const keysOf = (group: string | undefined) =>
   Object.fromEntries(
     entries.flatMap(({ key = [""], schema }) => {
@@ -35,7 +35,7 @@ export const ConfigSchema = Schema.Struct({
   ...Object.fromEntries(others),
 });
 
-/** The file's JSON Schema, draft 2020-12. It rejects unknown keys, as the gateway does. */
+/** Builds the file's JSON Schema, draft 2020-12. The schema rejects unknown keys, as the gateway does. */
 export const jsonSchema = (): object => {
   const { definitions, schema } = Schema.toJsonSchemaDocument(ConfigSchema);
   return {

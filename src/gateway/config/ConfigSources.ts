@@ -54,7 +54,7 @@ const sticky = 0o1000;
 const everyoneWrites = 0o002;
 
 /**
- * Refuses a configuration that others can write: they could redirect the operator's keys to their own address.
+ * Refuses a configuration that others can write, because they could redirect the operator's keys to their own address.
  *
  * @param file the file's mode
  * @param folder its folder's mode

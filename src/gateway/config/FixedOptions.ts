@@ -29,8 +29,8 @@ const startValueOf = ({ default: byDefault, path, restart }: Entry, options: Pro
 };
 
 /**
- * Merges a reload for a new worker: options that need a restart keep their values from the start. Otherwise a worker that
- * replaces a dead one could have another store or address than its siblings.
+ * Merges a reload for a new worker. Options that need a restart keep their values from the start, because a worker that replaces a dead one
+ * could otherwise have another store or address than its siblings.
  */
 export const asStarted = (started: ProgramOptions, next: ProgramOptions): ProgramOptions =>
   entries

@@ -8,7 +8,7 @@ const charactersMax = 512;
 
 const expected = "expected https://HOST[:PORT], or http://HOST[:PORT] of a loopback address, and nothing else";
 
-/** Responses cross a network in the clear unless TLS protects them, so plain HTTP is for one machine only. */
+/** Accepts plain HTTP only for the loopback interface, because responses would otherwise cross a network in the clear. */
 const isAddress = (text: string): boolean => {
   if (text.length > charactersMax || /[\s?#\\@]/.test(text) || !URL.canParse(text)) return false;
   const { hostname, pathname, protocol } = new URL(text);

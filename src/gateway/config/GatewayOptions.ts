@@ -98,7 +98,7 @@ const serverDefaults = defaultsOf(server);
 
 const settledNames = new Set(entriesOf(server).flatMap(({ apart, name }) => (apart ? [] : [name])));
 
-/** The options that become settings unchanged. */
+/** Returns the options that become settings unchanged. */
 const directSettings = (options: GatewayOptions): Given<typeof server> =>
   // The filtered entries are a subset of the options, and every one is optional.
   Object.fromEntries(Object.entries(options).filter(([name]) => settledNames.has(name))) as Given<typeof server>;

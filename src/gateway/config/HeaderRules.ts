@@ -6,7 +6,7 @@
 const ofConnection =
   /^(?:connection|content-length|cookie2?|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|x-recovery-.*)$/i;
 
-/** True if a configuration may name the header: clients send it for their provider. */
+/** True if a configuration may name the header. Only headers that a client may send to its provider qualify. */
 export const isClientHeader = (name: string): boolean => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && !ofConnection.test(name);
 
 /** True if a header can hold the text. */

@@ -11,7 +11,7 @@ export type JsonRead =
   | { readonly value: unknown; readonly repeated: ReadonlyArray<JsonPath> }
   | { readonly broken: string };
 
-/** Parses a text. Errors never quote it, because it may contain a secret. */
+/** Parses JSON text. Errors never quote it, because it may contain a secret. */
 export const readJson = (text: string): JsonRead => {
   try {
     // A byte order mark is not part of the text.
@@ -41,7 +41,7 @@ interface Frame {
   step: string | number;
 }
 
-/** The text must be valid JSON. */
+/** Finds repeated names. The text must be valid JSON. */
 const findDuplicateNames = (text: string): ReadonlyArray<JsonPath> => {
   const found: Array<JsonPath> = [];
   const frames: Array<Frame> = [];

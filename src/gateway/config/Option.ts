@@ -71,7 +71,7 @@ export type Filled<T> = {
     : never;
 };
 
-/** Maximum delay of a timer, in milliseconds. It is also large enough as the maximum of every limit in bytes. */
+/** Maximum delay of a timer, in milliseconds. It also serves as the maximum of every limit in bytes. */
 export const numberMax = 2_147_483_647;
 
 const restarts: Readonly<Record<string, string>> = {

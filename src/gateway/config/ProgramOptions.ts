@@ -12,11 +12,11 @@ import { limitsDefault, type program, workersMax } from "./Options.ts";
 /** Options of a gateway program, as described in Options.ts. Only `serve` starts several processes. */
 export interface ProgramOptions extends GatewayOptions, Given<typeof program> {}
 
-/** The number of worker processes. */
+/** Returns the number of worker processes. */
 export const workersOf = ({ workers = 1 }: ProgramOptions): number =>
   workers === "auto" ? Math.min(workersMax, availableParallelism()) : workers;
 
-/** The store of a program. */
+/** Returns the store of a program. */
 export const storeOf = ({ db }: ProgramOptions): string => db ?? defaultFile();
 
 /** Describes the first problem of the program's options other than the server's, in one line. */

@@ -1,6 +1,6 @@
 /**
- * Reads the number and limit of the process's file descriptors, and warns if there are too few. Every connection takes one, and
- * running out is not the client's fault.
+ * Reads the number and limit of the process's file descriptors, and warns if there are too few. Every connection takes one. If none is
+ * left, the client is asked to retry.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { Clock, Effect } from "effect";
@@ -28,7 +28,7 @@ export const limitIn = (text: string): number | undefined => {
   return soft === undefined ? undefined : Number(soft);
 };
 
-/** Computes the number of client connections for which there are descriptors, as each may need a second one to its provider. */
+/** Computes the number of client connections for which there are descriptors. Each may need a second descriptor for its provider. */
 export const connectionsFor = (max: number): number => Math.max(1, Math.floor((max - ownDescriptors) / 2));
 
 /** Returns the number of open descriptors; undefined if the system does not report it. */

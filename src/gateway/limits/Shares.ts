@@ -5,7 +5,7 @@
 import type { Socket } from "node:net";
 import { connectionsFor, maxDescriptors } from "./Descriptors.ts";
 
-/** Client for which something is held; undefined if no share limits it. */
+/** Client that holds something; undefined if no share limits it. */
 export type Holder = string | undefined;
 
 /**

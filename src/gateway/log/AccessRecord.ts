@@ -10,10 +10,10 @@ import { dropOldest } from "../../domain/Limits.ts";
 import type { PassedReason } from "../wires/Wires.ts";
 
 /**
- * The outcomes of a request. `from_memory`: a repeat of a run that had just failed for good got the same refusal at once.
- * `attached`: it received the response of an existing run. `left`: its client has gone, and the run continues. `cancelled`: its
- * client left, which ended the run. `run_cancelled`: a person ended the run while the client was there. A client that closes after
- * the terminal marker has `completed`.
+ * The outcomes of a request. `from_memory`: a repeat of a run that had just failed for good got the same refusal without a new attempt.
+ * `attached`: it received the response of an existing run. `left`: its client has gone, and the run continues. `cancelled`: its client
+ * left, which ended the run. `run_cancelled`: a person ended the run while the client was there. A client that closes after the terminal
+ * marker has `completed`.
  */
 export const outcomes = [
   "completed",
@@ -40,8 +40,8 @@ export interface AccessRecord {
   readonly status?: number;
   /**
    * The outcome: `completed`, `attached` (it received the response of an existing run), `left` (its client has gone, and the run
-   * continues), `given_up`, `refused`, `from_memory`, `cancelled` (its client left, which ended the run), `run_cancelled` (a person
-   * ended the run while the client was there: on the page, by `runs cancel`, or by the run's name) or `failed`.
+   * continues), `given_up`, `refused`, `from_memory`, `cancelled` (its client left, which ended the run), `run_cancelled` (a person ended
+   * the run while the client was there: on the page, by `runs cancel`, or by run id) or `failed`.
    */
   readonly outcome: Outcome;
   /** The name of the upstream; left out for the gateway's own paths, and if none was found. */
@@ -67,11 +67,11 @@ export interface AccessRecord {
   /** Age of the refusal that was repeated from memory, in milliseconds. */
   readonly memory_ms?: number;
   /**
-   * True if the request passed through although its address is a model's, because its body has more beside its conversation than
-   * the gateway reads.
+   * True if the request passed through although its address is a model's, because its body without the conversation exceeds the limits of
+   * an outline.
    */
   readonly unread?: true;
-  /** The reason why the request was no run although its response streamed, as in `x-recovery-passed`. */
+  /** Reason why the request was not a run although its response streamed, as in `x-recovery-passed`. */
   readonly passed?: PassedReason;
   /** The byte of the run's response at which an attached request starts. */
   readonly attached_at?: number;
@@ -166,7 +166,7 @@ export class Access {
     this.#lingers = true;
   }
 
-  /** Later facts replace earlier ones. */
+  /** Adds facts. Later facts replace earlier ones. */
   addFacts(facts: AccessFacts): void {
     keep(this.#facts, facts);
   }
@@ -215,7 +215,7 @@ export class Access {
     this.#waitedMs = waited_ms;
   }
 
-  /** Records the end of the response: `whole`, the client `left` before the terminal marker, or `broken`. The first call counts. */
+  /** Records the end of the response: `whole`, the client `left` before the terminal marker, or `broken`. Only the first call counts. */
   recordEnd(how: "whole" | "left" | "broken"): void {
     this.#end ??= how;
     if (this.#end === "left") this.#leftAt ??= this.#now();
@@ -288,13 +288,13 @@ const failures: ReadonlySet<string> = new Set(["upstream_failed", "unavailable",
 /** The rule of a run that was cancelled. */
 const userCancelled: Rule = "user_cancelled";
 
-/** Maximum length of a recorded method, in characters: Node accepts none that is longer. */
+/** Maximum length of a recorded method, in characters. Node accepts no longer method. */
 const methodCharactersMax = 32;
 
 /** A segment that looks like a provider's key, which a client may have put into its base URL. */
 const keyLike = /^(?:sk-|sk_|AIza|gsk_|xai-|hf_|ghp_|eyJ)[\w.-]{12,}$/;
 
-/** The path as it is logged. Nearly every request has one of a few paths that need no masking, so these are cached. */
+/** Returns the path as it is logged. Nearly every request has one of a few paths that need no masking, so these are cached. */
 const pathOf = (target: string): string => {
   if (plain.has(target)) return target;
   const shown = redactPath(target);
@@ -309,7 +309,7 @@ const plain = new Set<string>();
 
 const plainMax = 64;
 
-/** Removes the query, and masks possible tokens and keys in any spelling: a refused path is logged too. */
+/** Removes the query, and masks possible tokens and keys in any spelling, because refused paths are logged too. */
 const redactPath = (target: string): string => {
   if (!target.startsWith("/")) return "";
   const [path = ""] = target.slice(0, 4 * pathCharactersMax).split(/[?#]/);

@@ -19,7 +19,7 @@ export interface DefectLabels {
 export const logDefect = (what: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(what, labelsOf(Cause.squash(cause)));
 
-/** The facts of an error that a log may hold. */
+/** Returns the facts of an error that a log may hold. */
 export const labelsOf = (defect: unknown): DefectLabels => {
   if (!(defect instanceof Error)) return { class: typeof defect };
   const at = framesOf(defect.stack ?? "");
@@ -30,7 +30,7 @@ export const labelsOf = (defect: unknown): DefectLabels => {
   };
 };
 
-/** The first frames of a stack, without the message above them. */
+/** Returns the first frames of a stack, without the message above them. */
 const framesOf = (stack: string): string =>
   stack
     .split("\n")

@@ -64,7 +64,7 @@ class WaitingLines {
   }
 
   /**
-   * Flushes, and writes every later line at once: a fiber may outlive its logger, and the process may exit before a delayed flush.
+   * Flushes, and writes every later line at once, because a fiber may outlive its logger, and the process may exit before a delayed flush.
    */
   waitNoMore(): void {
     this.#waits = false;

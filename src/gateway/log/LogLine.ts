@@ -26,7 +26,7 @@ export const fieldsMax = 48;
 const head = ["time", "level", "message"] as const;
 
 /**
- * The line of an event, without a line break at its end.
+ * Formats the line of an event, without a line break at its end.
  *
  * @param format `text`: time, level, message and then `name=value`; `json`: an object with `time`, `level`, `message` first
  */
@@ -46,7 +46,7 @@ export const lineOf = (format: LogFormat, event: LogEvent): string => {
 };
 
 /**
- * Splits an event: texts form the message; records, annotations and a cause become fields.
+ * Splits an event: strings form the message; records, annotations and a cause become fields.
  *
  * @param tell called with each field, in order
  * @returns the message
@@ -78,7 +78,7 @@ const splitEvent = (
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Error);
 
-/** The name of a field, cached because the same few dozen recur. */
+/** Returns the name of a field, cached because the same few dozen recur. */
 const nameOf = (name: string): string => {
   const known = names.get(name);
   if (known !== undefined) return known;
@@ -97,7 +97,7 @@ const namesMax = 256;
 /** Maximum length of a cached name, in characters. */
 const nameCharactersMax = 64;
 
-/** A field must not pass for one that every line has. */
+/** Renames a field that could be mistaken for one that every line has. */
 const sanitizeName = (name: string): string => {
   const word = /^[\w.-]*$/.test(name) ? cut(name) : cut(name).replaceAll(/[^\w.-]/g, "_");
   return head.some((taken) => taken === word) ? `_${word}` : word;
@@ -124,7 +124,7 @@ const cut = (text: string): string =>
 const textOf = (value: unknown): string =>
   typeof value === "string" && !/^[\w.:/@%+,;~…-]+$/.test(value) ? JSON.stringify(value) : String(value);
 
-/** A message is a sentence of the program. A line break in it is written as `\n`. */
+/** Formats a message, which is a sentence of the program. A line break in it is written as `\n`. */
 const plainOf = (message: string): string => message.replaceAll("\r", "\\r").replaceAll("\n", "\\n");
 
 /**

@@ -36,7 +36,7 @@ const firstBytes: Labelled = (attributes) =>
     boundaries: secondsBoundaries,
   });
 
-/** Requests that were no run although their responses streamed, by the reason in `x-recovery-passed`. */
+/** Requests that were not runs although their responses streamed, by the reason in `x-recovery-passed`. */
 const passed: Labelled = (attributes) =>
   Metric.counter("stream_recovery.gateway.passed_streams", {
     description: "Responses that streamed through the gateway without recovery",
@@ -52,7 +52,7 @@ const noOps: Labelled = (attributes) =>
     attributes,
   });
 
-/** Time that runs waited before a request of theirs, by `for`: `path` or `cooldown`. */
+/** Time that runs waited before they sent a request, by `for`: `path` or `cooldown`. */
 export const waits = makeMetric((attributes) =>
   Metric.histogram("stream_recovery.gateway.wait_time", {
     description: "Waits of runs for the path to a provider and for announced cooldowns",
@@ -65,7 +65,7 @@ export const waits = makeMetric((attributes) =>
 export const countWait = ({ for: what, ms }: RelayWait, context: Context.Context<never>): void =>
   measure(waits, ms / 1_000, { for: what }, context);
 
-/** Requests that received the response of an existing run, by `how`: `repeat` or `stream` (by the run's name). */
+/** Requests that received the response of an existing run, by `how`: `repeat` or `stream` (by run id). */
 export const attached = makeMetric((attributes) =>
   Metric.counter("stream_recovery.gateway.attached", {
     description: "Requests that attached to a run instead of starting one",
@@ -99,13 +99,13 @@ export const seriesMax = 512;
 
 const other = "other";
 
-/** The values and series of one metric registry: each program has its own registry. */
+/** The values and series of one metric registry, because each program has its own registry. */
 class Labels {
   readonly #values = new Map<string, Set<string>>();
   readonly #series = new Set<string>();
   readonly #metrics = new Map<Labelled, Map<string, Metric.Metric<number, unknown>>>();
 
-  /** The value, or `other` if the label has too many. */
+  /** Returns the value, or `other` if the label has too many. */
   of(label: string, value: string | undefined): string {
     if (value === undefined) return "none";
     const known = this.#values.get(label) ?? new Set();
@@ -118,7 +118,7 @@ class Labels {
     return tryAdd(this.#series, seriesOf(labels), seriesMax);
   }
 
-  /** The metric of a series. The caller has bounded the labels. */
+  /** Returns the metric of a series, whose labels the caller has bounded. */
   metric(of: Labelled, labels: Attributes): Metric.Metric<number, unknown> {
     const known = this.#metrics.get(of) ?? new Map<string, Metric.Metric<number, unknown>>();
     this.#metrics.set(of, known);

@@ -86,7 +86,7 @@ export const make: Effect.Effect<ResponseOwners, never, Scope.Scope> = Effect.ge
 
 const tokenIn = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.String));
 
-/** While the store is away it reports no owners, which is logged once. */
+/** While the store is unavailable, no owners are found in it, which is logged once. */
 const storeOf = (facts: SharedFacts) => {
   const outage = new OutageLog({
     away: "cannot read which tokens made stored responses at other gateways",

@@ -20,13 +20,16 @@ const hiddenPollMs = 30_000;
 /** Timeout of a view, in milliseconds, so that a hung server does not stop the polling. */
 const viewMs = 10_000;
 
-/** Silence after which the feed counts as silent, in milliseconds. It normally sends about one message per second. */
+/**
+ * Time without a message after which the page shows the feed as silent, in milliseconds. The feed normally sends about one message per
+ * second.
+ */
 const silentMs = 5_000;
 
-/** Silence after which the feed is reopened, in milliseconds. Its connection may have died while the machine slept. */
+/** Time without a message after which the feed is reopened, in milliseconds. Its connection may have died while the machine slept. */
 const deafMs = 15_000;
 
-/** Timer interval, in milliseconds. The leading tab sends a message to the others as often. */
+/** Timer interval, in milliseconds. The leading tab sends a message to the others at the same interval. */
 const tickMs = 1_000;
 
 /** Maximum runs that the feed watches, which is the server's limit. */
@@ -242,7 +245,7 @@ document.addEventListener("click", ({ target }) => {
 /** The freshness of the page. */
 type Standing = "start" | "live" | "silent" | "polling" | "lost";
 
-/** Monotonic time, in milliseconds. */
+/** Returns monotonic time, in milliseconds. */
 const clock = (): number => performance.now();
 
 /** Times of the feed's last message, the leading tab's last message, this tab's last fetch, and its last news. */
@@ -270,7 +273,7 @@ const isRefreshDue = ({ paths, runs }: FeedMessage): boolean => {
 /** Runs shown in other tabs, with the time of each tab's last message. Closed and hidden tabs send none. */
 const followed = new Map<string, number>();
 
-/** The runs that the feed should watch: this tab's, and those of the tabs that follow it. */
+/** Returns the runs that the feed should watch: this tab's, and those of the tabs that follow it. */
 const wantedRuns = (): ReadonlyArray<string> => {
   for (const [run, at] of followed) if (clock() - at > silentMs) followed.delete(run);
   return [...new Set([...(shown === null ? [] : [shown]), ...followed.keys()])].slice(0, shownMax);
@@ -295,7 +298,7 @@ const hear = (said: Said): void => {
 /**
  * Opens the browser's only feed.
  *
- * @returns closes it
+ * @returns a function that closes it
  */
 const listen = (tell: (said: Said) => void): (() => void) => {
   const openSource = () => {
@@ -335,10 +338,10 @@ const shared = `stream-recovery ${new URL("api/events", location.href).pathname}
 let leave: (() => void) | undefined;
 
 /**
- * Joins the feed: the tab that holds the lock opens it and forwards its messages to the others. Without locks, every visible tab
- * opens a feed.
+ * Joins the feed: the tab that holds the lock opens it and forwards its messages to the others. Without locks, every visible tab opens a
+ * feed.
  *
- * @param steal true to take the lead from a tab that has fallen silent
+ * @param steal true to replace a leading tab that sends no messages any more
  */
 const join = (steal: boolean): void => {
   leave?.();
@@ -374,7 +377,7 @@ const join = (steal: boolean): void => {
     });
   if (locks === undefined || channel === undefined) return void lead();
   locks.request(shared, steal ? { steal } : { signal: part.signal }, lead).catch(() => {
-    // Another tab took the lead because this one was silent. Follow it.
+    // Another tab has replaced this one because it was silent. Follow that tab.
     if (!part.signal.aborted) join(false);
   });
 };

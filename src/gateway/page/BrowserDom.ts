@@ -36,7 +36,7 @@ export interface PageDialog extends PageElement {
   addEventListener(name: "close", listener: () => void, options: { readonly once: true }): void;
 }
 
-/** The texts of the dialog, by the suffixes of its element ids. */
+/** The strings of the dialog, by the suffixes of its element ids. */
 export type Asked = Readonly<Record<"title" | "run" | "text" | "no" | "yes", string>>;
 
 /** The window. */
@@ -87,7 +87,7 @@ export interface PageLocks {
   ): Promise<void>;
 }
 
-/** A message of the leading tab to the others, about once a second. */
+/** A message of the leading tab to the others, about once per second. */
 export interface Told {
   /** True if the feed is open. */
   readonly open: boolean;
@@ -97,7 +97,7 @@ export interface Told {
   readonly message?: FeedMessage | undefined;
 }
 
-/** A message of a following tab that shows one run, about once a second, so that the feed watches it. */
+/** A message of a following tab that shows one run, about once per second, so that the feed watches it. */
 export interface Showing {
   readonly shows: string;
 }

@@ -1,6 +1,6 @@
 /**
- * Provides the page's script, the `Browser` module beside this one. The package contains it as JavaScript; in a checkout its
- * types are stripped, as Node does with every module.
+ * Provides the page's script, the `Browser` module next to this one. The package contains it as JavaScript; in a checkout its types are
+ * stripped, as Node does with every module.
  */
 import { readFileSync } from "node:fs";
 // Namespace import: Bun lacks this export, and a named import would end every command there.

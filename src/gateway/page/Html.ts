@@ -1,8 +1,8 @@
 /**
- * Builds HTML from untrusted text: template values are escaped unless they are HTML.
+ * Builds HTML from untrusted text, so template values are escaped unless they are HTML.
  *
- * Every label of a record (provider, model, tool, call, code, finish reason) came from outside. Attributes are always
- * double-quoted, so text and attributes need the same escaping.
+ * Every label of a record (provider, model, tool, call, code, finish reason) comes from outside. Attributes are always double-quoted, so
+ * text and attributes need the same escaping.
  */
 
 /** Markup that is safe to embed. */

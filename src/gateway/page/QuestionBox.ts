@@ -21,7 +21,7 @@ export interface QuestionPlace {
   readonly now: number;
   /** True if it can be answered here. A file can only show it. */
   readonly answers: boolean;
-  /** True to describe the incident here. Next to the failure, the description is already shown. */
+  /** True to describe the incident here. It is false next to the failure, because the description is already shown there. */
   readonly tells: boolean;
   /** Prices of models, if known. */
   readonly prices?: Prices;

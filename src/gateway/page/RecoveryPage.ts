@@ -70,7 +70,7 @@ export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
   }),
 );
 
-/** The services and data behind the page. */
+/** The services and data that the page uses. */
 interface PageSources {
   readonly prices: Prices;
   readonly recorder: RunRecorder["Service"];
@@ -153,7 +153,7 @@ const storeState = Effect.flatMap(Effect.serviceOption(StoreHealth), (health) =>
   Option.isNone(health) ? Effect.undefined : health.value.state,
 );
 
-/** The metrics of this process, or of all workers if there are several. */
+/** Returns the metrics of this process, or of all workers if there are several. */
 const metricsOf = Effect.fnUntraced(function* (traffic: Option.Option<Traffic["Service"]>) {
   const sockets = Option.getOrUndefined(yield* Effect.serviceOption(WorkerSockets));
   const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
@@ -199,7 +199,7 @@ const overviewPage: View = (sources, query) =>
     return respond(page, { status: Result.isFailure(found) ? 400 : 200, type: document });
   });
 
-/** The runs that continue without their client. */
+/** Returns the runs that continue without their client. */
 const absencesOf = ({ traffic }: PageSources): Effect.Effect<ReadonlyMap<string, Absence>> =>
   Option.isNone(traffic)
     ? Effect.succeed(new Map())
@@ -215,7 +215,7 @@ const noticesOf = ({ traffic }: PageSources, now: number): Effect.Effect<Html> =
 
 const wellStored: StoreState = { writes: "ok" };
 
-/** The window's title. It shows the number of open questions even in a background tab. */
+/** Builds the window's title. It shows the number of open questions even in a background tab. */
 const windowTitle = (title: string, asking: number): string =>
   asking === 0 ? title : `(${asking > askingMax ? `${askingMax}+` : asking}) ${title}`;
 

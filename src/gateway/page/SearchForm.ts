@@ -26,7 +26,7 @@ export interface Asked {
   readonly sent: { readonly [F in Field]?: string };
 }
 
-/** An unknown filter means all runs. */
+/** Parses the query of the page's address. An unknown filter means all runs. */
 export const parseQuery = (query: URLSearchParams): Asked => ({
   filter: filters.find((it) => it === query.get("filter")) ?? "all",
   before: query.get("before") ?? undefined,
@@ -49,7 +49,7 @@ export const searchOf = ({ before, filter, sent: { within, ...sent } }: Asked): 
 /** True if the form narrows the list. */
 export const isNarrowed = ({ sent }: Asked): boolean => Object.keys(sent).length > 0;
 
-/** The address of a list, relative to the page. */
+/** Builds the address of a list, relative to the page. */
 export const listAddress = ({ before, filter, sent }: Asked): string => {
   const query = new URLSearchParams(sent);
   if (filter !== "all") query.set("filter", filter);

@@ -1,6 +1,4 @@
-/**
- * Renders a text in pieces: the attempt that wrote each piece, and the seams between them.
- */
+/** Renders a response's text in pieces: the attempt that wrote each piece, and the seams between them. */
 import type { RunStory } from "../../story/RunStory.ts";
 import { charactersOf, seamProofs, type TextPiece } from "../../story/SeamWords.ts";
 import { groupDigits } from "../../story/Times.ts";
@@ -28,7 +26,7 @@ const textFigure = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number,
 const legendOf = ({ attempt, from, proof, to }: TextPiece, index: number): Html =>
   html`<li><span class="key piece p${index % 2}"><i></i>attempt ${attempt}</span> ${to === undefined ? html`from ${groupDigits(from)} on` : html`${groupDigits(from)} to ${groupDigits(to)}`}${proof !== undefined && html` <span class="key seam"><i></i>after ${charactersOf(from)}: ${seamProofs[proof]}</span>`}</li>`;
 
-/** The width of the drawing. The last piece is as long as its attempt reports, but long enough to be visible. */
+/** Returns the width of the drawing. The last piece is as long as its attempt reports, but long enough to be visible. */
 const widthOf = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number, number>): number => {
   const last = text.at(-1);
   if (last === undefined) return 1;

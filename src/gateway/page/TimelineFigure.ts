@@ -58,7 +58,7 @@ const round = (ms: number): string => {
 const grid = ({ place, ticks }: Timeline): ReadonlyArray<Html> =>
   ticks.map((ms) => html`<line class="grid" x1="${percent(place(ms))}" x2="${percent(place(ms))}" y1="0" y2="30"/>`);
 
-/** Draws the bar: first the time in which everything was held back, then the phases of what the caller was shown. */
+/** Draws the bar: first the time in which all output was withheld, then the phases of the output that the caller was shown. */
 const body = (bar: AttemptStory, timeline: Timeline): Html => {
   const stops = bar.evidence.filter(({ event }) => event === "shown");
   const phases = [

@@ -30,7 +30,7 @@ export const totalsTables = (totals: Totals): Html =>
     ? none
     : html`<section aria-labelledby="tables-title"><h2 id="tables-title">By rule and by model</h2><div class="split">${byRule(totals)}${byProvider(totals)}</div></section>`;
 
-/** Shows the total of which the wasted tokens are a part, and their cost if models have prices. */
+/** Shows the total that includes the wasted tokens, and the cost of both if models have prices. */
 const ofAll = ({ cost_usd: cost, estimated, used, wasted }: Totals["tokens"]): Html =>
   used + wasted === 0
     ? none

@@ -12,7 +12,7 @@ import type { PassedResponse, Upstream } from "../upstream/Upstream.ts";
 /**
  * Wraps an upstream for requests that use the operator's credential.
  *
- * @param made called with the id of each object that a request stores; without it ids are not looked for
+ * @param made called with the id of each object that a request stores; without it the response is not searched for ids
  */
 export const guardPass = (upstream: Upstream, secrets: Secrets, made?: (id: string) => void): Upstream => ({
   ...upstream,

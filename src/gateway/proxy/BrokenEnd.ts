@@ -36,7 +36,7 @@ export const breakOff = (response: ServerResponse, slowMs: number): Effect.Effec
     return response.chunkedEncoding ? endWith(openChunk, response, socket, slowMs) : resetOnceTaken(socket, slowMs);
   });
 
-/** Resets a connection: the client's next read fails, and undelivered data is lost. */
+/** Resets a connection, so that the client's next read fails. Undelivered data is lost. */
 export const reset = (socket: Socket): void => {
   const raw = socket instanceof TLSSocket ? rawOf(socket) : socket;
   if (raw === undefined || raw.destroyed) return void socket.destroy();

@@ -1,6 +1,4 @@
-/**
- * Writes one response to its client, with backpressure. It ends whole, or broken so that no client takes it for whole.
- */
+/** Writes one response to its client, with backpressure. It ends complete, or broken so that no client takes it for complete. */
 import type { ServerResponse } from "node:http";
 import { Clock, Effect } from "effect";
 import { Alarm, Alarms } from "../../adapters/relay/Alarms.ts";
@@ -84,8 +82,8 @@ export class ClientResponse {
   };
 
   /**
-   * Checks that the client's socket is silent: it is gone, or accepts none of its pending bytes for `silentMs`. On systems that
-   * report it, unacknowledged bytes count too.
+   * Checks that the client's socket is silent: it is gone, or accepts none of its pending bytes for `silentMs`. On systems that report
+   * unacknowledged bytes, they count too.
    */
   get isSilent(): Effect.Effect<boolean> {
     return Effect.suspend(() => {
@@ -127,7 +125,7 @@ export class ClientResponse {
     this.#response.write(empty);
   }
 
-  /** True if the socket accepts bytes now. After the client has left it does, and drops them. */
+  /** True if the socket accepts bytes now. After the client has left, it accepts and drops them. */
   readonly isReady = (): boolean => this.#gone || !this.#response.writableNeedDrain;
 
   /** Waits until the response is ready: its socket has drained, or its client has left or was disconnected. */
@@ -141,8 +139,8 @@ export class ClientResponse {
   }
 
   /**
-   * Writes bytes that have just arrived, in this step. A lone chunk is cheaper this way than through `writeNow`, which loops of
-   * many writes need: here a client that reads as fast as it is written to would never cause a pause, however long the loop.
+   * Writes bytes that have just arrived, in this step. For a lone chunk this is cheaper than `writeNow`. A loop of many writes must use
+   * `writeNow`, because here a client that reads as fast as the loop writes never causes a pause.
    */
   passOn(chunks: ReadonlyArray<Bytes>): void {
     if (this.#tryCount(chunks) && !wroteChunk(this.#response, chunks))
@@ -165,7 +163,7 @@ export class ClientResponse {
     });
   }
 
-  /** Ends a complete response. Returns after everything was handed to the system, or the client is gone. */
+  /** Ends a complete response. Returns after the system has accepted everything, or the client is gone. */
   get end(): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#over = true;
@@ -189,8 +187,8 @@ export class ClientResponse {
   }
 
   /**
-   * Breaks the response after the written bytes, so that no client takes it for whole. A response that has ended stays whole,
-   * since its bytes may still be on their way.
+   * Breaks the response after the written bytes, so that no client takes it for complete. A response that has ended stays complete, since
+   * its bytes may still be on their way.
    */
   get break(): Effect.Effect<void> {
     return Effect.suspend(() => {

@@ -7,14 +7,14 @@ import { wholeBytesMax } from "../body/BodyOutline.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 
 /**
- * A large body with a declared length gets a buffer of that length after one part in this number has arrived, so a declared
- * length alone allocates no memory.
+ * Divisor of a declared length: a large body gets a buffer of that length after this share of it has arrived. A declared length alone
+ * therefore allocates no memory.
  */
 const claimedMost = 8;
 
 /**
- * Each new chunk also moves waiting bytes of its length divided by this. The seven eighths that arrive later thus move more than
- * the one eighth before them.
+ * Each new chunk also moves earlier bytes into the buffer: its own length divided by this. The last seven eighths of a body thus move more
+ * than the first eighth.
  */
 const takenAlong = 4;
 
@@ -73,7 +73,7 @@ export class GatheredBody {
 
 const copiedBytes = 1_024 * 1_024;
 
-/** A large total is copied over several turns. */
+/** Concatenates chunks. A large total is copied over several turns. */
 export const concatBytes = (chunks: ReadonlyArray<Uint8Array>): Effect.Effect<Bytes> => {
   const length = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
   // The buffer is unpooled, because a slice would keep all of Node's pool alive.

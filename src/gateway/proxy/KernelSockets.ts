@@ -1,9 +1,9 @@
 /**
- * Detects clients that do not acknowledge what they were sent. Node knows only about bytes that the system has not accepted yet.
- * For a client on a lost network the system has accepted a few bytes, and retransmits them again and again.
+ * Detects clients that do not acknowledge what they were sent. Node knows only about bytes that the system has not accepted yet. For a
+ * client on a lost network, the system has accepted a few bytes and keeps retransmitting them.
  *
- * Linux reports this for each socket (`/proc/net/tcp`, proc(5)). On other systems it is unknown, and no socket counts as silent
- * for this reason.
+ * Linux reports this for each socket (`/proc/net/tcp`, proc(5)). Other systems do not report it, so no socket counts as silent for this
+ * reason.
  */
 import { readFileSync } from "node:fs";
 import { isIPv6, type Socket } from "node:net";
@@ -43,7 +43,7 @@ const lineOf = (ends: Ends): SocketLine | undefined => {
   return key === undefined ? undefined : linesNow().get(key);
 };
 
-/** The tables as read in this turn of the event loop. When a provider fails, many responses break in the same turn. */
+/** The tables as read in this turn of the event loop. If a provider fails, many responses break in the same turn. */
 let lines: ReadonlyMap<string, SocketLine> | undefined;
 
 const linesNow = (): ReadonlyMap<string, SocketLine> => {

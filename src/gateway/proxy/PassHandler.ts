@@ -1,6 +1,4 @@
-/**
- * Passes an unprotected request to its provider once, and the response back, with bytes and headers unchanged.
- */
+/** Passes a request that is not a run to its provider once, and the response back, with bytes and headers unchanged. */
 import { Context, Effect, Schema } from "effect";
 import { classify } from "../../failure/FailureClassifier.ts";
 import type { UpstreamName } from "../config/Options.ts";

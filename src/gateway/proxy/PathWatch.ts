@@ -1,8 +1,8 @@
 /**
  * Logs paths that go down, come back or cool down, and counts cooldowns.
  *
- * While all paths are well, nothing is checked. A run that breaks or waits requests a check, and checks follow every second until
- * all paths are well again. A change between two checks that no run meets is not logged.
+ * Nothing is checked while all paths are up. A run that breaks or waits requests a check, and checks follow every second until all paths
+ * are up again. A change between two checks is not logged if it affects no run.
  */
 import { type Context, Effect, Metric, Option, Queue, type Scope } from "effect";
 import { dropOldest } from "../../domain/Limits.ts";

@@ -30,10 +30,10 @@ export interface ProbeVerdict {
 }
 
 /**
- * Computes the response to a probe. A draining process is alive but not ready. A process whose store is away stays ready, unless
- * a store is required.
+ * Computes the response to a probe. A draining process is alive but not ready. A process whose store is unavailable stays ready, unless a
+ * store is required.
  *
- * @param requireStore true if a store that takes no writes makes the gateway unready
+ * @param requireStore true if a store that accepts no writes makes the gateway unready
  */
 export const verdictOf = (
   probe: "livez" | "readyz",
@@ -45,7 +45,7 @@ export const verdictOf = (
 ): ProbeVerdict => {
   if (probe === "livez") return { status: 200, body: { status: "ok" } };
   if (draining) return { status: 503, body: { status: "draining" } };
-  // A slow store is no reason to move traffic: the API's health tells of it.
+  // A slow store is not a reason to move traffic. The API's health reports it.
   if (writes !== "failing") return { status: 200, body: { status: "ok" } };
   return { status: requireStore ? 503 : 200, body: { status: "degraded", degraded: "store" } };
 };

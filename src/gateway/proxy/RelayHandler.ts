@@ -1,6 +1,4 @@
-/**
- * Serves one model request: drives its run and writes the releasable bytes to a client that may leave at any moment.
- */
+/** Serves one model request: executes its run and writes the releasable bytes to a client that may leave at any moment. */
 import { Context, Effect, Exit, type Fiber, Scope } from "effect";
 import * as Relay from "../../adapters/relay/Relay.ts";
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
@@ -106,7 +104,7 @@ const relayScoped = Effect.fnUntraced(function* (
       },
     },
   );
-  // Forgets a failure told to the client only after completion, because another run of the same request may have failed meanwhile.
+  // Forgets the failure of an earlier run only after completion, because another run of the same request may have failed meanwhile.
   const forget = Effect.suspend(() => options.repeats?.forgetResponse(plan.request) ?? Effect.void);
   yield* Scope.provide(copied, scope).pipe(
     Effect.andThen(forget),
@@ -118,7 +116,8 @@ const relayScoped = Effect.fnUntraced(function* (
 });
 
 /**
- * Builds the action for a client that leaves after its head. After the terminal marker it cancels nothing: the run ends with its reader.
+ * Builds the action for a client that leaves after its head. After the terminal marker it cancels nothing, because the run ends with its
+ * reader.
  */
 const leaving = (
   { cancel }: Relay.RelayedResponse,

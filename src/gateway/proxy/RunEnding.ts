@@ -113,12 +113,12 @@ export const behindHead = Effect.fnUntraced(function* (
   yield* manner.ending === "clean" ? client.end : client.break;
 });
 
-/** No status marks the turn as over here, so no client gets wording that makes any client retry. */
+/** An error in the stream has no status that stops a client, so every client gets a message without the words that make clients retry. */
 const inStream = { asksByWords: true };
 
 /**
- * True if only the shown text prevented a second attempt. A program above a client that repairs nothing may retry at once, and is
- * not answered from memory, because the provider may be well.
+ * True if only the shown text prevented a second attempt. If the client repairs nothing, the program above it may retry at once. The retry
+ * is not answered from memory, because the provider may be healthy.
  */
 const isOpen = ({ attempts, retry_of, rule }: RelayInterrupted, { mends }: Manner): boolean =>
   rule === "text_shown" && attempts === 1 && retry_of === undefined && mends === "nothing";
@@ -138,8 +138,8 @@ const reportStillWaiting = (error: RelayInterrupted, againMs: number, { client, 
 };
 
 /**
- * True if a person cancelled the run: on the page, by the command line, or from another place as its client. A cancel is not
- * remembered for repeats.
+ * True if a person cancelled the run: on the page, by the command line, or by a DELETE of its stream. A cancel is not remembered for
+ * repeats.
  */
 const isCancelled = ({ rule }: RelayInterrupted): boolean => rule === "user_cancelled";
 

@@ -1,7 +1,6 @@
 /**
- * Shares the memory of failed requests between all processes of a store. A client's retries have one budget and are told a
- * failure once, whichever process they reach. Each process also keeps what it told the clients of failed runs in its own memory
- * (`StoredRepeats`).
+ * Shares the memory of failed requests between all processes of a store. A client's retries share one budget and get a failure reported
+ * once, whichever process they reach. Each process also keeps what it told the clients of failed runs in its own memory (`StoredRepeats`).
  */
 import { createHash, createHmac } from "node:crypto";
 import { Effect, Option } from "effect";

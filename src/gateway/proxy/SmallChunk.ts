@@ -16,11 +16,11 @@ export const smallBytesMax = 8 * 1024;
 const lineEnd = "\r\n";
 
 /**
- * Writes bytes as one chunk after everything written before. The response must not be corked, since Node would hold back earlier
- * writes, and its head must not name a transfer coding, since Node would take a response to HEAD for a chunked one.
+ * Writes bytes as one chunk after everything written before. The response must not be corked, since Node would buffer earlier writes, and
+ * its head must not name a transfer coding, since Node would take a response to HEAD for a chunked one.
  *
- * @returns false if nothing was written and Node has to write it: the response is not chunked, has ended or is waiting for its
- *   turn, earlier bytes are still pending in this process, or the size is zero (an empty chunk would end the response) or too large
+ * @returns false if nothing was written and Node has to write it: the response is not chunked, has ended or is waiting for its turn,
+ *   earlier bytes are still pending in this process, or the size is zero (an empty chunk would end the response) or too large
  */
 export const wroteChunk = (response: ServerResponse, parts: ReadonlyArray<Bytes>): boolean => {
   const { chunkedEncoding, socket, writableEnded } = response;

@@ -1,5 +1,6 @@
 /**
- * Marks a response's head while the store takes no writes: output that the client sees is unrecorded until the store is back (L8).
+ * Marks a response's head while the store accepts no writes. Output that the client sees is then unrecorded until the store accepts writes
+ * again (L8).
  */
 import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
 import type { StoreState } from "../api/StoreHealth.ts";

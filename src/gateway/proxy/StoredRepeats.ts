@@ -22,7 +22,7 @@ import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import type { Fact, FactsFault, SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 import { readsMsMax } from "../../runtime/run/StoreReads.ts";
 
-/** Maximum time that a request waits for the store, in milliseconds: that of all reads of a volatile run (L8). */
+/** Maximum time that a request waits for the store, in milliseconds. It equals the limit for all reads of a volatile run (L8). */
 export const storeWaitMs = readsMsMax;
 
 /** Additional time for which a failed run is stored, in milliseconds, because a run looks it up when it breaks, not when it begins. */

@@ -1,6 +1,4 @@
-/**
- * Extracts from a response, as its bytes pass, the texts that may later bind a request to the same route.
- */
+/** Extracts marks from a response as its bytes pass: ids and signatures that may later bind a request to the same route. */
 import type { RelayExchange } from "../../adapters/relay/RelayTransport.ts";
 import { documentBytesMax } from "../../adapters/relay/WholeBody.ts";
 import * as Json from "../../domain/Json.ts";
@@ -8,7 +6,7 @@ import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
 import type { Polled } from "../../runtime/attempt/AsyncSource.ts";
 import { boundRows } from "./BoundRows.ts";
 
-/** Maximum texts reported per response. */
+/** Maximum marks reported per response. */
 export const answerMarksMax = 512;
 
 /** Maximum nesting of an event that is searched, in levels. */
@@ -23,7 +21,7 @@ const keys: ReadonlySet<string> = new Set([...boundRows.flatMap(({ marks = [] })
 /**
  * Reads an exchange's bytes as they pass.
  *
- * @param onMark called once with each text; a signature that arrives in pieces is reported after each piece. It must not throw
+ * @param onMark called once with each mark; a signature that arrives in pieces is reported after each piece. It must not throw
  */
 export const marking = (exchange: RelayExchange, onMark: (text: string) => void): RelayExchange => {
   const marks = new AnswerMarks(onMark);

@@ -68,7 +68,7 @@ const keysOf = (field: string): readonly [outer: string, inner: string | undefin
   return [outer, inner];
 };
 
-/** Writes an object. A dropped member goes with the comma after it, and the last ones with the comma before them. */
+/** Writes an object. A dropped member is removed with the comma after it; the last members are removed with the comma before them. */
 const rewritten = (body: Bytes, { close, members, open }: JsonObject, edits: Edits): ReadonlyArray<Bytes> => {
   const out = [body.subarray(open, open + 1)];
   const missing = new Map(edits);
@@ -105,7 +105,7 @@ const valueAfter = (body: Bytes, { from, inside, key, to }: JsonMember, edits: E
   return edit === undefined || inside === undefined ? [body.subarray(from, to)] : rewritten(body, inside, edit);
 };
 
-/** The JSON of a member that the object does not have yet; undefined if there is nothing to add. */
+/** Returns the JSON of a member that the object does not have yet; undefined if there is nothing to add. */
 const newMemberJson = (edit: Edit): string | undefined => {
   if (typeof edit !== "object") return edit;
   const members = [...edit].filter(([, json]) => json !== undefined);

@@ -1,8 +1,8 @@
 /**
- * Searches a request's body, in one pass and within limits, for fields that bind it to its provider's account, and for texts that
- * identify the responses in its history.
+ * Searches a request's body, in one pass and within limits, for fields that bind it to its provider's account, and for marks that identify
+ * the responses in its history.
  *
- * The conversation of a large body is searched item by item, without its long texts, so that other requests run in between.
+ * The conversation of a large body is searched item by item, without its long strings, so that other requests run in between.
  */
 import { Effect } from "effect";
 import { depthMax, stepsMax } from "../../adapters/relay/form/CanonicalBody.ts";
@@ -17,20 +17,20 @@ import { boundRows, toolRow, unsearched } from "./BoundRows.ts";
 export interface Found {
   /** The field of the first row that binds; undefined for a request that any provider can answer. */
   readonly bound: string | undefined;
-  /** Texts found in the mark fields of the rows, in order: a response supplied them, and a later request carries them. */
+  /** Marks found in the mark fields of the rows, in order. A response supplied them, and a later request carries them. */
   readonly marks: ReadonlyArray<string>;
 }
 
 /** Maximum values searched: as many as a body with a canonical form can have. */
 export const valuesMax = stepsMax / 8;
 
-/** Maximum texts kept from a body. The newest responses are at its end, so the first texts are dropped. */
+/** Maximum marks kept from a body. The newest responses are at its end, so the first marks are dropped. */
 export const marksMax = 1024;
 
-/** Maximum size of a searched item of a large body's conversation, in bytes, without its long texts. */
+/** Maximum size of a searched item of a large body's conversation, in bytes, without its long strings. */
 export const itemBytesMax = 1_024 * 1_024;
 
-/** Maximum size of a text kept from an item, in bytes: for mark fields, and for all others. */
+/** Maximum size of a string kept from an item, in bytes: in mark fields, and in all others. */
 export const markBytesMax = 64 * 1_024;
 const otherBytesMax = 1_024;
 
@@ -107,7 +107,7 @@ class Searcher {
   }
 }
 
-/** True for a tool's input or output: no provider looks anything up by it. Not asked of the body itself. */
+/** True for a tool's input or output, because no provider uses it to look anything up. It is not called for the body itself. */
 const isProgram = (key: string, { name, type }: Json.JsonRecord): boolean =>
   ((key === "args" || key === "response") && typeof name === "string") ||
   (key === "input" && typeof type === "string" && type.endsWith("tool_use"));

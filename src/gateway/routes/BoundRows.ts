@@ -23,13 +23,12 @@ export interface BoundRow {
   /** The thing that it refers to, as docs/routes.md prints it. */
   readonly refersTo: string;
   /**
-   * Protocols whose own APIs define the field. It is looked for in all protocols, because some servers use one API's fields in
-   * another.
+   * Protocols whose own APIs define the field. It is searched for in all protocols, because some servers use one API's fields in another.
    */
   readonly protocols: ReadonlyArray<ProtocolId>;
   /** True if an object binds its request. Must be pure. */
   readonly isBinding: (held: Held) => boolean;
-  /** Keys whose texts identify the responses in the history. */
+  /** Keys whose values identify the responses in the history. */
   readonly marks?: ReadonlyArray<string>;
 }
 

@@ -1,9 +1,9 @@
 /**
  * Chooses the routes of one request: the one it starts on, and those it may move to.
  *
- * A request may use a route only if its token permits the upstream, and a client that shows its own provider key does not get the
- * operator's credential. A request that is bound to an account moves only between upstreams of one `state`. A conversation stays on
- * the route that its history came from.
+ * A request may use a route only if its token permits the upstream, and a client that presents its own provider key does not get the
+ * operator's credential. A request that is bound to an account moves only between upstreams of one `state`. A conversation stays on the
+ * route that its history came from.
  */
 import { Effect } from "effect";
 import { membersInTurns } from "../../adapters/relay/form/JsonMembers.ts";
@@ -95,9 +95,9 @@ const targetsOf = (request: RoutedRequest, list: RouteList, { servers, upstreams
 };
 
 /**
- * True if a request may use an upstream. The operator's credential is only for clients with a token of the gateway. A client that
- * shows its own key, at an upstream that uses the client's key, has asked for nothing else: the operator does not pay for requests
- * that its provider refuses.
+ * True if a request may use an upstream. The operator's credential is only for clients with a token of the gateway. A client that presents
+ * its own key, at an upstream that uses the client's key, never gets the operator's, because the operator does not pay for requests that
+ * the client's provider refuses.
  */
 const mayUse = ({ plan, server: meant, token }: RoutedRequest, server: UpstreamSettings): boolean => {
   if (forbidden(token, { upstream: server.name }) !== undefined) return false;

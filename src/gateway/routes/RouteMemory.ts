@@ -1,14 +1,14 @@
 /**
- * Remembers the route of each response that a later request may carry, by the response's id, signed or encrypted thinking,
- * containers and files.
+ * Remembers the route of each response that a later request may carry, by the response's id, signed or encrypted thinking, containers and
+ * files.
  *
- * Only responses of further routes are remembered, because a request starts on its first route anyway. Each text is kept as a
- * digest, keyed per process and bound to the tenant that received the response, so it never moves another tenant's request.
+ * Only responses of further routes are remembered, because a request starts on its first route anyway. Each mark is kept as a digest, keyed
+ * per process and bound to the tenant that received the response, so it never moves another tenant's request.
  */
 import { createHmac, generateKeySync } from "node:crypto";
 import { dropOldest } from "../../domain/Limits.ts";
 
-/** Maximum texts remembered (L11). The least recently seen one is evicted first. */
+/** Maximum marks remembered (L11). The least recently seen one is evicted first. */
 export const rememberedMax = 65_536;
 
 /** The owner of a response: the tenant (a token's name), and the upstream that the request was meant for. */
@@ -31,7 +31,7 @@ export class RouteMemory {
     return this.#routes.size;
   }
 
-  /** Remembers that a response with this text came by a route. */
+  /** Remembers that a response with this mark came by a route. */
   keep(of: RememberedFor, text: string, route: string): void {
     const digest = this.#digest(of, text);
     this.#routes.delete(digest);
@@ -42,7 +42,7 @@ export class RouteMemory {
   /**
    * The route of the newest response that a request carries.
    *
-   * @param texts texts of the request, the newest last
+   * @param texts marks of the request, the newest last
    */
   find(of: RememberedFor, texts: ReadonlyArray<string>): string | undefined {
     if (this.#routes.size === 0) return undefined;
@@ -50,7 +50,7 @@ export class RouteMemory {
       const digest = this.#digest(of, text);
       const route = this.#routes.get(digest);
       if (route === undefined) continue;
-      // Moves the text to the end of the eviction order, so that a text in use stays.
+      // Moves the mark to the end of the eviction order, so that a mark in use stays.
       this.#routes.delete(digest);
       this.#routes.set(digest, route);
       return route;

@@ -78,7 +78,7 @@ export const targetOf = (
     ...{ id: route.id, server },
     plan: {
       ...plan,
-      // A request that resumes the response goes to this address, not to that of the upstream that it was meant for.
+      // A request that resumes the response goes to this address, not to that of the originally addressed upstream.
       request: { ...plan.request, url: found.url },
       provider: {
         ...plan.provider,
@@ -152,7 +152,7 @@ const bodyOf = (body: RelayRequest["body"], changes: BodyChanges, read: ReadBody
   return editBody(bytes, members, changes);
 };
 
-/** The path with the route's model, if the path names a model; undefined if the route sets no model there. */
+/** Returns the path with the route's model, if the path names a model; undefined if the route sets no model there. */
 const modelSet = ({ plan, target }: MeantRequest, { set }: RouteSettings): string | "unclear" | undefined => {
   const model = set.body.find(([field]) => field === "model")?.[1];
   if (typeof model !== "string") return undefined;

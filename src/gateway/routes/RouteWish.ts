@@ -35,7 +35,7 @@ const neverOnly: Refused = { status: 400, reason: "route", message: `${moveHeade
  * Refuses a route that the request cannot use. The message does not reveal if the route exists for others.
  *
  * @param pinned the route's name, as the client wrote it
- * @param reason the reason why a route that the client may use does not take this request
+ * @param reason the reason why a permitted route cannot serve this request
  */
 export const noSuchRoute = (pinned: string, reason?: string): Refused => ({
   status: 400,

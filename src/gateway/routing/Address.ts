@@ -83,7 +83,7 @@ export const noProxy: Refused = {
   message: "The gateway is not a forward proxy: set it as the client's base URL.",
 };
 
-/** The token of a path that begins with `/t`; undefined for any other path. */
+/** Returns the token of a path that begins with `/t`; undefined for any other path. */
 const tokenIn = (path: string): string | undefined => {
   const found = /^\/t(?:\/([^/]*))?(?=\/|$)/.exec(path);
   return found === null ? undefined : (found[1] ?? "");

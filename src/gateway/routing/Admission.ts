@@ -214,8 +214,8 @@ export const forbidden = (token: AdmittedToken | undefined, asked: Asked): Refus
 const ownWords = { page: "the gateway's page and its API", metrics: "the gateway's metrics" } as const;
 
 /**
- * A gateway on a non-local address always has tokens, so it checks the Host only if `allowedHosts` is set. Several Host headers
- * are always refused.
+ * True if a request may use its Host. A gateway on a non-local address always has tokens, so it checks the Host only if `allowedHosts` is
+ * set. Several Host headers are always refused.
  */
 const isKnownHost = (
   headers: RelayHeaders,

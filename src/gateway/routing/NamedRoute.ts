@@ -59,7 +59,7 @@ export const namedRouteOf = (
   return address === undefined ? { refused: nowhere, upstream: family } : { upstream: family, url: address };
 };
 
-/** The vendor of the path on this upstream; undefined if the upstream does not serve the path. */
+/** Returns the vendor of the path on this upstream; undefined if the upstream does not serve the path. */
 const familyOf = ({ claim, owner, path, server, signs }: Asked): UpstreamName | undefined => {
   const { protocols } = server;
   if (claim.foreign !== undefined && owner !== claim.foreign && !(owner === undefined && protocols === undefined))
@@ -78,7 +78,7 @@ const familyOf = ({ claim, owner, path, server, signs }: Asked): UpstreamName | 
 const isSigned = (signs: ReadonlyArray<Sign>, name: UpstreamName): boolean =>
   signs.some(({ kind, vendor }) => vendor === name && kind !== "name");
 
-/** The protocol of a model request by its path; undefined if the path does not identify one. */
+/** Returns the protocol of a model request by its path; undefined if the path does not identify one. */
 const protocolOf = (path: string, { shared, upstreams, vertex }: PathClaim): ProtocolId | undefined => {
   if (/\/chat\/completions(?:\/|$)/i.test(path)) return "openai-chat";
   if (/(?:^|\/)responses(?:\/|$)/i.test(path)) return "openai-responses";

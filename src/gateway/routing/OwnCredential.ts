@@ -47,7 +47,7 @@ export const withoutClientCredentials = ({ headers, url }: Outgoing): Outgoing =
   headers: withoutCredentials(endToEnd(headers)),
 });
 
-/** The credential may be for any provider. */
+/** True if a request has a credential of the client, for any provider. */
 export const hasClientCredential = ({ headers, url }: Outgoing): boolean => {
   const shown = headers.filter(([name, value]) => !marksOf(name).isOfOthers && value.trim() !== "");
   return withoutCredentials(shown).length < shown.length || withoutKeys(url) !== url;
@@ -68,7 +68,7 @@ export const credentialsIn = ({ headers, url }: Outgoing): ReadonlyArray<readonl
 /** Headers that are never sent to a provider: cookies of local programs, and the gateway's own. */
 const ofOthers = /^(?:cookie2?|x-recovery-.*)$/i;
 
-/** The header in which each vendor's servers expect a credential. OAuth tokens are always bearer tokens. */
+/** Returns the header in which each vendor's servers expect a credential. OAuth tokens are always bearer tokens. */
 const credentialHeader = (credential: string, url: string, family: UpstreamName): readonly [string, string] => {
   if (ownerOf(new URL(url).hostname) === "azure") return ["api-key", credential];
   if (family === "anthropic" && !credential.startsWith("sk-ant-oat")) return ["x-api-key", credential];
@@ -125,7 +125,7 @@ const withoutKeys = (url: string): string => {
   return kept.length === 0 ? url.slice(0, at) : `${url.slice(0, at)}?${kept.join("&")}`;
 };
 
-/** The parts of a query, exactly as written. */
+/** Returns the parts of a query, exactly as written. */
 const queryOf = (url: string): ReadonlyArray<string> => {
   const at = url.indexOf("?");
   return at === -1 ? [] : url.slice(at + 1).split("&");

@@ -41,7 +41,7 @@ export const vendorWords: Readonly<Record<Vendor, string>> = {
   ...foreignWords,
 };
 
-/** The vendor that owns a host's domain; undefined for an unknown domain, or a host that a cloud rents out. */
+/** Returns the vendor that owns a host's domain; undefined for an unknown domain, or a host that a cloud rents out. */
 export const ownerOf = (hostname: string): Vendor | undefined =>
   rented.test(hostname)
     ? undefined
@@ -205,7 +205,7 @@ const bearersIn = (headers: RelayHeaders): ReadonlyArray<string> =>
     name.toLowerCase() === "authorization" ? [value.replace(/^\s*bearer\s+/i, "").trim()] : [],
   );
 
-/** A single expression, because it runs on every header of a request. */
+/** True if text contains a key that identifies its vendor. It is a single expression, because it runs on every header of a request. */
 export const hasVendorKey = (text: string): boolean => anyKey.test(text);
 
 type NameSign = readonly [vendor: Vendor, kind: Sign["kind"]];

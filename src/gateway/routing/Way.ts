@@ -113,7 +113,7 @@ const noSuchContinueText: Refused = {
   message: `${continueTextHeader}: expected auto or ask, once.`,
 };
 
-/** Quotes the name unescaped: its characters were validated. */
+/** Quotes the name unescaped, because its characters were validated. */
 const noSuchUpstream = (name: string): Refused => ({
   status: 404,
   reason: "address",

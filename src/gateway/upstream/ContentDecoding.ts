@@ -93,7 +93,7 @@ const isCut = (error: unknown): boolean =>
  *
  * @param take counts decoded bytes and returns the reason if they are too many
  * @param signal stops the decoding
- * @returns undefined if the body cannot be decoded: it passes through unchanged, and the provider refuses it
+ * @returns undefined if the body cannot be decoded; it then passes through unchanged, and the provider refuses it
  */
 export const decodeBody = async <Reason extends string>(
   encoding: string,

@@ -88,7 +88,7 @@ export const pairsOf = (flat: ReadonlyArray<string | Buffer>): RelayHeaders => {
 };
 
 /**
- * The headers of a request that are forwarded.
+ * Returns the headers of a request that are forwarded.
  *
  * @param plain true to ask for a response without content encoding, because its events are read on the way
  */
@@ -97,7 +97,7 @@ export const upstreamHeadersOf = (headers: RelayHeaders, plain: boolean): RelayH
   return plain ? [...passed, ["accept-encoding", "identity"]] : passed;
 };
 
-/** The headers of an upstream's response that are forwarded to a client, and those that guard a browser. */
+/** Returns the headers of an upstream's response that are forwarded to a client, and those that guard a browser. */
 export const clientHeadersOf = (headers: RelayHeaders): RelayHeaders => [
   ...endToEnd(
     headers,
@@ -107,8 +107,8 @@ export const clientHeadersOf = (headers: RelayHeaders): RelayHeaders => [
 ];
 
 /**
- * The headers of an event stream, with a request that proxies neither buffer nor change it: the client would wait for events and
- * comments that were sent. The provider's own caching directives stay.
+ * The headers of an event stream, with a request that proxies neither buffer nor change it. A proxy that buffers would make the client wait
+ * for events and comments that were sent. The provider's own caching directives stay.
  */
 export const withoutBuffering = (headers: RelayHeaders): RelayHeaders => {
   const stays: Array<readonly [string, string]> = [];
@@ -129,7 +129,9 @@ export const withoutBuffering = (headers: RelayHeaders): RelayHeaders => {
 export const isEventStream = (headers: RelayHeaders): boolean =>
   headers.some(([name, value]) => isNamed(name, "content-type") && /^\s*text\/event-stream\b/i.test(value));
 
-/** Keeps the headers that can be written: a name is a token, and a value has no control characters (RFC 9110, 5.1 and 5.5). */
+/**
+ * Keeps the headers that can be written. A name must be a token, and a value must not contain control characters (RFC 9110, 5.1 and 5.5).
+ */
 export const sendable = (headers: RelayHeaders): RelayHeaders =>
   headers.filter(([name, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && isText(value));
 
@@ -158,6 +160,6 @@ export const endToEnd = (headers: RelayHeaders, also: (name: string) => boolean 
 export const without = (headers: RelayHeaders, name: string): RelayHeaders =>
   headers.filter(([given]) => !isNamed(given, name));
 
-/** Header values are bytes. Those above ASCII keep their value (RFC 9110, 5.5). */
+/** Decodes a header value. Bytes above ASCII keep their value (RFC 9110, 5.5). */
 const textOf = (value: string | Buffer | undefined): string =>
   typeof value === "string" ? value : (value?.toString("latin1") ?? "");

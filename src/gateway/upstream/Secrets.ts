@@ -8,7 +8,7 @@ import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSetti
 import { type Bytes, isEncoded } from "./ContentDecoding.ts";
 import { without } from "./Headers.ts";
 
-/** Minimum length of a masked secret, in characters: a shorter one is a placeholder and occurs in ordinary words. */
+/** Minimum length of a masked secret, in characters. A shorter one is a placeholder and occurs in ordinary words. */
 export const maskedCharactersMin = 5;
 
 /** Masks a set of secrets. */
@@ -53,7 +53,7 @@ export class Secrets {
     return { head: this.head({ ...head, headers: plain }), body: [], whole };
   }
 
-  /** The number of bytes at the end that may start a secret. */
+  /** Returns the number of bytes at the end that may start a secret. */
   #heldBackLength(bytes: Buffer): number {
     let held = 0;
     for (const needle of this.#needles)
@@ -66,7 +66,7 @@ export class Secrets {
     return this.#needles.some((needle) => bytes.includes(needle));
   }
 
-  /** Masks a body as it arrives, holding back only bytes that may start a secret. */
+  /** Masks a body as it arrives, withholding only bytes that may start a secret. */
   async *body(chunks: AsyncIterable<Bytes>): AsyncGenerator<Bytes> {
     let rest: Bytes = nothing;
     for await (const chunk of chunks) {
@@ -92,7 +92,7 @@ const spellings = (secret: string): ReadonlyArray<string> => {
   ];
 };
 
-/** The secrets of an upstream; undefined if its clients bring their own. */
+/** Returns the secrets of an upstream; undefined if its clients bring their own. */
 export const secretsOf = (server: UpstreamSettings): Secrets | undefined => {
   if (!hasOwnCredential(server)) return undefined;
   const known = secretsOfServers.get(server);

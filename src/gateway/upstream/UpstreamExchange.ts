@@ -34,7 +34,7 @@ export interface ExchangeContext {
   readonly over: () => void;
 }
 
-/** An exchange that keeps the raw head: an object of headers loses spelling, order and duplicates. */
+/** An exchange that keeps the raw head, because an object of headers loses spelling, order and duplicates. */
 class RawExchange extends Exchange {
   rawHead: RelayHead | undefined = undefined;
 
@@ -81,7 +81,7 @@ export class UpstreamExchange implements RelayExchange {
     return (await this.#awaitPoll(() => this.pollHead())).head;
   }
 
-  /** The head to report. @throws ProviderError if its body cannot be decoded */
+  /** Returns the head to report. @throws ProviderError if its body cannot be decoded */
   #headOf(head: RelayHead): RelayHead {
     this.#context.origin.reached = true;
     const encoding = fieldOf(head.headers, "content-encoding");
@@ -91,7 +91,7 @@ export class UpstreamExchange implements RelayExchange {
     if (source === undefined) {
       // The status of a refusal says enough, so the body stays encoded.
       if (head.status < 200 || head.status > 299) return head;
-      // Not retryable: the next response would come in the same encoding.
+      // Not retryable, because the next response would come in the same encoding.
       throw relayError({ kind: "protocol", reason: "not_a_stream", retryable: false, code: "unknown_encoding" });
     }
     this.#decoded = source[Symbol.asyncIterator]();

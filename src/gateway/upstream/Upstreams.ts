@@ -30,7 +30,7 @@ export interface Upstreams {
   readonly open: () => number;
 }
 
-/** Creates them. All connections are closed with the scope. */
+/** Creates the connections. All connections are closed with the scope. */
 export const make: Effect.Effect<Upstreams, ClientConfigError, Scope.Scope> = Effect.gen(function* () {
   const clock = yield* Clock.Clock;
   const times = { monotonicMs: () => monotonicMs(clock), nowMs: () => clock.currentTimeMillisUnsafe() };
@@ -123,7 +123,7 @@ class Way {
   }
 }
 
-/** The server's own proxy, else the environment's. */
+/** Returns the server's own proxy, or else the environment's. */
 const proxyOf = ({ proxy }: WaySettings, environment: EgressProxy.ProxyChoice): EgressProxy.ProxyChoice => {
   if (proxy === undefined) return environment;
   if (proxy === directProxy) return EgressProxy.always(undefined);

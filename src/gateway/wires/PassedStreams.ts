@@ -1,6 +1,4 @@
-/**
- * Recognises a response that streams although its request was no run, and reports its path once.
- */
+/** Recognises a response that streams although its request was not a run, and reports its path once. */
 import { fieldOf, type RelayHead, readAddress } from "../../adapters/relay/RelayTransport.ts";
 
 /** Content types of streams, whatever their length says. */
@@ -12,7 +10,9 @@ const openEnded = /^\s*(?:text\/plain|audio\/|video\/|application\/octet-stream|
 
 const json = /^\s*application\/(?:[\w.-]+\+)?json\b/i;
 
-/** Tells whether a response streams, by its head alone: by its type, or by a missing length. JSON needs an address that asks for a stream. */
+/**
+ * True if a response streams, judged by its head alone: by its type, or by a missing length. JSON needs an address that asks for a stream.
+ */
 export const isStream = ({ headers, status }: RelayHead, url: string): boolean => {
   if (status < 200 || status > 299 || status === 204) return false;
   const type = fieldOf(headers, "content-type") ?? "";
@@ -23,7 +23,7 @@ export const isStream = ({ headers, status }: RelayHead, url: string): boolean =
 
 const lastSegment = (url: string): string => /[^/]*\/?$/.exec(readAddress(url)?.pathname ?? "")?.[0] ?? "";
 
-/** Maximum paths that are reported: a client may invent them without end. */
+/** Maximum paths that are reported, because a client may invent any number of them. */
 export const reportedPathsMax = 256;
 
 /** Remembers the paths that were reported. */
@@ -31,7 +31,7 @@ export class ReportedPaths {
   readonly #paths = new Set<string>();
 
   /**
-   * The path in the form in which it is reported, once; undefined if it was reported, or if too many were.
+   * Returns the path in its masked form, once; undefined if it was already reported, or if too many were.
    *
    * @param target as the client sent it
    */
@@ -46,7 +46,7 @@ export class ReportedPaths {
 /** Maximum length of a masked path, in characters. */
 const maskedCharactersMax = 128;
 
-/** A path without its query and with `{id}` in place of every segment that is no plain word or version. */
+/** Returns a path without its query and with `{id}` in place of every segment that is not a plain word or version. */
 export const maskPath = (target: string): string => {
   const [path = ""] = target.slice(0, 2_048).split(/[?#]/, 1);
   const masked = path.split("/").map(maskSegment).join("/");

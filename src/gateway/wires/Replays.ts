@@ -1,6 +1,4 @@
-/**
- * Makes the plan of a request whose response is a document that changes nothing at the provider, so that its run may replay it.
- */
+/** Builds the plan of a request that is answered by a document and changes nothing at the provider, so that its run may replay it. */
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
 import { type RelayRequest, readAddress } from "../../adapters/relay/RelayTransport.ts";
 import * as Json from "../../domain/Json.ts";
@@ -12,9 +10,9 @@ import { replayedWire, type Wire } from "./Wires.ts";
 export const mayBeReplayed = (method: string, url: string): boolean => wireAt(method, url) !== undefined;
 
 /**
- * The plan of such a request.
+ * Returns the plan of a request that may be replayed.
  *
- * @param upstream writes errors for a wire that several providers have
+ * @param upstream provider in whose format errors are written, for a wire that several providers have
  * @param body undefined for a GET
  * @returns undefined for another request, and for a body that asks for a stream
  */

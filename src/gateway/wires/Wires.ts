@@ -8,9 +8,9 @@
 import { type ProtocolId, protocols } from "../../provider/Protocols.ts";
 
 /**
- * Reasons why a POST whose response streams is no run. `unknown_path`: this table does not have its path. `unknown_format`: the gateway
+ * Reasons why a POST whose response streams is not a run. `unknown_path`: this table does not have its path. `unknown_format`: the gateway
  * has no decoder for the wire. `other_api`: the API is not a model's. `unknown_body`: the path is a model's and the body is not.
- * `unread_body`: the body has more beside its conversation than the gateway reads.
+ * `unread_body`: the body without its conversation exceeds the limits of an outline.
  */
 export const passedReasons = ["unknown_path", "unknown_format", "other_api", "unknown_body", "unread_body"] as const;
 
@@ -212,11 +212,11 @@ const upgrades: Wire = {
   note: "with 426 for every upgrade; clients of Responses fall back to HTTP",
 };
 
-/** The table. */
+/** All rows of the table. */
 export const wires: ReadonlyArray<Wire> = [...recovered, ...replayed, ...passes, upgrades];
 
 /**
- * Finds the row of a request whose response is a document that changes nothing at the provider.
+ * Finds the row of a request that is answered by a document and changes nothing at the provider.
  *
  * @param path without slashes at its end
  */
@@ -224,7 +224,7 @@ export const replayedWire = (method: string, path: string): Wire | undefined =>
   replayed.find((wire) => wire.examples[0]?.method === method && wire.path?.test(path) === true);
 
 /**
- * Says why a POST passes through, by its path.
+ * Returns the reason why a POST passes through, by its path.
  *
  * @param path without slashes at its end
  */

@@ -40,7 +40,10 @@ const replyBytesMax = 64 * 1024 * 1024;
 
 const replyMsDefault = 2_000;
 
-/** Silence after which the system probes a connection to another machine, in milliseconds. A machine that is gone is noticed soon after. */
+/**
+ * Time without data after which the system probes a connection to another machine, in milliseconds. A machine that is gone is noticed soon
+ * after.
+ */
 const probeMs = 10_000;
 
 /** A schema whose encoded form is JSON. */
@@ -63,8 +66,8 @@ export const query = <A, B>(
 ): Query<A, B> => ({ name, asked: Schema.toCodecJson(asked), replied: Schema.toCodecJson(replied), replyMs });
 
 /**
- * A query has no reply. `gone`: the process does not run now. `late`: the reply timed out. `refused`: the process does not know
- * the query or its signature.
+ * A query got no reply. `gone`: the process does not run now. `late`: the reply timed out. `refused`: the process does not know the query
+ * or its signature.
  */
 export class AskError extends Schema.TaggedError<AskError>()("AskError", {
   reason: Schema.Literals(["gone", "late", "refused"]),
@@ -102,7 +105,7 @@ type Replier = (asked: unknown) => Effect.Effect<string | undefined>;
 /** Sends and serves signed requests in one way. */
 export class SignedWire {
   readonly #signature: HopSignature;
-  /** Origin at which requests arrive; undefined on a socket. */
+  /** Origin at which requests arrive; undefined for a Unix socket. */
   readonly #origin: string | undefined;
   readonly #run: (effect: Effect.Effect<void>) => void;
   readonly #repliers = new Map<string, Replier>();

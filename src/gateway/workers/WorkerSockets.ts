@@ -1,9 +1,9 @@
 /**
  * Lets each worker of `serve --workers` query its siblings over Unix sockets, and serve their queries.
  *
- * The sockets are in a folder that no other user can enter, and each request is signed (`SignedWire`). A worker has no list of
- * living siblings: it asks all of them, and a dead one refuses the connection at once. State that must hold for all workers is a
- * row of the store. Queries are for what only one worker knows: its current activity, and the bytes of its runs.
+ * The sockets are in a folder that no other user can enter, and each request is signed (`SignedWire`). A worker has no list of live
+ * siblings. It asks all of them, and a dead one refuses the connection at once. State that must hold for all workers is a row of the store.
+ * Queries are for what only one worker knows: its current activity, and the bytes of its runs.
  */
 import { rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";

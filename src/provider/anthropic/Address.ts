@@ -7,7 +7,7 @@ import { type Address, type Claim, choicesByN, type Target } from "../protocol/A
 /** The API version that this folder reads and writes. */
 const version = { "anthropic-version": "2023-06-01" };
 
-/** Accepts Anthropic's own path, other `/messages` paths that send the header of its API, and Claude on Vertex AI. */
+/** Accepts Anthropic's own path, other `/messages` paths whose requests have the header of its API, and Claude on Vertex AI. */
 const claim = ({ has, path }: Target): Claim | undefined => {
   if (path.endsWith("/v1/messages") || (path.endsWith("/messages") && has("anthropic-version"))) return { model: "" };
   const model = /\/models\/([^/]+):(?:streamRawPredict|rawPredict)$/.exec(path)?.[1];

@@ -1,6 +1,6 @@
 /**
- * Follows the calls of an Anthropic message from block to block: which side runs each, when its arguments are complete, and which
- * result settles it.
+ * Follows the calls of an Anthropic message from block to block: the side that runs each call, the completion of its arguments, and the
+ * result that settles it.
  */
 
 import { lookup, mcpName } from "../../domain/HostedTools.ts";
@@ -8,7 +8,7 @@ import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
 
-/** Maximum argument text held for calls whose block is open, in UTF-16 code units. The API itself caps a message far below. */
+/** Maximum argument text held for calls whose block is open, in UTF-16 code units. The API's own limit for a message is far lower. */
 export const inputCharactersMax = 16 * 1024 * 1024;
 
 /** Maximum calls of a message that are open or wait for their result. */
@@ -23,7 +23,7 @@ interface Call {
 
 interface OpenCall extends Call {
   readonly index: string;
-  /** True if its block closed without any argument text. Only the end shows if a limit cut the arguments or there were none. */
+  /** True if its block closed without any argument text. The end of the message shows if a limit cut the arguments or there were none. */
   readonly closed: boolean;
   /** The `partial_json` so far. */
   readonly input: string;
@@ -40,7 +40,7 @@ export interface Calls {
   readonly characters: number;
   /** True if a block of a runtime call closed over invalid JSON. */
   readonly broken: boolean;
-  /** True if argument text of an unknown call came: a call without text may have lost it. */
+  /** True if argument text arrived for an unknown call. A call without text may then have lost its arguments. */
   readonly astray: boolean;
 }
 
@@ -50,7 +50,7 @@ export const none: Calls = { count: 0, open: [], waiting: [], characters: 0, bro
 /** The next calls and their signals; undefined past a limit. */
 export type Change = readonly [Calls, ReadonlyArray<CallSignal>] | undefined;
 
-/** Opens a `*tool_use` block. The same block sent twice is one call; an empty id identifies nothing. */
+/** Opens a `*tool_use` block. The same block sent twice is one call. A call with an empty id is never taken for a repeat. */
 export const begin = (calls: Calls, index: string, block: Json.JsonRecord): Change => {
   const id = Json.string(block.id);
   const type = Json.string(block.type);
@@ -71,7 +71,7 @@ export const begin = (calls: Calls, index: string, block: Json.JsonRecord): Chan
   return [{ ...calls, count: calls.count + 1, open: [...calls.open, open], waiting }, [signal(call, "input_started")]];
 };
 
-/** An unknown block type is used as the tool's name, which no table holds, so its effect is unknown. */
+/** An unknown block type is used as the tool's name. No table holds that name, so the effect of the call is unknown. */
 const toolOf = (block: Json.JsonRecord, type: string): string => {
   const name = Json.string(block.name);
   if (type === "mcp_tool_use") return mcpName(Json.string(block.server_name), name);
@@ -79,8 +79,8 @@ const toolOf = (block: Json.JsonRecord, type: string): string => {
 };
 
 /**
- * Appends a piece of arguments. Gateways number a block and its deltas differently, so a single open call takes the piece. If no
- * block was opened, an unknown side runs the call, and the worst case is assumed: a provider-executed call of unknown effect.
+ * Appends a piece of arguments. Some gateways number a block and its deltas differently, so if only one call is open, the piece belongs to
+ * it. If no block was opened, the worst case is assumed: a provider-executed call of unknown effect.
  */
 export const append = (calls: Calls, index: string, piece: string): Change => {
   const own = calls.open.findLastIndex((call) => call.index === index && !call.closed);
@@ -96,8 +96,8 @@ export const append = (calls: Calls, index: string, piece: string): Change => {
 };
 
 /**
- * Closes a block. A runtime call is ready only if its arguments are JSON. One without any waits for the end, because a limit hit
- * before the first character leaves the same block.
+ * Closes a block. A runtime call is ready only if its arguments are JSON. A call without arguments waits for the end of the message,
+ * because a limit that was hit before the first character leaves the same block.
  */
 export const close = (calls: Calls, index: string): readonly [Calls, ReadonlyArray<CallSignal>] => {
   const at = calls.open.findLastIndex((call) => call.index === index && !call.closed);
@@ -114,8 +114,8 @@ export const close = (calls: Calls, index: string): readonly [Calls, ReadonlyArr
 };
 
 /**
- * Settles the oldest waiting call with the id of a `*tool_result` block. Without such a call, the result belongs to one that an
- * earlier turn began (a paused turn continues here) or that was lost, and counts as a separate call so that it is not missed.
+ * Settles the oldest waiting call with the id of a `*tool_result` block. Without such a call, the result belongs to a call of an earlier
+ * turn (after a pause) or to one that was lost. It then counts as a separate call, so that it is not missed.
  */
 export const settle = (calls: Calls, block: Json.JsonRecord): readonly [Calls, ReadonlyArray<CallSignal>] => {
   const id = Json.string(block.tool_use_id);
@@ -129,8 +129,8 @@ export const settle = (calls: Calls, block: Json.JsonRecord): readonly [Calls, R
 };
 
 /**
- * Finishes a message whose model says that it ended its calls itself: calls with an unclosed block are complete if their text is
- * JSON. `broken` is true if some call cannot be parsed.
+ * Ends a message that stopped by itself, for example with `tool_use`. A call whose block was never closed counts as complete if its input
+ * is valid JSON. `broken` is true if some call cannot be parsed.
  */
 export const finish = (calls: Calls): { readonly ready: ReadonlyArray<CallSignal>; readonly broken: boolean } => {
   const isLost = (call: OpenCall): boolean => calls.astray && call.given === undefined && call.input.trim() === "";
@@ -140,7 +140,7 @@ export const finish = (calls: Calls): { readonly ready: ReadonlyArray<CallSignal
   return { ready: unclosed.flat(), broken: calls.broken || unclosed.some((ready) => ready.length === 0) };
 };
 
-/** The signal of a complete call; empty if it cannot be parsed. No text at all means a call without arguments. */
+/** The signal of a complete call; empty if it cannot be parsed. If there is no text at all, the call has no arguments. */
 const readyOf = (call: OpenCall): ReadonlyArray<CallSignal> => {
   const blank = call.input.trim() === "";
   if (!blank && Json.parse(call.input) === undefined) return [];

@@ -47,7 +47,7 @@ export const readCall = (signals: ReadonlyArray<CallSignal>, block: Json.JsonRec
   return signal?.executor === "runtime" ? [makeContent("call", keyOfCall(signal), "", { json: block })] : nothing;
 };
 
-/** Reads a `content_block_delta`. Only text begins an item by itself, if a server omits the start of its block. */
+/** Reads a `content_block_delta`. If a server omits the start of a block, only text begins an item by itself. */
 export const readDelta = (key: string, delta: Json.JsonRecord): ReadonlyArray<Content> => {
   switch (delta.type) {
     case "text_delta":
@@ -59,7 +59,7 @@ export const readDelta = (key: string, delta: Json.JsonRecord): ReadonlyArray<Co
       return [{ ...makeContent("reasoning", key, "", { texts: { signature } }), keep: { signature } }];
     }
     case "input_json_delta":
-      // Only a hosted call has an item under its block's key: the decoder's signals carry the caller's own calls whole.
+      // Only a hosted call has an item under its block's key, because the decoder's signals carry the caller's own calls completely.
       return [makeContent("item", key, "", { texts: { input_text: Json.string(delta.partial_json) } })];
     case "citations_delta":
       return delta.citation === undefined

@@ -1,9 +1,9 @@
 /**
  * Builds the next request of Anthropic Messages from a broken response.
  *
- * The API requires a `tool_result` for every `tool_use` in the next message, results first. It takes thinking back only
- * unchanged, with its signature and never as the last block, and a hosted call only with its result. It refuses blank text blocks
- * and assistant messages at the end.
+ * The API requires a `tool_result` for every `tool_use` in the next message, results first. It accepts thinking only unchanged, with its
+ * signature and never as the last block, and a hosted call only with its result. It refuses blank text blocks and assistant messages at the
+ * end.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
@@ -68,7 +68,7 @@ const blocksOf = (items: ReadonlyArray<KeptItem>, messages: ReadonlyArray<unknow
       if (whole && isPaired(json.id, "result")) assistant.push(addInput(json));
       else lostHosted = true;
     }
-    // A turn that the provider paused continues with the result of a call in the previous message.
+    // If the provider paused the turn, the response may continue with the result of a call in the previous message.
     if (
       type === "result" &&
       whole &&
@@ -92,13 +92,13 @@ const blocksOf = (items: ReadonlyArray<KeptItem>, messages: ReadonlyArray<unknow
   return { assistant, results, lostHosted };
 };
 
-/** Adds the input that came as text after the block of a hosted call. */
+/** Adds the input that arrived as text after the block of a hosted call. */
 const addInput = ({ input_text, ...block }: Json.JsonRecord): Json.JsonRecord => {
   const told = Json.parse(Json.string(input_text));
   return told === undefined ? block : { ...block, input: told.json };
 };
 
-/** The API accepts only objects. */
+/** Returns the input as an object, because the API accepts only objects. */
 const inputOf = (input: unknown): unknown => {
   const json = typeof input === "string" ? (Json.parse(input)?.json ?? {}) : input;
   return Json.record(json) ?? { input: json };

@@ -1,10 +1,10 @@
 /**
- * Decodes streams of Anthropic Messages, also from other servers that speak it (Bedrock, Vertex, gateways).
+ * Decodes streams of Anthropic Messages, including those of other servers that use this protocol (Bedrock, Vertex, gateways).
  *
- * Terminal rule: the `stop_reason` of a `message_delta`. The first one wins and later events change nothing. `message_stop` alone
- * proves nothing, because gateways write it after a truncated stream, and after an `error` event no marker counts. A second
- * `message_start` after content means two responses spliced together, which the provider's own SDKs refuse too, and counts as
- * damage; before content it is a harmless repeat.
+ * Terminal rule: the `stop_reason` of a `message_delta`. The first one wins and later events change nothing. `message_stop` alone proves
+ * nothing, because gateways write it after a truncated stream, and after an `error` event no marker counts. A second `message_start` after
+ * content means two responses spliced together, which the provider's own SDKs refuse too, and counts as damage; before content it is a
+ * harmless repeat.
  */
 import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -23,7 +23,7 @@ import * as AnthropicContent from "./Content.ts";
 /** The immutable state of the fold. */
 export interface State {
   readonly started: boolean;
-  /** True if a content block began. */
+  /** True after the first content block began. */
   readonly content: boolean;
   readonly calls: AnthropicCalls.Calls;
   readonly usage: Observation.Usage;
@@ -71,7 +71,7 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
   if (frame?.type === "ping" || event.event === "ping" || isBlank(event.data)) return [state, Observation.ping];
   if (state.end !== undefined)
     return [state, (frame?.type ?? event.event) === "message_stop" ? last : late(event, frame)];
-  // Gateways that translate from chat may close with its sentinel, which proves nothing here.
+  // Gateways that translate from chat may end with its sentinel `[DONE]`, which proves nothing here.
   if (event.data === done) return [state, Observation.none];
   if (parsed === undefined) return plain(state, unparsedObservation(id, event));
   if (frame === undefined) return other(state, event, {});
@@ -99,7 +99,7 @@ const last: Observation.Observation = { ...Observation.lifecycle, closes: "now" 
 const plain = (state: State, observation: Observation.Observation): Step =>
   observation.failure === undefined ? [state, observation] : fail(state, observation.failure);
 
-/** After the marker or a failure, parts pass through and prove nothing. A late error is reported and changes nothing. */
+/** Passes parts after the marker or a failure through, as proof of nothing. A late error is reported and changes nothing. */
 const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
   const failure = frame && errorOf(event, frame);
   return failure === undefined ? Observation.none : Observation.failed(failure);
@@ -143,7 +143,7 @@ const onBlockStart = (state: State, frame: Json.JsonRecord): Step => {
       type === "tool_use" ? AnthropicContent.readCall(change?.[1] ?? [], block) : said,
     );
   }
-  // compaction, container_upload, fallback and future types: output that is not known to be visible.
+  // Compaction, container_upload, fallback and future types are output that is not known to be visible.
   return [next, produced];
 };
 
@@ -168,10 +168,10 @@ const delta = (state: State, frame: Json.JsonRecord): Step => {
 const onBlockStop = (state: State, index: string): Step =>
   calls(state, AnthropicCalls.close(state.calls, index), Observation.lifecycle, AnthropicContent.readStop(index));
 
-/** A block's index as text. Servers send it as a number, as text, or not at all. */
+/** A block's index as a string. Servers send it as a number, as a string, or not at all. */
 const indexOf = (frame: Json.JsonRecord): string => String(frame.index);
 
-/** Text begins with an empty block, which is no progress. */
+/** Text begins with an empty block, which does not count as progress. */
 const visible = (said: ReadonlyArray<Content>): Observation.Observation => {
   const characters = lengthOf(said);
   return characters === 0 ? Observation.lifecycle : Observation.text(characters);
@@ -209,8 +209,8 @@ const onMessageDelta = (state: State, frame: Json.JsonRecord): Step => {
 };
 
 /**
- * With these reasons the model ended its calls itself; a limit, a refusal or a pause may have cut one. The last three come from
- * gateways that translate from chat and keep its words.
+ * Reasons with which the model ended its calls itself. With any other reason (a limit, a refusal, a pause), a call may have been cut. The
+ * last three come from gateways that translate from chat and keep its words.
  */
 const vouching: ReadonlySet<string> = new Set(["tool_use", "end_turn", "tool_calls", "stop", "function_call"]);
 const isVouching = (reason: string): boolean => vouching.has(reason);
@@ -222,7 +222,10 @@ const fail = (state: State, failure: Failure): Step => [
 
 const failDamaged = (state: State): Step => fail(state, { kind: "protocol", reason: "damaged_frame" });
 
-/** Accumulates totals so far. Input is the sum of the uncached and both cached counts; some servers repeat it as 0 at the end. */
+/**
+ * Replaces the usage by newer running totals. Input is the sum of the uncached and both cached counts. Some servers repeat it as 0 at the
+ * end.
+ */
 const withUsage = (state: State, value: unknown, observation: Observation.Observation): Step => {
   const told = Json.record(value);
   const input = Json.natural(told?.input_tokens);

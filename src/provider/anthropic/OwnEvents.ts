@@ -1,8 +1,8 @@
 /**
  * Writes this package's own events for clients of Messages: a ping and an error.
  *
- * It never writes an event that Messages does not have: the AI SDK's provider fails on one before `message_start`. Measured on
- * 2026-11-22 with claude-code, opencode, copilot, pi and three SDKs.
+ * It only writes events that Messages has, because the AI SDK's provider fails on any other before `message_start`. Measured on 2026-11-22
+ * with claude-code, opencode, copilot, pi and three SDKs.
  */
 import {
   documentType,
@@ -16,7 +16,7 @@ import {
 /** A ping as Anthropic sends it. All clients ignore it. */
 export const noOp: NoOp = () => ({ event: "ping", data: { type: "ping" } });
 
-/** Tells clients not to retry: `overloaded_error` is retried four times. */
+/** The error type that keeps clients from retrying. They retry `overloaded_error` four times. */
 const type = "invalid_request_error";
 
 const errorData = (message: string) => ({ type: "error", error: { type, message } });
@@ -27,7 +27,7 @@ export const document: GivenUpForm["document"] = (message, code) => ({
   error: { type: documentType, message, ...recoveryCodeField(code) },
 });
 
-/** Ends a stream with an error, after a start: opencode retries if the error is the first event. */
+/** Ends a stream with an error after a start, because opencode retries if the error is the first event. */
 export const ending: GivenUpForm["ending"] = (message, last, run) =>
   endingOf(...(last === undefined ? [messageStart(run)] : []), { event: "error", data: errorData(message) });
 

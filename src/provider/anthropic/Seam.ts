@@ -1,9 +1,9 @@
 /**
  * Decides which requests of Anthropic Messages rule out continuing their response.
  *
- * A forced tool is how a schema was requested before `output_config.format`: the text beside it is not an answer to continue.
- * `container` and `mcp_servers` are allowed, because anything they did in a response is a call that has left, which the splice
- * refuses.
+ * Before `output_config.format`, a schema was requested by a forced tool. The text next to such a call is not an answer to continue.
+ * `container` and `mcp_servers` are allowed, because they act in a response only through calls, and the splice refuses to continue after a
+ * call that was sent.
  */
 import * as Json from "../../domain/Json.ts";
 import type { SeamRefusal } from "../../domain/SeamWords.ts";
@@ -19,5 +19,5 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
   ["forced_tool", ({ tool_choice }) => Refusals.isCallDemanded(tool_choice)],
 ];
 
-/** The reason a request's response cannot be continued; undefined if the request allows it. */
+/** The reason why the response to a request cannot be continued; undefined if the request allows it. */
 export const seamRefusal = (body: Json.JsonRecord): SeamRefusal | undefined => Refusals.refusalOf(rows, body);

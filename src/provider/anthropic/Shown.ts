@@ -1,5 +1,5 @@
 /**
- * Follows the part of an Anthropic message that has left: the open blocks, the next free index and the text.
+ * Follows the part of an Anthropic message that was sent to the client: the open blocks, the next free index and the text.
  *
  * It reads the events of the first attempt and those of a splice alike, so that a further continuation can join either.
  */
@@ -7,16 +7,16 @@ import * as Json from "../../domain/Json.ts";
 import { type ShownResponse, shownCharactersMax } from "../seam/Splice.ts";
 import { reason as reasonOf } from "../stream/Payload.ts";
 
-/** Maximum remembered citations of a block, and open blocks and hosted calls of a message. */
+/** Maximum citations remembered per block, and maximum open blocks and hosted calls remembered per message. */
 const rememberedMax = 1024;
 
 interface OpenBlock {
-  /** As the server wrote it. */
+  /** The index, as the server wrote it. */
   readonly index: unknown;
   readonly type: string;
-  /** The citations as text, so that none is repeated. */
+  /** The citations as JSON text, so that no citation is repeated. */
   readonly citations: Set<string>;
-  /** True if some of its text has come. */
+  /** True after some of its text has come. */
   spoken: boolean;
 }
 
@@ -39,7 +39,7 @@ export const inputFields = [
 export const withType = (frame: Json.JsonRecord, event = "message"): Json.JsonRecord =>
   typeof frame.type === "string" || event === "message" ? frame : { ...frame, type: event };
 
-/** The type of an event, inferred from its members if it has none. */
+/** The type of an event. If it has none, it is inferred from its members. */
 export const typeOf = (frame: Json.JsonRecord): string => {
   if (typeof frame.type === "string") return frame.type;
   if (frame.message !== undefined) return "message_start";
@@ -55,7 +55,7 @@ const begin = () => ({
   run: "",
   characters: 0,
   thought: 0,
-  /** Keyed by index as text, the latest last. */
+  /** The open blocks by index as a string, the latest last. */
   open: new Map<string, OpenBlock>(),
   begun: 0,
   next: 0,
@@ -67,20 +67,20 @@ const begin = () => ({
   other: false,
 });
 
-/** The part of one message that has left. */
+/** The part of one message that was sent to the client. */
 export class Shown {
   readonly #it = begin();
 
-  /** A copy for a writer whose events have not left yet. */
+  /** A copy for a writer whose events were not sent yet. */
   copy(): Shown {
     const copy = new Shown();
     Object.assign(copy.#it, structuredClone(this.#it));
     return copy;
   }
 
-  /** The block that began last, if any is open. */
+  /** The open block that began last; undefined if none is open. */
   get open(): OpenBlock | undefined {
-    // Read for every delta, so it avoids building a list.
+    // Runs for every delta, so it avoids building a list.
     let last: OpenBlock | undefined;
     for (const block of this.#it.open.values()) last = block;
     return last;
@@ -90,7 +90,7 @@ export class Shown {
     return this.#it.open.has(String(index));
   }
 
-  /** The index of the next block. Servers that number every block 0 are counted by order. */
+  /** The index of the next block. If a server numbers every block 0, blocks are counted in order. */
   get next(): number {
     return Math.max(this.#it.next, this.#it.begun);
   }
@@ -99,7 +99,7 @@ export class Shown {
     return this.#it.usage;
   }
 
-  /** Text and thinking that have left, in UTF-16 code units. */
+  /** Length of the text and thinking that were sent, in UTF-16 code units. */
   get produced(): number {
     return this.#it.characters + this.#it.thought;
   }
@@ -144,7 +144,7 @@ export class Shown {
   #beginBlock(index: unknown, block: Json.JsonRecord): void {
     const type = Json.string(block.type);
     const key = String(index);
-    // Servers that number every block 0 begin a block under the index of an open one.
+    // If a server numbers every block 0, a block may begin under the index of an open one.
     this.#it.open.delete(key);
     if (this.#it.open.size < rememberedMax)
       this.#it.open.set(key, { index, type, citations: new Set(), spoken: false });
@@ -163,7 +163,7 @@ export class Shown {
     else if (type.endsWith("tool_result")) this.#trackHostedCall(Json.string(block.tool_use_id), false);
   }
 
-  /** A block numbered differently from its end is the one that began last. */
+  /** If no open block has this index, the block that began last has ended, because its server numbers its end differently. */
   #endBlock(key: string): void {
     if (!this.#it.open.delete(key)) this.#it.open.delete([...this.#it.open.keys()].at(-1) ?? "");
   }
@@ -199,11 +199,11 @@ export class Shown {
     open.citations.add(JSON.stringify(citation));
   }
 
-  /** Tracks a hosted call until its result: without one it cannot be sent back to the provider. */
+  /** Tracks a hosted call until its result, because a call without its result cannot be sent back to the provider. */
   #trackHostedCall(id: string, begins: boolean): void {
     if (!begins) this.#it.hosted.delete(id);
     else if (this.#it.hosted.size < rememberedMax) this.#it.hosted.add(id);
-    // A call past the limit could lose track of its missing result, so no continuation is allowed.
+    // Past the limit, a call without its result could be missed, so no continuation is allowed.
     else this.#it.called = true;
   }
 

@@ -1,9 +1,9 @@
 /**
  * Joins continuations to an Anthropic message that a client has read.
  *
- * Text after the seam continues the open block, and everything after that gets the next free indexes. The second `message_start`
- * is dropped because SDKs throw on it, and so is thinking before the seam because its signature belongs to another turn. The
- * continuation has its own blocks, so the seam may lie inside one of them or between two.
+ * Text after the seam continues the open block, and everything after that gets the next free indexes. The splice drops the second
+ * `message_start`, because SDKs throw on it, and thinking before the seam, because its signature belongs to another turn. The continuation
+ * has its own blocks, so the seam may lie inside one of them or between two.
  */
 import * as Json from "../../domain/Json.ts";
 import { ofCharacters } from "../../domain/Prices.ts";
@@ -33,25 +33,25 @@ interface Slot extends TextBlock {
   readonly block: Json.JsonRecord;
   closed: boolean;
   dropped: boolean;
-  /** The client's index of the block, once it is written. */
+  /** The client's index of the block, after it is written. */
   at: { readonly index: unknown } | undefined;
-  /** True if `at` is the block that the break left open. */
+  /** True if `at` is the block that was open at the break. */
   goesOn: boolean;
   waiting: Array<Json.JsonRecord>;
 }
 
 const isBlank = (text: string): boolean => text.trim() === "";
 
-/** Providers sign thinking blocks and refuse them anywhere but in their original place. */
+/** True for a thinking block. Providers sign these and refuse them anywhere but in their original place. */
 const isThinking = (type: string): boolean => type === "thinking" || type === "redacted_thinking";
 
 class Attempt implements SplicedAttempt {
   readonly #gate: AttemptGate;
-  /** The client's view once everything written has left. */
+  /** The client's view after everything written was sent. */
   readonly #wire: Shown;
-  /** The block that the break left open, until it is closed. */
+  /** The block that was open at the break, until it is closed. */
   #left: Shown["open"];
-  /** True if some of its text had left, so that citations of the joining block belong to the same block. */
+  /** True if some of its text had been sent. Citations of the joining block then belong to the same block. */
   readonly #spoken: boolean;
   /** The reported cost of the response, and the text produced, in UTF-16 code units, when the continuation began. */
   readonly #told: ToldUsage;
@@ -59,7 +59,7 @@ class Attempt implements SplicedAttempt {
   readonly #slots = new Map<string, Slot>();
   readonly #texts: TextBlocks<Slot>;
   #current: Slot | undefined;
-  /** White space that would be a block by itself, which the API refuses in the next turn. */
+  /** White space that would be a separate block, which the API refuses in the next turn. */
   #blank = "";
   #written: Array<SplicedEvent> = [];
   #state: "open" | "finished" | "over" = "open";
@@ -81,7 +81,7 @@ class Attempt implements SplicedAttempt {
     if (json === undefined) return [];
     const frame = withType(json, name);
     const type = typeOf(frame);
-    // After its end a body may hold another message, which is a separate response.
+    // After its end, a body may contain another message, which is a separate response.
     if (this.#state === "over") return [{ event: name, json: frame }];
     switch (type) {
       case "message_start":
@@ -161,10 +161,10 @@ class Attempt implements SplicedAttempt {
     if (slot === undefined) return;
     slot.closed = true;
     if (slot.dropped || !this.#gate.isJoined) return;
-    // White space that ends the shown text may still come in the next block, so nothing ends until text has left.
+    // The next block may still repeat white space that ends the shown text, so no text block ends before new text was sent.
     if (slot.type === "text" && !this.#texts.hasLeft) return;
     if (slot.type === "text") this.#texts.close();
-    // An empty block that is open on the wire becomes the next one.
+    // If the block that was open at the break has text, it ends here. If it is empty, the next block continues it.
     if (slot === this.#texts.findJoining() && this.#left?.spoken === true) this.#closeOpenBlock();
     // A joined block may have been closed early, for a block that began before its end.
     else if (slot.at !== undefined && this.#wire.isOpen(slot.at.index))
@@ -199,7 +199,7 @@ class Attempt implements SplicedAttempt {
   // blocks
 
   #openSlot({ block, key, type }: Pick<Slot, "key" | "type" | "block">): Slot {
-    // A block without text is ignored.
+    // A closed block that wrote no text can be forgotten.
     const slot: Slot = {
       ...this.#texts.next((idle) => type === "text" && idle.closed && idle.at === undefined),
       key,
@@ -219,18 +219,18 @@ class Attempt implements SplicedAttempt {
     return slot;
   }
 
-  /** The block of an index. Servers number a block and its deltas differently; then it is the open one. */
+  /** The open block of an index. Some servers number a block and its deltas differently; the block that began last is then used. */
   #slotOf(key: string): Slot | undefined {
     const slot = this.#slots.get(key);
     if (slot !== undefined && !slot.closed) return slot;
     return this.#current?.closed === false ? this.#current : undefined;
   }
 
-  /** Begins a text block on the wire, or continues the open one. */
+  /** Begins a text block for the client, or continues the open one. */
   #place(slot: Slot): void {
     const left = this.#left;
     const joins = slot === this.#texts.findJoining();
-    // A block that began without text becomes the next one: closed, the API would refuse it in the next turn.
+    // If the block on the wire has no text yet, the next block continues it, because the API would refuse an empty block in the next turn.
     if (left !== undefined && (joins || !left.spoken)) {
       slot.at = { index: left.index };
       slot.goesOn = true;
@@ -241,7 +241,7 @@ class Attempt implements SplicedAttempt {
     this.#closeOpenBlock();
     slot.at = { index: this.#wire.next };
     const { citations: _citations, ...bare } = slot.block;
-    // Its citations cover the whole block, but the client reads half of it as another block.
+    // The citations cover the whole block, but the client reads its first half as another block.
     const block = joins ? bare : slot.block;
     this.#write("content_block_start", {
       type: "content_block_start",
@@ -250,17 +250,19 @@ class Attempt implements SplicedAttempt {
     });
     if (joins) slot.waiting = [];
     this.#writeCitations(slot);
-    // Its end has already come.
+    // The end of the block has already come.
     if (slot.closed) this.#left = this.#wire.open;
   }
 
-  /** Closes the block that the break left open, after writing the rest of the continuation's own block. */
+  /**
+   * Closes the block that was open at the break. Before that, it places the joining block of the continuation if that is not placed yet.
+   */
   #closeOpenBlock(): void {
     const left = this.#left;
     if (left === undefined) return;
     const slot = this.#texts.findJoining();
     if (slot !== undefined && slot.at === undefined && left.spoken) this.#place(slot);
-    // A text block that has begun cannot be revoked, and the API refuses an empty one in the next turn.
+    // A text block that was sent cannot be revoked, and the API refuses an empty one in the next turn.
     if (left.type === "text" && !left.spoken && slot?.at === undefined) {
       this.#gate.fail("unwritable");
       return;
@@ -275,7 +277,7 @@ class Attempt implements SplicedAttempt {
     for (const frame of waiting) this.#onto(slot, "content_block_delta", frame);
   }
 
-  /** Writes a delta at the client's index of its block. Skips a citation that the client already has. */
+  /** Writes a delta under the client's index of its block. Skips a citation that the client already has. */
   #onto(slot: Slot, name: string, frame: Json.JsonRecord): void {
     const { citation, type } = Json.record(frame.delta) ?? {};
     const told = type === "citations_delta" && slot.goesOn ? this.#wire.open?.citations : undefined;
@@ -301,8 +303,8 @@ class Attempt implements SplicedAttempt {
   // the end
 
   /**
-   * The usage of the whole answer: the input that the first request reported, and the output of both. A broken response never
-   * reports its output, so its text is counted instead, without the repeated anchor.
+   * The usage of the whole response: the input that the first request reported, and the output of both. A broken response never reports its
+   * output, so its text is counted instead, without the repeated anchor.
    */
   #costing(frame: Json.JsonRecord): Json.JsonRecord {
     const told = Json.record(frame.usage);

@@ -1,5 +1,5 @@
 /**
- * Collects from the parts of a response the items that a continuation needs, and discards those that the caller had to discard.
+ * Collects the items that a continuation needs from the parts of a response. Discards those that the caller had to discard.
  *
  * Memory is bounded: text is held once and each delta costs one mark, so that everything after an ordinal can be cut off later.
  */
@@ -26,7 +26,7 @@ export interface Collector<Id extends string = string> {
    * @param ordinal the part's ordinal in it, from 1
    */
   readonly take: (attempt: number, ordinal: number, part: Part) => void;
-  /** Discards everything after an ordinal of an attempt, as `AttemptDiscarded` reports it; 0 discards all of it. */
+  /** Discards everything after an ordinal of an attempt, as `AttemptDiscarded` reports it; 0 discards the whole attempt. */
   readonly discard: (attempt: number, keepThrough: number) => void;
   /** The items kept so far, as plain JSON. */
   readonly received: () => ReceivedAnswer<Id>;
@@ -41,7 +41,7 @@ interface Moment {
   readonly ordinal: number;
 }
 
-/** A growing text. `ends` holds, for every delta, attempt, ordinal and the length after it. */
+/** A growing text. For every delta, `ends` holds the attempt, the ordinal, and the length after it. */
 interface Text {
   text: string;
   readonly ends: Array<number>;
@@ -62,14 +62,14 @@ const markBytes = 24;
 class ItemCollector<Id extends string> implements Collector<Id> {
   readonly #protocol: Id;
   readonly #bytesMax: number;
-  /** In the order in which they began. */
+  /** The slots, in the order in which they began. */
   #slots: Array<Slot> = [];
   readonly #byKey = new Map<string, Slot>();
   readonly #choices = new Set<number>();
   #bytes = 0;
   #overflow = false;
   #whole: Moment | undefined;
-  /** Set if the last part says that a clean end after it is the marker. */
+  /** Set if the response is complete when the bytes end cleanly after the last part. */
   #atEnd: Moment | undefined;
 
   constructor(protocol: Id, options: Options) {
@@ -146,7 +146,7 @@ class ItemCollector<Id extends string> implements Collector<Id> {
 
   /** The slot that a piece belongs to, or a new one if it begins an item. */
   #slotOf(moment: Moment, key: string, piece: ItemPiece, call?: string): Slot | undefined {
-    // A resumed attempt restarts the ordinals of its calls.
+    // A resumed attempt numbers its calls from the start again, so the key includes the attempt.
     const own = key.startsWith("call ") ? `${moment.attempt} ${key}` : key;
     return this.#find(own, piece) ?? this.#open(moment, own, piece.type, call);
   }
@@ -154,11 +154,11 @@ class ItemCollector<Id extends string> implements Collector<Id> {
   #find(key: string, { phase, type }: ItemPiece): Slot | undefined {
     if (key === single) return undefined;
     const slot = this.#byKey.get(key);
-    // An unnamed text ends when another item begins.
+    // Text without a key ends when another item begins.
     if (key === running) return slot === this.#slots.at(-1) ? slot : undefined;
-    // A server that skips the events around its items may send another type of item under the same key.
+    // If a server skips the events around its items, another type of item may arrive under the same key.
     if (slot !== undefined && slot.call === undefined && type !== undefined && type !== slot.type) return undefined;
-    // Servers that number every block 0 begin the next one after the previous one has ended.
+    // If a server numbers every block 0, the next block begins after the previous one has ended.
     return phase === "begins" && slot?.closed !== undefined && slot.call === undefined ? undefined : slot;
   }
 
@@ -201,7 +201,7 @@ const isSentBack = ({ item }: Content): boolean => {
 /** The visible text of a part, as counted by `characters`. Empty if the part shows none. */
 export const textOf = (part: Part): string => textIn(part.content);
 
-/** Cuts a text before the first piece after an ordinal of an attempt. */
+/** Cuts text before the first piece after an ordinal of an attempt. */
 const truncate = (text: Text, attempt: number, keepThrough: number): void => {
   for (let at = 0; at < text.ends.length; at += 3) {
     if (text.ends[at] !== attempt || (text.ends[at + 1] ?? 0) <= keepThrough) continue;
@@ -216,7 +216,7 @@ const itemOf = (slot: Slot): ReceivedItem => {
   const citations: Array<unknown> = [];
   for (const set of slot.sets) {
     for (const [name, value] of Object.entries(set.json)) {
-      // Lists that arrive in pieces (citations) grow; every other field is replaced.
+      // Lists that arrive in pieces (citations) are appended to. Every other field is replaced.
       if (name === "citations" && Array.isArray(value)) {
         citations.push(...value);
         json[name] = citations;

@@ -1,6 +1,6 @@
 /**
- * Checks and prepares the input of a continuation: a copy of the body, the kept items, and the closing of each complete call. All
- * input is untrusted, because a runtime may have read it back from its own storage.
+ * Checks and prepares the input of a continuation: a copy of the body, the kept items, and the closing of each complete call. All input is
+ * checked, because a runtime may have read it back from its own storage.
  */
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
@@ -14,11 +14,11 @@ export const bodyCharactersMax = 32 * 1024 * 1024;
 /**
  * A continuation that cannot be built; `field` names the invalid input.
  *
- * `not_json` and `too_large`: body or received state. `invalid`: a field violates its protocol. `several_choices`: no protocol
- * can continue several responses at once. `structured_output`: a response that must be one JSON document cannot continue in the
- * middle. `not_text`: something was shown that no request can hold (a picture, audio without its words). `server_state`: the
- * provider keeps the conversation, so its content is unknown here. `contradiction`: a result for a call that did not run, or two
- * for one. `seam`: the kept response does not continue the text that was shown.
+ * `not_json` and `too_large`: body or received state. `invalid`: a field violates its protocol. `several_choices`: no protocol can continue
+ * several responses at once. `structured_output`: a response that must be one JSON document cannot continue in the middle. `not_text`:
+ * content was shown that no request can hold (a picture, audio without a transcript). `server_state`: the provider keeps the conversation,
+ * so its content is unknown here. `contradiction`: a result for a call that did not run, or two for one. `seam`: the kept response does not
+ * continue the text that was shown.
  */
 export class ContinuationError extends Schema.TaggedError<ContinuationError>()("ContinuationError", {
   reason: Schema.Literals([
@@ -47,7 +47,7 @@ export interface CallOutcome {
 export interface CallResult {
   readonly attempt: number;
   readonly call: string;
-  /** A text, or the protocol's own form: a list of content blocks, Gemini's response object, or a complete output item. */
+  /** A string, or the protocol's own form: a list of content blocks, Gemini's response object, or a complete output item. */
   readonly output: unknown;
   /** True if the tool reported a failure. Default false. */
   readonly failed?: boolean;
@@ -57,15 +57,15 @@ export interface CallResult {
 export interface ContinuationInput {
   /** The request body of the broken attempt, as parsed JSON. It is not changed. */
   readonly body: unknown;
-  /** The kept part of the broken response, from `Continuation.collect` or read back from storage. */
+  /** The kept part of the broken response, from `Continuation.collect` or from storage. */
   readonly received: unknown;
   /** The outcome of every call of the run. Calls of other responses are ignored. */
   readonly calls: ReadonlyArray<CallOutcome>;
   /** The available results of settled calls. */
   readonly results: ReadonlyArray<CallResult>;
   /**
-   * The plan for continuing after shown text: `AttemptContext.seam`. If omitted, the request asks the model for the rest in words
-   * that prove nothing.
+   * The plan for continuing after shown text: `AttemptContext.seam`. If omitted, the request asks the model for the rest, without a proof
+   * that the rest follows the shown text.
    */
   readonly seam?: SeamPlan | undefined;
 }
@@ -123,7 +123,7 @@ export const prepare = (protocol: string, input: ContinuationInput): Result.Resu
     const received = yield* readReceived(protocol, input.received);
     const results = yield* resultsOf(received, input);
     const whole = received.whole === true;
-    // The rest of the response would begin with content that the caller has already seen.
+    // The request cannot contain this content, so the model would begin the rest with content that the caller has already seen.
     if (!whole && received.items.some(isUntold))
       return yield* refusal("not_text", "received", "a shown part cannot be sent back");
     const items = received.items
@@ -156,7 +156,7 @@ const jsonOf = (value: unknown): string | undefined => {
   try {
     return JSON.stringify(value);
   } catch {
-    // The caller turns undefined into a typed error that names the field.
+    // The caller converts undefined to a typed error that names the field.
     return undefined;
   }
 };
@@ -195,7 +195,7 @@ const resultsOf = (received: ReceivedAnswer, input: ContinuationInput): Result.R
 const keyOf = ({ attempt, call }: { readonly attempt: number; readonly call?: string }): string =>
   `${attempt}/${call ?? ""}`;
 
-/** A call without a row in the ledger may have run. */
+/** Returns the outcome of a call. A call that the run does not list may have run. */
 const outcomeOf = ({ calls }: ContinuationInput, key: string): CallOutcome["outcome"] =>
   calls.find((call) => keyOf(call) === key)?.outcome ?? "unknown";
 

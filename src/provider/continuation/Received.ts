@@ -1,21 +1,21 @@
 /**
  * Describes the kept part of a broken response: plain JSON that a runtime may store and read back.
  *
- * An item is a piece of the response in its protocol's own form, in the order in which the items began. A cut piece stays an item
- * that is not `whole`, and the builders decide its use.
+ * An item is a piece of the response in its protocol's own form, in the order in which the items began. A cut piece is kept as an item that
+ * is not `whole`, and the builders decide what to do with it.
  */
 import * as Schema from "effect/Schema";
 import { Label } from "../../domain/Limits.ts";
 
 /**
- * One piece of a response. `call` is a call of the caller's own tools, `hosted` one that the provider runs, `result` its result,
- * and `note` protocol data about a call.
+ * One piece of a response. `call` is a call of the caller's own tools, `hosted` a call that the provider runs, `result` its result, and
+ * `note` protocol data about a call.
  */
 export const ReceivedItem = Schema.Struct({
   type: Schema.Literals(["text", "reasoning", "call", "hosted", "result", "note"]),
-  /** True if the provider has finished the item; for a call, if it is complete and valid. */
+  /** True if the provider has finished the item. A call also has to be complete and valid. */
   whole: Schema.Boolean,
-  /** The attempt that the item began in and, for a call, its key in that attempt. The tool ledger uses the same pair. */
+  /** The attempt in which the item began and, for a call, its key in that attempt. The tool ledger uses the same pair. */
   attempt: Schema.Natural,
   call: Schema.optionalKey(Label),
   /** The item in the protocol's form. A call also has `input`, its complete argument text. */
@@ -25,11 +25,11 @@ export type ReceivedItem = typeof ReceivedItem.Type;
 
 const fields = {
   items: Schema.Array(ReceivedItem),
-  /** The number of choices (candidates) that had content. */
+  /** The number of choices (candidates) that have content. */
   choices: Schema.Natural,
   /** True if the provider's terminal marker came, so that the response is complete. */
   whole: Schema.optionalKey(Schema.Boolean),
-  /** True if the response exceeded the limit of the collector: nothing can be built from it. */
+  /** True if the response exceeded the limit of the collector. No request can be built from it. */
   overflow: Schema.Boolean,
 };
 

@@ -19,7 +19,7 @@ export const seamWords = (quote: string): string => {
   return `Your last message was cut off by a connection failure. It ended, between the marks, with: <${mark}>${quote}</${mark}>. Begin your next message with exactly these characters, without the marks, quotation or any word before them, also where a word or a line is cut, and go straight on to the end of the answer. Repeat nothing else and do not mention the interruption.`;
 };
 
-/** A mark that the quote itself does not close. */
+/** Returns a tag name whose closing tag does not occur in the quote. */
 const markFor = (quote: string): string => {
   let mark = "cut";
   for (let number = 2; quote.includes(`</${mark}>`); number += 1) mark = `cut${number}`;
@@ -28,13 +28,13 @@ const markFor = (quote: string): string => {
 
 /** Facts about the kept response that its builder determined. */
 export interface Kept {
-  /** True if it has text or blocks, and no call whose result starts the next turn. */
+  /** True if it has text or blocks, and no call whose result begins the next turn. */
   readonly spoken: boolean;
   readonly lostHosted: boolean;
   readonly textOf: (item: KeptItem) => string;
 }
 
-/** The user message after the kept response; undefined if there is nothing to say or the request ends with the response. */
+/** The user message after the kept response; undefined if there is nothing to say, or if the request ends with the response. */
 export const wordsBehind = (prepared: Prepared, kept: Kept): Result.Result<string | undefined, ContinuationError> => {
   const { items, seam, whole } = prepared;
   if (seam === undefined) return Result.succeed(closingWords(items, { ...kept, whole }));
@@ -44,8 +44,8 @@ export const wordsBehind = (prepared: Prepared, kept: Kept): Result.Result<strin
 };
 
 /**
- * The reason that the kept items do not match the plan, so that the joined text would not follow the text that the model reads.
- * Only the run knows if the response was complete: some servers send a finish with every piece, and only the last one counts.
+ * The reason that the kept items do not match the plan, so that the joined text would not follow the text that the model reads. It ignores
+ * `whole`: some servers send a finish with every piece, so only the run knows if the response was complete.
  */
 const misfit = ({ items, seam }: Prepared, { lostHosted, spoken, textOf }: Kept): string | undefined => {
   const said = items.filter(({ type }) => type !== "note" && type !== "reasoning");
@@ -55,22 +55,22 @@ const misfit = ({ items, seam }: Prepared, { lostHosted, spoken, textOf }: Kept)
   return bare(text).endsWith(bare(seam?.quote ?? "")) ? undefined : "the kept text does not end with the quote";
 };
 
-/** Strips an ending that no request can hold: white space, and half a character. */
+/** Strips an ending that no request can hold: white space, or half a character. */
 const bare = (text: string): string => {
   let end = text.length;
   while (end > 0 && (isHalf(text.charCodeAt(end - 1)) || text.slice(end - 1, end).trim() === "")) end -= 1;
   return text.slice(0, end);
 };
 
-/** A text without a trailing first half of a surrogate pair, which servers reject in JSON. */
+/** Removes the first half of a surrogate pair at the end of a string, because servers reject it in JSON. */
 export const withoutHalf = (text: string): string =>
   isHalf(text.charCodeAt(text.length - 1)) ? text.slice(0, -1) : text;
 
 const isHalf = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
 
 /**
- * Applies the budget of the rest to the fields that hold one. Drops `min_tokens`: part of that minimum was already shown, and it
- * may not exceed the budget.
+ * Applies the budget of the rest to the fields that hold a budget. Drops `min_tokens`, because part of that minimum was already shown and
+ * the minimum may not exceed the budget.
  */
 export const withTokenBudget = (
   request: Json.JsonRecord,
@@ -85,8 +85,8 @@ export const withTokenBudget = (
 };
 
 /**
- * Marks the last message as one to continue, in the form of the OpenAI family and its imitators. Removes the mark if the last
- * message is the user's, because the server would continue that one.
+ * Marks the last message as one to continue, in the form of the OpenAI family and its imitators. Removes the mark if the last message is
+ * the user's, because the server would continue the user's message.
  *
  * @param list the field of the messages
  */
@@ -105,7 +105,10 @@ export const finalMessage = (request: Json.JsonRecord, seam: SeamPlan | undefine
   return rest;
 };
 
-/** Minimum tokens of a rest, unless the request asked for fewer: an estimate must not cut it at once. */
+/**
+ * Minimum tokens of a rest, unless the request asked for fewer. The budget is an estimate, and a low estimate must not cut the rest at
+ * once.
+ */
 export const restTokensMin = 256;
 
 /** The sizes that determine the budget of a rest. */
@@ -117,7 +120,7 @@ export interface Rest {
 }
 
 /**
- * The budget of a rest. Thinking is paid again, and its budget stays below the total, as providers require.
+ * The budget of a rest. The model thinks again, so thinking gets its full budget, which stays below the total as providers require.
  *
  * @param asked the requested budget; returned unchanged if it is not a count
  * @param thinking the part reserved for thinking, if the request sets one

@@ -17,12 +17,12 @@ export interface TurnForm {
   readonly part: (text: string) => unknown;
 }
 
-/** The words with which `Continuation.build` ends a request, which the user's own message replaces. */
+/** The sentences with which `Continuation.build` ends a request, until the user's own message replaces them. */
 const asked = [goOn, carryOn];
 
 /**
- * Adds the user's message. It replaces the words that ask for a continuation, and merges with a trailing user message, because
- * some servers refuse two in a row.
+ * Adds the user's message. It replaces the words that ask for a continuation. It is merged with a trailing user message, because some
+ * servers refuse two in a row.
  *
  * @param form the form of the body's protocol
  * @param body the request so far, as parsed JSON; it is not changed
@@ -56,7 +56,7 @@ const appendText = (before: unknown, text: string, part: (text: string) => unkno
   return parts.with(-1, { ...open, text: words });
 };
 
-/** The text before the words that ask for a continuation; undefined if it does not end with them. */
+/** The text before the sentence that asks for a continuation; undefined if the text does not end with one. */
 const asking = (text: string): string | undefined => {
   const words = asked.find((it) => text.endsWith(it));
   return words === undefined ? undefined : text.slice(0, -words.length);

@@ -1,9 +1,9 @@
 /**
- * Holds the text that a builder adds, and the cases in which it must not.
+ * Holds the text that a builder adds, and refuses the cases in which it must not add any.
  *
- * No request ends with an assistant message. Claude from Opus 4.6 on, and every Claude that thinks, refuse such a prefill;
- * Gemini, Responses and nearly all chat servers read it as a finished turn. The few that would continue it (older Claudes,
- * `prefix: true` at DeepSeek and Mistral) also understand a user message, so all protocols use that.
+ * No request ends with an assistant message. Claude from Opus 4.6 on, and every Claude that thinks, refuse such a prefill; Gemini,
+ * Responses and nearly all chat servers read it as a finished turn. The few that would continue it (older Claudes, `prefix: true` at
+ * DeepSeek and Mistral) also understand a user message, so all protocols use that.
  */
 import * as Result from "effect/Result";
 import type { ContinuationError, KeptItem } from "./Input.ts";
@@ -20,20 +20,20 @@ export const carryOn = "Go on.";
 export const cutCall =
   "A tool call that you had begun to write was lost and was not run. Call it again if it is still needed.";
 
-/** Reports a call that was left out because text cannot close it. */
+/** Reports a call that was omitted because text cannot replace its lost result. */
 export const lostCall =
   "A tool call of your last message is left out here because its result was lost; it may have taken effect or not. Check before you call it again.";
 
-/** Reports a provider's own tool that began and gave no result. */
+/** Reports a provider's own tool that began and returned no result. */
 export const cutHosted =
   "A tool that runs on the provider's side had been called when the connection failed; its result was lost, and it may have taken effect or not.";
 
 /**
- * The user message after the kept response: what was lost, and a request to continue an unfinished text.
+ * The user message after the kept response: what was lost, and a request to continue unfinished text.
  *
  * @param spoken true if the kept response has text, and no call whose result starts the next turn
  * @param lostHosted true if a provider's call was dropped
- * @param whole true if the response reached its end: then no failure is mentioned
+ * @param whole true if the response reached its end, so that no failure is mentioned
  * @returns undefined if there is nothing to say
  */
 export const closingWords = (
@@ -47,7 +47,7 @@ export const closingWords = (
 };
 
 /**
- * Refuses to continue a text that the request wants as one JSON document, because the rest alone could never be one.
+ * Refuses to continue text that the request wants as one JSON document, because the rest alone is never a JSON document.
  *
  * @param field the request field that asks for it; undefined if none does
  */
@@ -56,12 +56,12 @@ export const freeText = (spoken: boolean, field: string | undefined): Result.Res
     ? refusal("structured_output", field, "a cut answer cannot continue as a whole JSON document")
     : Result.void;
 
-/** True if a text is not blank. Providers refuse blank ones. */
+/** True if the text is not blank. Providers refuse blank text. */
 export const isSaid = (text: string): boolean => text.trim() !== "";
 
 /**
- * Creates ids for calls that have none, or that share one with another call of the request. They have nine letters and digits,
- * the only form that every provider accepts (Mistral requires exactly that).
+ * Creates ids for calls that have none, or that share one with another call of the request. Each has nine letters and digits, because
+ * Mistral requires exactly that and every other provider accepts it.
  *
  * @param taken the ids already in the request
  */

@@ -4,7 +4,7 @@
 import * as Json from "../../domain/Json.ts";
 import type { Address, Claim, Target } from "../protocol/Address.ts";
 
-/** Without `alt=sse` Gemini streams one JSON array, which has no events, so such a request cannot be recovered. */
+/** Without `alt=sse`, Gemini streams one JSON array. An array has no events, so such a request cannot be recovered. */
 const claim = ({ path, query }: Target): Claim | undefined => {
   const [, model = "", call] = /\/models\/([^/]+):(\w+)$/.exec(path) ?? [];
   if (call === "generateContent") return { model, streaming: false };

@@ -22,7 +22,7 @@ export const gather = (pieces: ReadonlyArray<Piece>, partialArgs: ReadonlyArray<
   let gathered = pieces;
   for (const entry of partialArgs) {
     const piece = read(Json.record(entry) ?? {});
-    // Past the limit the call is unreadable anyway, so no more of it is held.
+    // Past the limit the call cannot be read anyway, so no more of it is held.
     if (piece === undefined || gathered.length > piecesMax) continue;
     const last = gathered.at(-1);
     const joins = last?.open === true && last.path === piece.path && typeof last.value === "string";
@@ -36,11 +36,11 @@ export const gather = (pieces: ReadonlyArray<Piece>, partialArgs: ReadonlyArray<
 /**
  * Builds the arguments.
  *
- * @param base arguments that arrived whole, before or beside the pieces
+ * @param base arguments that arrived whole, before the pieces or with them
  * @returns their JSON text; undefined if a path cannot be followed
  */
 export const build = (base: unknown, pieces: ReadonlyArray<Piece>): string | undefined => {
-  // Gateways that translate from chat leave the arguments as text.
+  // Gateways that translate from chat leave the arguments as a JSON string.
   const whole = Json.record(Json.parse(Json.string(base))?.json) ?? base ?? {};
   const root: Node = Json.parse(JSON.stringify(whole))?.json;
   if (pieces.length === 0) return JSON.stringify(root);
@@ -80,7 +80,7 @@ const stepsOf = (path: string): ReadonlyArray<string | number> | undefined => {
   return steps.length === 0 ? undefined : steps;
 };
 
-/** Sets a value. An index may only extend a list by one, so that a path cannot ask for a billion holes. */
+/** Sets a value. An index may only extend a list by one, so that a path cannot create a list with a billion holes. */
 const put = (holder: Fields, steps: ReadonlyArray<string | number>, value: Node): boolean => {
   let at: Node = holder;
   for (const [depth, step] of steps.entries()) {
@@ -93,7 +93,7 @@ const put = (holder: Fields, steps: ReadonlyArray<string | number>, value: Node)
     } else if (typeof at === "object" && at !== null) {
       const key = String(step);
       const there = Object.hasOwn(at, key) ? Reflect.get(at, key) : undefined;
-      // Uses defineProperty because assigning `__proto__` would change the object instead of its data.
+      // Uses defineProperty, because assigning `__proto__` would change the prototype instead of the data.
       if (next === undefined || typeof there !== "object" || there === null)
         Object.defineProperty(at, key, { value: made, enumerable: true, writable: true, configurable: true });
       at = Object.hasOwn(at, key) ? Reflect.get(at, key) : undefined;

@@ -10,7 +10,7 @@ import * as GeminiArguments from "./Arguments.ts";
 /** Maximum calls of one candidate. */
 export const callsMax = 512;
 
-/** A call as gathered so far. `open` is true while its arguments, or the result of a tool that Google runs, may follow. */
+/** A call as gathered so far. `open` is true while more of its arguments, or the result of a tool that Google runs, may follow. */
 export interface Call {
   readonly id: string;
   readonly tool: string;
@@ -52,7 +52,7 @@ export const take = (gathering: Gathering, part: Json.JsonRecord): { readonly or
   return ordinal === undefined ? {} : { ordinal };
 };
 
-/** Records a tool of Google that only its results reveal: it begins and settles at once, at most once per candidate. */
+/** Records a tool of Google that appears only in its results. It begins and settles at once, at most once per candidate. */
 export const takeSettled = (gathering: Gathering, tool: string): void => {
   if (gathering.calls.some((call) => call.executor === "provider" && call.tool === tool)) return;
   settleHosted(gathering, tool, "");
@@ -68,7 +68,7 @@ const takeFunction = (gathering: Gathering, called: Json.JsonRecord): number | u
   const open = called.willContinue === true;
   const ordinal = tool === "" ? gathering.calls.findLastIndex((call) => call.open && call.executor === "runtime") : -1;
   const known = gathering.calls[ordinal];
-  // A piece without a call: `functionCall: {}` closes the previous call, and there is none.
+  // This piece belongs to no call: `functionCall: {}` closes the previous call, but there is none.
   if (known === undefined && tool === "") return undefined;
   const before: Call = known ?? {
     id: Json.string(called.id),
@@ -113,7 +113,7 @@ const settleHosted = (gathering: Gathering, tool: string, id: string): void => {
   gathering.signals.push(signal(gathering, at, "settled"));
 };
 
-/** Maps `toolType` to the names of the hosted-tool table: GOOGLE_SEARCH_WEB and GOOGLE_SEARCH_IMAGE are one tool. */
+/** Maps `toolType` to the names of the hosted-tool table. GOOGLE_SEARCH_WEB and GOOGLE_SEARCH_IMAGE are the same tool. */
 const hostedName = (toolType: string): string => {
   const name = toolType.toLowerCase();
   return name.startsWith("google_search") ? "google_search" : name;

@@ -27,7 +27,7 @@ export const readCall = (
   return [{ kind: "item", choice, key: single, text: "", item: whole(type, part) }];
 };
 
-/** Reads any other part: text, a thought, a picture. Signed parts are sent back as received, all others as their text. */
+/** Reads any other part: text, a thought, a picture. A signed part is sent back as received, any other as its text. */
 export const words = (part: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
   const text = Json.string(part.text);
   const thought = part.thought === true;
@@ -62,7 +62,7 @@ export const unseen = (part: Json.JsonRecord): "started" | "reasoning" | "output
 
 const textContent = (choice: number, text: string): Content => ({ kind: "text", choice, key: "text", text });
 
-/** Thoughts themselves are not sent back. */
+/** Builds the content of a thought without an item, because thoughts are not sent back. */
 const thoughtContent = (choice: number, text: string): Content => ({ kind: "reasoning", choice, key: "thought", text });
 
 const textItem: ItemPiece = { type: "text", key: running, field: "text" };

@@ -85,13 +85,13 @@ const partsOf = (items: ReadonlyArray<KeptItem>): Parts => {
     answer.push({ functionCall: { ...id, name: json.name, args }, ...signature });
     responses.push({ functionResponse: { ...id, name: json.name, response: responseOf(closing) } });
   }
-  // A signature in an empty part belongs to the content before it; alone it says nothing.
+  // A signature in an empty part belongs to the content before it. An answer of only such parts is empty.
   return { answer: answer.every(isEmpty) ? [] : answer, responses, lostHosted };
 };
 
 const isEmpty = (part: Json.JsonRecord): boolean => part.text === "";
 
-/** Pairs hosted calls with their results: by id, or without one by order. */
+/** Pairs hosted calls with their results, by id or, without an id, by order. */
 const findPairs = (items: ReadonlyArray<KeptItem>): ReadonlySet<KeptItem> => {
   const found = new Set<KeptItem>();
   for (const result of items.filter((item) => item.type === "result")) {
@@ -110,7 +110,7 @@ const kindOf = ({ json }: KeptItem): string =>
 const idOf = ({ json }: KeptItem): unknown =>
   Json.record(json.executableCode ?? json.codeExecutionResult ?? json.toolCall ?? json.toolResponse)?.id;
 
-/** The API accepts only objects, and reads a result from `output` and a failure from `error`. */
+/** Builds the response object of a result. The API accepts only objects, and reads a result from `output` and a failure from `error`. */
 const responseOf = ({ failed, output }: Closing): unknown =>
   Json.record(output) ?? (failed ? { error: output } : { output });
 

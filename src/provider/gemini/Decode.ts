@@ -1,13 +1,13 @@
 /**
  * Decodes streams of Gemini's `streamGenerateContent?alt=sse`, from the Gemini API and Vertex AI.
  *
- * Terminal rule (law L5): there is no terminal event. A stream is complete when the bytes end cleanly and the last content of
- * every candidate came with a `finishReason`. Some servers send one in every chunk, so a finish is a marker only with the clean
- * end (`terminal_at_end`), and later content without one revokes it.
+ * Terminal rule (law L5): there is no terminal event. A stream is complete when the bytes end cleanly and the last content of every
+ * candidate came with a `finishReason`. Some servers send one in every chunk, so a finish is a marker only with the clean end
+ * (`terminal_at_end`), and later content without one revokes it.
  *
  * A blocked prompt has no candidates: `promptFeedback.blockReason` replaces the finish. `MALFORMED_FUNCTION_CALL` and
- * `UNEXPECTED_TOOL_CALL` are a finish with an unparseable call. STOP after an unanswered tool of Google (code without its result)
- * means that the model waits for it and more must follow.
+ * `UNEXPECTED_TOOL_CALL` are a finish with an unparseable call. STOP after a tool of Google without a result (for example code that runs)
+ * means that the model waits for the result, so more must follow.
  */
 import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -30,9 +30,9 @@ export const argumentCharactersMax = 16 * 1024 * 1024;
 interface Candidate {
   readonly index: number;
   readonly calls: ReadonlyArray<GeminiCalls.Call>;
-  /** The finishReason that came with, or after, the last content. */
+  /** The finishReason that came with or after the last content. */
   readonly finish: string | undefined;
-  /** Tools that metadata revealed before the finish. */
+  /** Tools that the metadata revealed before the finish. */
   readonly hosted: ReadonlyArray<string>;
 }
 
@@ -61,7 +61,7 @@ type Part = Stream.Part<typeof id>;
 
 /** Folds one event into the state. */
 export const step = (state: State, event: SseEvent): readonly [State, Part] => {
-  // Gateways close every stream with the OpenAI sentinel, which proves nothing here.
+  // Gateways end every stream with the OpenAI sentinel, which proves nothing here.
   if (Payload.isDone(event.data)) {
     const observation = atEnd(state, { ...none, quiet: true });
     return [state, { protocol: id, event, json: undefined, content: nothing, observation }];
@@ -73,9 +73,9 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
     if (failure === undefined) return [state, { ...part, observation: atEnd(state, part.observation) }];
     return [{ ...state, failure: state.failure ?? failure }, part];
   }
-  // Errors come in a list of one, as without `alt=sse`.
+  // Errors come in a list of one, as in a response without `alt=sse`.
   const outer = Json.record(parsed.json) ?? Json.record(Json.list(parsed.json)[0]) ?? {};
-  // Code Assist, the endpoint of Gemini CLI, wraps every chunk.
+  // Code Assist, the endpoint of Gemini CLI, wraps every chunk in `response`.
   const chunk = outer.candidates === undefined ? (Json.record(outer.response) ?? outer) : outer;
   const failure = errorOf(event, outer);
   const [next, observation, content = nothing] =
@@ -108,7 +108,7 @@ const errorOf = (event: SseEvent, chunk: Json.JsonRecord): Failure | undefined =
   return failure ?? (named ? { kind: "server_error", in_band: true } : undefined);
 };
 
-/** The finish of the stream if it ended here. */
+/** The finish that the stream would have if it ended here. */
 const finishOf = (state: State): string | undefined => {
   const { candidates } = state;
   if (candidates.length === 0) return state.blocked;
@@ -118,7 +118,7 @@ const finishOf = (state: State): string | undefined => {
   return open || candidates.length < (state.tolerance.choices ?? 1) ? undefined : candidates[0]?.finish;
 };
 
-/** True if a tool run by Google has no result yet. A limit may end the response there. */
+/** True if a tool run by Google has no result yet. Only a limit may end the response in this state. */
 const hasPendingHostedCall = (calls: ReadonlyArray<GeminiCalls.Call>): boolean =>
   calls.some((call) => call.executor === "provider" && call.open);
 
@@ -146,7 +146,7 @@ const onChunk = (state: State, chunk: Json.JsonRecord): Stepped => {
   return [next, atEnd(next, observation), seen.content];
 };
 
-/** Marks every part after the last finish as a possible end. A part without the mark revokes it. */
+/** Marks every part after the last finish as a possible end. A part without that mark revokes it. */
 const atEnd = (state: State, observation: Observation): Observation => {
   const finish = finishOf(state);
   return finish === undefined ? observation : { ...observation, terminal_at_end: true, finish };
@@ -179,13 +179,13 @@ const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State =>
   for (const part of Json.list(Json.record(entry.content)?.parts)) {
     if (onPart(Json.record(part) ?? {}, gathering, seen)) content = true;
   }
-  // A candidate counts before it says anything, because a response with several candidates is never continued.
+  // A candidate counts before it has content, because a response with several candidates is never continued.
   if (position === -1 && !content) seen.content.push({ kind: "text", choice: index, key: "text", text: "" });
   const reason = Payload.reason(entry.finishReason);
   const ended = reason !== "";
   const found = hostedToolsIn(entry);
   const hosted = found.length === 0 ? before.hosted : [...new Set([...before.hosted, ...found])];
-  // Metadata comes with the text that it is about. As a call it is reported at the finish, after all text.
+  // Metadata comes with the text that it describes, so its tools are reported as calls only at the finish, after all text.
   if (ended) for (const tool of hosted) GeminiCalls.takeSettled(gathering, tool);
   if (gathering.signals.length > 0) seen.calls = [...seen.calls, ...gathering.signals];
   seen.failure ??= failureOf(gathering, ended ? reason : "");
@@ -233,7 +233,7 @@ const onPart = (part: Json.JsonRecord, gathering: GeminiCalls.Gathering, seen: S
 const unreadable = new Set(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"]);
 
 const failureOf = (gathering: GeminiCalls.Gathering, reason: string): Failure | undefined => {
-  // STOP means that the model was done, so a call that still waits for arguments is broken. At a limit it is only cut.
+  // STOP means that the model ended by itself, so a call that still waits for arguments is broken. At a limit, such a call is only cut.
   const broken = reason === "STOP" && GeminiCalls.isOpen(gathering.calls);
   if (broken || gathering.invalid) return { kind: "invalid_tool_input", in_band: true, code: incompleteCall };
   return unreadable.has(reason) ? { kind: "invalid_tool_input", in_band: true } : undefined;
@@ -252,7 +252,7 @@ const hostedToolsIn = (entry: Json.JsonRecord): ReadonlyArray<string> => {
   return found;
 };
 
-/** An unparseable call is the only failure that comes with the marker, once every candidate has finished. */
+/** An unparseable call is the only failure that comes together with the marker, after every candidate has finished. */
 const withFailure = (observation: Observation, failure: Failure | undefined, state: State): Observation => {
   if (failure === undefined) return observation;
   const finish = failure.kind === "invalid_tool_input" ? finishOf(state) : undefined;
@@ -275,7 +275,7 @@ const observationOf = (seen: Seen, candidates: number, usage: Observation["usage
   };
 };
 
-/** Thinking is billed as output, tool use as input. */
+/** Thinking is billed as output, and tool use as input. */
 const usageOf = (chunk: Json.JsonRecord): Observation["usage"] => {
   const usage = Json.record(chunk.usageMetadata);
   if (usage === undefined) return undefined;

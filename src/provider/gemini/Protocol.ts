@@ -19,7 +19,7 @@ export const googleGemini = wireProtocol(protocol, {
   givenUp: { document, ending },
   takesComments: false,
   usage: { cachedApart: false, reasoningApart: true },
-  // A document has the shape of a chunk.
+  // A document has the same shape as a chunk.
   eventsOf: (document) => [document],
   splice,
 });

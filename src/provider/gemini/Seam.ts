@@ -51,6 +51,6 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
 
 const configOf = (request: Json.JsonRecord): Json.JsonRecord => Json.record(fieldOf(request, "generationConfig")) ?? {};
 
-/** The reason a request's response cannot be continued; undefined if the request allows it. */
+/** The reason why the response to a request cannot be continued; undefined if the request allows it. */
 export const seamRefusal = (body: Json.JsonRecord): SeamRefusal | undefined =>
   Refusals.refusalOf(rows, requestIn(body));

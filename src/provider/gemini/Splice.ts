@@ -1,12 +1,11 @@
 /**
  * Joins continuations to a response of Gemini.
  *
- * A client concatenates the texts of all chunks, so a thought between two texts ends no text. The splice drops thoughts before
- * the seam and text that the gate withholds, and moves the byte positions of sources and citations. Signatures stay with their
- * parts.
+ * A client concatenates the text of all chunks, so a thought between two pieces does not end the text. The splice drops thoughts before the
+ * seam and text that the gate withholds, and moves the byte positions of sources and citations. Signatures stay with their parts.
  *
- * Gemini has no terminal event: a finish counts only with the clean end, so every finish waits for it. It leaves with a part of
- * empty text, as Google sends it: Google's own SDK discards a whole turn if one chunk has no parts.
+ * Gemini has no terminal event: a finish counts only with the clean end, so every finish waits for it. It is sent with a part of empty
+ * text, as Google sends it, because Google's own SDK discards a whole turn if one chunk has no parts.
  */
 import * as Json from "../../domain/Json.ts";
 import { type AttemptGate, bytesOf } from "../seam/AttemptGate.ts";
@@ -32,7 +31,7 @@ const joiner =
   (entry, _chunk, isTerminal) => {
     const joined = joinParts(Json.list(Json.record(entry.content)?.parts), gate);
     if (joined === undefined) return undefined;
-    // A call that cannot be parsed: the marker is in this chunk, so no end is awaited.
+    // If a call cannot be parsed, the marker is in this chunk, so there is no later end that could carry the held text.
     const said = withText(joined.parts, isTerminal ? gate.close() : "");
     const write = (portion: ChunkSplice.Portion, mayFinish: boolean, held: string) => {
       const { content, index } = entry;
@@ -48,7 +47,7 @@ const joiner =
 const withText = (parts: ReadonlyArray<Json.JsonRecord>, text: string): ReadonlyArray<Json.JsonRecord> =>
   text === "" ? parts : [...parts, { text }];
 
-/** A candidate as it is written; undefined if nothing of it is left. */
+/** A candidate as it is written; undefined if nothing of it remains. */
 const candidateOf = (
   entry: Json.JsonRecord,
   { isCut, parts }: Pick<JoinedParts, "isCut" | "parts">,
@@ -62,7 +61,7 @@ const candidateOf = (
   const isEmpty = parts.length === 0 && !isOver && !Object.keys(more).some((name) => name !== "safetyRatings");
   if (isEmpty && (isCut || finishes)) return undefined;
   const had = Json.record(content) ?? {};
-  // If the server itself sent no part, there is none to keep.
+  // If the server itself sent no part, no part is added.
   const isBare = parts.length === 0 && !isCut;
   const said = isBare
     ? content === undefined
@@ -93,7 +92,7 @@ const count = ({ usageMetadata }: Json.JsonRecord, counted: ChunkSplice.Count): 
   return { usageMetadata: { ...next, candidatesTokensDetails: details.map((detail) => addTokens(detail, grown)) } };
 };
 
-/** Changes the count of text only. */
+/** Adds tokens to the count of text and leaves all other counts unchanged. */
 const addTokens = (detail: unknown, tokens: number): unknown => {
   const record = Json.record(detail);
   const count = Json.natural(record?.tokenCount);

@@ -1,6 +1,4 @@
-/**
- * Reads and rewrites the parts of a Gemini candidate that continues the beginning of another response.
- */
+/** Reads and rewrites the parts of a Gemini candidate that continues a response begun by another attempt. */
 import * as Json from "../../domain/Json.ts";
 import type { AttemptGate } from "../seam/AttemptGate.ts";
 import type { ShownText } from "../seam/ShownText.ts";
@@ -9,9 +7,9 @@ import { isMedia, unseen } from "./Content.ts";
 /** The parts of a chunk that passed the gate. */
 export interface JoinedParts {
   readonly parts: ReadonlyArray<Json.JsonRecord>;
-  /** True if a part was removed. */
+  /** True if at least one part was removed. */
   readonly isCut: boolean;
-  /** True if the parts belong to the response, even if they were held or dropped. */
+  /** True if the parts continue the response, even if they were held or dropped. */
   readonly goesOn: boolean;
 }
 
@@ -37,7 +35,7 @@ export const joinParts = (items: ReadonlyArray<unknown>, gate: AttemptGate): Joi
 };
 
 /**
- * Records a part that has left.
+ * Records a part that was sent to the client.
  *
  * @returns its words
  */
@@ -49,7 +47,7 @@ export const recordSentPart = (
   const kind = kindOf(part);
   if (kind === "thought") return { text: "", thought: words };
   if (kind === "other") recordSentOther(part, shown);
-  // A picture may have words beside it, which the decoder counts.
+  // A picture may come with words, which the decoder counts.
   shown.say(words);
   return { text: words, thought: "" };
 };
@@ -83,7 +81,9 @@ const recordSentOther = (part: Json.JsonRecord, shown: ShownText): void => {
   shown.endRun();
 };
 
-/** A signature stays with its text. If the text was cut off, an empty part carries it to the text that is already there. */
+/**
+ * Passes text through the gate. If the text was cut off, its signature stays in an empty part, for the text that the client already has.
+ */
 const textOf = (part: Json.JsonRecord, gate: AttemptGate): ReadonlyArray<Json.JsonRecord> => {
   const text = gate.text(Json.string(part.text));
   return text !== "" || isSigned(part) ? [{ ...part, text }] : [];

@@ -10,7 +10,7 @@ import * as Json from "../../domain/Json.ts";
 export interface Places {
   /** All text that was shown, in bytes. */
   readonly bytes: number;
-  /** The end of the shown text: the text run. */
+  /** The text that was shown last: the text run. */
   readonly run: string;
   /** The new text before the seam, in bytes. */
   readonly cut: number;
@@ -59,7 +59,7 @@ interface Span {
   readonly endIndex: number;
 }
 
-/** A missing position means the beginning. */
+/** If the position is missing, the segment begins at the start. */
 const startOf = (place: Json.JsonRecord): number => Json.natural(place.startIndex) ?? 0;
 
 const spanOf = (place: Json.JsonRecord, { bytes, cut }: Places): Span => {
@@ -70,7 +70,7 @@ const spanOf = (place: Json.JsonRecord, { bytes, cut }: Places): Span => {
 
 const isBehind = (place: Json.JsonRecord, { cut }: Places): boolean => startOf(place) >= cut;
 
-/** True if the shown text has the beginning of a segment at its position. */
+/** True if the shown text contains the start of a segment at its position. */
 const isThere = (text: string, { endIndex, startIndex }: Span, { bytes, run }: Places): boolean => {
   const shown = encoder.encode(run);
   const from = startIndex - (bytes - shown.length);

@@ -11,7 +11,7 @@ export const address: Address = {
   headers: bearer,
   claim: ({ path }) => {
     if (!path.endsWith("/chat/completions")) return undefined;
-    // Azure limits apply per deployment, whatever model name its requests send.
+    // Azure's limits apply per deployment, regardless of the model that a request names.
     return { model: /\/deployments\/([^/]+)\/chat\/completions$/.exec(path)?.[1] ?? "" };
   },
   isRequestBody: (body) => Array.isArray(body.messages),

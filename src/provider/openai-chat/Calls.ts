@@ -1,10 +1,10 @@
 /**
  * Gathers the tool calls of one choice of a chat completion from its deltas.
  *
- * OpenAI gives every call its own index, with id and name in the first delta and argument text in the rest. Servers that imitate
- * it omit the index, repeat index 0 for every call, send an id that is empty, new in every delta or `0`, or put a whole call into
- * one delta. All of these are accepted. So are argument fragments under an index that began no call, or under that of a call
- * whose arguments are complete: without id and name they belong to the open call.
+ * OpenAI gives every call its own index, with id and name in the first delta and argument text in the rest. Servers that imitate it omit
+ * the index, repeat index 0 for every call, send an id that is empty, new in every delta or `0`, or put a whole call into one delta. All of
+ * these are accepted. An argument fragment may also come under an index that began no call, or under the index of a call that is complete.
+ * If it has neither id nor name, it belongs to the open call.
  */
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
@@ -26,9 +26,9 @@ export interface Call {
   readonly input: string;
   /** Progress of the input as JSON, so that no delta rereads earlier text (L11). */
   readonly scan: JsonScan.JsonScan;
-  /** Set once the input is complete JSON: an object with fields, an empty object, or another value. */
+  /** Set after the input is complete JSON: an object with fields, an empty object, or another value. */
   readonly whole: "object" | "empty" | "value" | undefined;
-  /** True for a custom tool, whose input is any text. */
+  /** True for a custom tool, whose input is any string. */
   readonly text: boolean;
   readonly settled: boolean;
   /** True once the call was reported ready. */
@@ -44,7 +44,7 @@ export interface Gathered {
   readonly begins: boolean;
 }
 
-/** The server's index of a choice or call. Some servers send it as text. */
+/** The server's index of a choice or call. Some servers send it as a string. */
 export const indexOf = (index: unknown): number | undefined =>
   typeof index === "string" && /^\d{1,6}$/.test(index) ? Number(index) : Json.natural(index);
 
@@ -59,7 +59,7 @@ export const gather = (calls: ReadonlyArray<Call>, choice: number, delta: Json.J
   const entries = Json.record(delta.tool_calls) === undefined ? Json.list(delta.tool_calls) : [delta.tool_calls];
   for (const entry of entries) take(gathered, choice, Json.record(entry) ?? {});
   const legacy = Json.record(delta.function_call);
-  // Servers that fill both forms repeat the same call.
+  // If a server fills both forms, they contain the same call.
   if (legacy !== undefined && entries.length === 0) takeCall(gathered, choice, { function: legacy });
   for (const entry of Json.list(delta.executed_tools)) takeExecuted(gathered, choice, Json.record(entry) ?? {});
   return gathered;
@@ -68,7 +68,7 @@ export const gather = (calls: ReadonlyArray<Call>, choice: number, delta: Json.J
 /**
  * Closes the calls of a finished choice.
  *
- * @param finish `unsure` if more may come: then only JSON calls with complete arguments are closed, and none without arguments
+ * @param finish `unsure` if more may come, so that only JSON calls with complete arguments are closed
  * @returns the calls, their signals, and `invalid` if some arguments could not be parsed
  */
 export const close = (
@@ -93,7 +93,7 @@ export const close = (
 /**
  * True if the arguments of every call can be parsed.
  *
- * @param blank whether missing arguments count as `{}`
+ * @param blank true if missing arguments count as `{}`
  */
 export const areReadable = (calls: ReadonlyArray<Call>, blank = true): boolean =>
   calls.every(
@@ -102,7 +102,7 @@ export const areReadable = (calls: ReadonlyArray<Call>, blank = true): boolean =
       (call.tool !== "" && (call.text ? blank : isReadable(call) && (blank || !isEmpty(call)))),
   );
 
-/** A call without argument text has no arguments. */
+/** True if no argument text has come, so that the call has no arguments. */
 const isEmpty = (call: Call): boolean => call.scan.phase === "blank";
 
 const isReadable = (call: Call): boolean => isEmpty(call) || call.whole !== undefined;
@@ -116,7 +116,10 @@ interface Gathering {
   begins: boolean;
 }
 
-/** Zhipu lists its own tools among the calls, by type and with their output. A function's type is often missing. */
+/**
+ * Reads an entry of `tool_calls`. Zhipu lists its own tools there too, by type and with their output. The type of a function is often
+ * missing.
+ */
 const take = (gathering: Gathering, choice: number, entry: Json.JsonRecord): void => {
   const hosted = Json.record(entry[Json.string(entry.type)]);
   if (hosted === undefined || entry.function || entry.custom) takeCall(gathering, choice, entry);
@@ -137,7 +140,7 @@ const takeCall = (gathering: Gathering, choice: number, entry: Json.JsonRecord):
   const call = ordinal === undefined ? undefined : gathering.calls[ordinal];
   gathering.characters += delta.input.length;
   if (ordinal === undefined || call === undefined) {
-    // Servers that fill every field send empty calls beside text.
+    // Servers that fill every field send empty calls next to text.
     if (delta.id === "" && delta.tool === "" && delta.input === "") return;
     const begun: Call = { ...delta, ...appendPiece(fresh, delta.input, delta.text), ...unsettled, executor: "runtime" };
     gathering.begins = true;
@@ -159,7 +162,7 @@ type Input = Pick<Call, "input" | "scan" | "whole">;
 
 const fresh: Input = { input: "", scan: JsonScan.start, whole: undefined };
 
-/** Appends a piece to an input, and parses it once it has ended. */
+/** Appends a piece to an input, and parses the input after it has ended. */
 const appendPiece = (before: Input, piece: string, text: boolean): Input => {
   const input = before.input + piece;
   const scan = text ? before.scan : JsonScan.scan(before.scan, piece);
@@ -175,8 +178,8 @@ const wholeOf = (input: string): Call["whole"] => {
 };
 
 /**
- * Appends a piece of argument text. Nothing may follow complete JSON, so a piece that repeats the arguments, or that follows an
- * empty object sent as a placeholder, replaces it.
+ * Appends a piece of argument text. Nothing may follow complete JSON. So a piece that repeats the arguments replaces them, and so does one
+ * that follows an empty object sent as a placeholder.
  */
 const appendArguments = (call: Call, piece: string): Input => {
   if (call.ready) return { input: call.input, scan: call.scan, whole: call.whole };
@@ -231,22 +234,22 @@ const isOpen = (call: Call): boolean => call.executor === "runtime" && !call.rea
 
 /** True if a delta under the index of `call` nevertheless begins another call. */
 const isAnotherCall = (call: Call, delta: Delta): boolean => {
-  // Only a delta with a name can begin a call. One with the call's own id continues it.
+  // Only a delta with a name can begin a call. A delta with the call's own id continues that call.
   if (delta.tool === "" || call.tool === "") return false;
   if (delta.id !== "" && delta.id === call.id) return false;
   if (delta.tool !== call.tool) return true;
   const whole = call.whole !== undefined;
-  // The same name with another id is a second call, unless the first one's arguments are incomplete: then the server makes up an
-  // id per delta.
+  // The same name with another id is a second call, unless the arguments of the first one are incomplete. In that case the server makes up
+  // an id per delta.
   if (delta.id !== "" && call.id !== "") return call.input === "" || whole;
   return whole && delta.input !== "";
 };
 
-/** Arguments are JSON text, but some servers send the object itself. */
+/** Arguments are a JSON string, but some servers send the object itself. */
 const inputText = (value: unknown): string =>
   typeof value === "string" ? value : value === null || value === undefined ? "" : JSON.stringify(value);
 
-/** Groq's compound systems run tools themselves, and report the tool's kind, its arguments and, later, its output. */
+/** Reads a tool that a compound system of Groq runs itself. Groq reports its kind, its arguments and, later, its output. */
 const takeExecuted = (gathering: Gathering, choice: number, entry: Json.JsonRecord): void => {
   const key = executedKey(entry);
   const type = Json.string(entry.type) || Json.string(entry.name);

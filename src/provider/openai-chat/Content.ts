@@ -1,10 +1,10 @@
 /**
- * Reads the content of a chat completion delta: text, reasoning in every spelling, media, and data beside a call (Google's
- * signatures, custom tools).
+ * Reads the content of a chat completion delta: text, reasoning in every spelling, media, and data about a call (Google's signatures,
+ * custom tools).
  *
- * Spellings of reasoning by server: `reasoning_content` DeepSeek, Qwen, Moonshot, vLLM · `reasoning`, `reasoning_details`
- * OpenRouter, Groq, Ollama, Cerebras · `reasoning_text`, `reasoning_opaque` GitHub Copilot · `thinking_blocks` LiteLLM ·
- * `thinking` and content lists with `{ type: "thinking" }` Mistral.
+ * Spellings of reasoning by server: `reasoning_content` DeepSeek, Qwen, Moonshot, vLLM · `reasoning`, `reasoning_details` OpenRouter,
+ * Groq, Ollama, Cerebras · `reasoning_text`, `reasoning_opaque` GitHub Copilot · `thinking_blocks` LiteLLM · `thinking` and content lists
+ * with `{ type: "thinking" }` Mistral.
  */
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
@@ -12,8 +12,8 @@ import { type Content, type ItemPiece, nothing, textOf } from "../stream/Content
 import { indexOf } from "./Calls.ts";
 
 /**
- * Reads the content of a delta, or of the `message` that some servers send instead. Only this function decides what counts as
- * shown and what a continuation sends back.
+ * Reads the content of a delta, or of the `message` that some servers send instead. The result determines what counts as shown and what a
+ * continuation sends back.
  */
 export const words = (delta: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
   if (isPlain(delta)) {
@@ -64,7 +64,8 @@ const textContent = (choice: number, text: string): Content => ({
 });
 
 /**
- * True for the common delta of a role and a text. Checks the keys, because looking for every spelling costs more than the rest.
+ * True for the common delta with only a role and text. It checks the keys, because reading every spelling costs more than the rest of the
+ * decoding.
  */
 export const isPlain = (delta: Json.JsonRecord): boolean => {
   for (const key in delta) {
@@ -74,7 +75,7 @@ export const isPlain = (delta: Json.JsonRecord): boolean => {
   return true;
 };
 
-/** Images arrive as bytes or as an address. Annotations are sources of text in the response and are not sent back. */
+/** Adds images and annotations. An image is bytes or an address. Annotations are sources of the text and are not sent back. */
 const addMedia = (found: Array<Content>, delta: Json.JsonRecord, choice: number): void => {
   if (isPresent(delta.audio)) found.push({ kind: "media", choice, key: "audio", text: "" });
   if (isPresent(delta.images)) {
@@ -131,8 +132,7 @@ const reasoningContent = (choice: number, text: string): Content => ({
 const reasoningItem: ItemPiece = { type: "reasoning", field: "reasoning_content" };
 
 /**
- * Reads a single spelling, because servers repeat the same words in several. A field without readable words is encrypted or a
- * signature.
+ * Reads only one spelling, because servers repeat the same words in several. A field without readable words is encrypted or a signature.
  */
 const addReasoning = (found: Array<Content>, delta: Json.JsonRecord, choice: number): void => {
   const field = reasoningField(delta);
@@ -142,7 +142,7 @@ const addReasoning = (found: Array<Content>, delta: Json.JsonRecord, choice: num
   found.push({
     ...reasoningContent(choice, text),
     ...(text === "" ? {} : { keep: { field } }),
-    // DeepSeek and Moonshot want their own spelling back. OpenRouter's details are returned as received.
+    // DeepSeek and Moonshot require their own spelling back. OpenRouter's details are returned as received.
     ...(field === "reasoning_content" ? { item: reasoningItem } : {}),
   });
   for (const entry of Json.list(delta.reasoning_details)) addDetail(found, Json.record(entry) ?? {}, choice);
@@ -152,7 +152,7 @@ const reasoningField = (delta: Json.JsonRecord): string | undefined =>
   plainReasoning.find((name) => typeof delta[name] === "string" && delta[name] !== "") ??
   structuredReasoning.find((name) => isPresent(delta[name]));
 
-/** Plain strings, tried first: servers that also send details repeat the same words there. */
+/** Plain strings, which are tried first: servers that also send details repeat the same words there. */
 const plainReasoning = ["reasoning_content", "reasoning", "reasoning_text", "thinking", "thinking_content"];
 /** Structured or opaque fields, tried next. */
 const structuredReasoning = ["reasoning_details", "thinking_blocks", "reasoning_opaque", "thinking", "reasoning"];
@@ -185,7 +185,7 @@ const readable = (value: unknown, depth = 0): string => {
   return "";
 };
 
-/** True if a field has a value: servers written in typed languages also send empty fields. */
+/** True if a field has a value. Servers written in typed languages also send empty fields. */
 export const isPresent = (value: unknown): boolean =>
   typeof value === "string" ? value !== "" : Array.isArray(value) ? value.length > 0 : hasKeys(Json.record(value));
 

@@ -1,8 +1,8 @@
 /**
  * Builds the next Chat Completions request from a broken response, for OpenAI and the servers that imitate it.
  *
- * The response becomes one assistant message, and each of its calls is followed by its `tool` message. Reasoning is sent back
- * only beside calls: DeepSeek, Moonshot and OpenRouter require it there, and ignore or refuse it in front of text.
+ * The response becomes one assistant message, and each of its calls is followed by its `tool` message. Reasoning is sent back only together
+ * with calls, because DeepSeek, Moonshot and OpenRouter require it there, and ignore or refuse it before text.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
@@ -46,12 +46,13 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
   });
 
 /**
- * The part of the token budget reserved for thinking: OpenRouter's and LiteLLM's servers count these fields against the whole.
+ * The part of the token budget reserved for thinking, in the fields of OpenRouter and LiteLLM. Their servers count it as part of the whole
+ * budget.
  */
 const thinkingBudget = ({ reasoning, thinking }: Json.JsonRecord): unknown =>
   Json.record(reasoning)?.max_tokens ?? Json.record(thinking)?.budget_tokens;
 
-/** Joins the text of all deltas. Older records keep the only message of a server without deltas in a note. */
+/** Joins the text of all deltas. In older records, the only message of a server without deltas is in a note. */
 const textIn = (items: ReadonlyArray<KeptItem>): string => {
   const text = items.find((item) => item.type === "text");
   if (text !== undefined) return Json.string(text.json.text);
@@ -78,7 +79,7 @@ const callsOf = (items: ReadonlyArray<KeptItem>, messages: ReadonlyArray<unknown
       results: [{ role: "function", name, content: textOf(first.closing.output) }],
     };
   }
-  // Servers that send id `0` for every call accept it back. Only ids that are empty or duplicated here are replaced.
+  // Servers that send id `0` for every call accept it back, so only empty and duplicate ids are replaced.
   const idOf = idMaker([]);
   const calls: Array<Json.JsonRecord> = [];
   const results: Array<Json.JsonRecord> = [];
@@ -100,7 +101,7 @@ const callOf = (id: string, json: Json.JsonRecord, note: Json.JsonRecord | undef
     : { id, type: "function", function: { name, arguments: input }, ...extra };
 };
 
-/** Some servers require the tool's name beside its result, as the request's own tool messages show. */
+/** Some servers require the tool's name next to its result. The request's own tool messages show if this one does. */
 const nameOf = (messages: ReadonlyArray<unknown>, { name }: Json.JsonRecord): Json.JsonRecord => {
   const named = messages.some((message) => {
     const { name, role } = Json.record(message) ?? {};
@@ -109,7 +110,7 @@ const nameOf = (messages: ReadonlyArray<unknown>, { name }: Json.JsonRecord): Js
   return named ? { name } : {};
 };
 
-/** Keeps a list of text parts and turns anything else into text. */
+/** Keeps a list of text parts and converts anything else to a string. */
 const contentOf = (output: unknown): unknown =>
   Array.isArray(output) && output.length > 0 && output.every((part) => Json.record(part)?.type === "text")
     ? output
@@ -125,7 +126,7 @@ const reasoningOf = (items: ReadonlyArray<KeptItem>): Json.JsonRecord => {
   };
 };
 
-/** Merges the answer into the caller's trailing assistant message, if the response continued one. */
+/** Merges the answer into a trailing assistant message of the caller, because the response continued that message. */
 const withAnswer = (messages: ReadonlyArray<unknown>, answer: Json.JsonRecord): ReadonlyArray<unknown> => {
   const last = Json.record(messages.at(-1));
   if (last?.role !== "assistant" || last.tool_calls !== undefined) return [...messages, answer];

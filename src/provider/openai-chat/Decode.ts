@@ -42,15 +42,15 @@ interface Choice {
   readonly index: number;
   readonly calls: ReadonlyArray<ChatCalls.Call>;
   readonly finish: string | undefined;
-  /** True if the finish came after content without one, so this server does not send one in every chunk. */
+  /** True if the finish came after content without one, so this server does not send a finish in every chunk. */
   readonly sure: boolean;
   /** True if content came without a finish. */
   readonly spoke: boolean;
-  /** True if content came as deltas, so that a whole message repeats it. */
+  /** True if content came as deltas. A complete message then only repeats it. */
   readonly streamed: boolean;
   /** True if the finish says that the calls are complete. */
   readonly whole: boolean;
-  /** True once the audio is over: the last delta of audio says when it expires. */
+  /** True after the audio has ended: its last delta says when it expires. */
   readonly audioOver: boolean;
 }
 
@@ -115,7 +115,7 @@ export const halt = (state: State): End => {
   const finished = state.choices.length > 0 && state.choices.every((choice) => choice.finish !== undefined);
   const enough = state.terminal || state.choices.length >= (state.tolerance.choices ?? 1);
   if (!finished || !enough) return { complete: false, failure: { kind: "truncated" } };
-  // The clean end is the last chance to report an unparseable call behind a finish that nothing else confirmed.
+  // A clean end is the last chance to report an unparseable call after a finish that nothing else confirmed.
   const unread = state.choices.some((choice) => choice.whole && !choice.sure && !ChatCalls.areReadable(choice.calls));
   return unread ? { complete: false, failure: ChatFinish.callUnread } : { complete: true };
 };
@@ -149,7 +149,7 @@ const fail = (state: State, failure: Failure | undefined): State =>
 
 const errorOf = (event: SseEvent, chunk: Json.JsonRecord | undefined): Failure | undefined => {
   const named = event.event === "error" || chunk?.type === "error" || chunk?.object === "error";
-  // This runs for every delta, so it skips chunks that cannot hold an error.
+  // Runs for every delta, so it skips chunks that cannot contain an error.
   const error = Payload.isError(chunk?.error);
   if (!named && !error && Json.list(chunk?.choices).length > 0 && chunk?.base_resp === undefined) return undefined;
   const failure = classifyEvent(error || !named ? chunk : { error: chunk ?? {} });
@@ -163,7 +163,7 @@ const onDone = (state: State): Stepped => {
   const open = state.choices.filter((choice) => choice.finish === undefined);
   const finished = open.length < state.choices.length || open.every((choice) => choice.audioOver);
   const tolerated = finished || (state.tolerance.doneWithoutFinish ?? !state.saysFinish);
-  // Missing arguments prove nothing here: this server would not say that they were cut.
+  // Missing arguments do not count as complete here, because this server would not report that they were cut.
   if (open.length > 0 && (!tolerated || !open.every((choice) => ChatCalls.areReadable(choice.calls, false))))
     return [state, quiet];
   let { invalid } = state;
@@ -206,7 +206,7 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
   const delta = Json.record(entry.delta) ?? message ?? { content: entry.text };
   const position = state.choices.findIndex((choice) => choice.index === index);
   const before: Choice = state.choices[position] ?? { ...fresh, index };
-  // A message that repeats the whole response at its end (MiniMax) shows nothing new and repeats its calls.
+  // A message that repeats the whole response at its end (MiniMax) shows nothing new and only repeats calls.
   const said = message !== undefined && before.streamed ? nothing : ChatContent.words(delta, index);
   const spoke = said.length > 0;
   look(said, seen);
@@ -218,7 +218,7 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
     seen.calls = [...seen.calls, ...gathered.signals];
     add(seen, ChatContent.readNotes(delta, index));
   }
-  // A choice counts before it says anything, because a response with several choices is never continued.
+  // A choice counts before it has content, because a response with several choices is never continued.
   if (position === -1 && !spoke) add(seen, [{ kind: "text", choice: index, key: "text", text: "" }]);
   const reason = Payload.reason(entry.finish_reason);
   const saysFinish = state.saysFinish || "finish_reason" in entry;
@@ -291,7 +291,7 @@ const add = (seen: Seen, content: ReadonlyArray<Content>): void => {
   seen.content = seen.content.length === 0 ? content : [...seen.content, ...content];
 };
 
-/** The choice's finish reason, and that of the server behind a gateway. Each is empty if missing. */
+/** The finish reason of the choice, and the reason of the server behind a gateway. Each is empty if missing. */
 interface Finish {
   readonly reason: string;
   readonly native: string;
@@ -329,7 +329,7 @@ const finish = (state: State, observation: Observation, done: boolean): Stepped 
   const expected = tolerance.choices ?? Math.max(...choices.map((choice) => choice.index)) + 1;
   const sure = choices.every((choice) => choice.sure);
   if ((choices.length < expected || !sure) && !done && !state.invalid) {
-    // `[DONE]` may follow, so only it or a clean end proves this finish. Silence does not.
+    // `[DONE]` may follow, so only `[DONE]` or a clean end proves this finish, and silence does not.
     return tolerance.choices === undefined || choices.length >= expected
       ? [state, { ...observation, terminal_at_end: true, closes: "later", finish: first }]
       : [state, observation];
@@ -337,7 +337,7 @@ const finish = (state: State, observation: Observation, done: boolean): Stepped 
   const closes = done ? {} : ({ closes: "later" } as const);
   const marked: Observation = { ...observation, ...closes, terminal: true, finish: first };
   if (!state.invalid) return [{ ...state, terminal: true }, marked];
-  // The only marker with a failure: everything was seen, but a call in it cannot be parsed.
+  // This is the only marker that comes with a failure: the whole response has arrived, but a call in it cannot be parsed.
   const unread = choices.some(({ calls }) => !ChatCalls.areReadable(calls));
   const failure = unread ? ChatFinish.callUnread : ChatFinish.invalidToolInput;
   return [
@@ -358,7 +358,7 @@ const observationOf = (seen: Seen, choices: number, usage: Observation["usage"])
     shows,
     characters: shows === "text" ? seen.text : seen.reasoning,
     calls,
-    // Within one delta the content precedes the calls. With several choices, or an older call still streaming, the order is
+    // Within one delta, the content precedes the calls. With several choices, or while an older call is still streaming, the order is
     // unknown.
     ...(shows === "text" && choices === 1 && haveAllBegun(calls) ? { text_before_calls: true } : {}),
     ...(usage === undefined ? {} : { usage }),
@@ -369,13 +369,13 @@ const haveAllBegun = (calls: ReadonlyArray<CallSignal>): boolean =>
   calls.length > 0 &&
   calls.every((call) => calls.some((other) => other.ordinal === call.ordinal && other.phase === "input_started"));
 
-/** Usage is at the top level, or under `x_groq` in Groq's streams. */
+/** Reads the usage, which is at the top level or, in Groq's streams, under `x_groq`. */
 const usageOf = (chunk: Json.JsonRecord): Observation["usage"] => {
   const usage = Json.record(chunk.usage) ?? Json.record(Json.record(chunk.x_groq)?.usage);
   if (usage === undefined) return undefined;
   const output = usage.completion_tokens ?? usage.output_tokens;
   const reasoning = Json.natural(Json.record(usage.completion_tokens_details)?.reasoning_tokens) ?? 0;
-  // xAI reports reasoning beside the completion: more reasoning than output cannot be part of it.
+  // xAI reports reasoning in addition to the completion. Reasoning that exceeds the output cannot be part of it.
   const beside = reasoning > (Json.natural(output) ?? reasoning) ? reasoning : 0;
   return Payload.usage(usage.prompt_tokens ?? usage.input_tokens, beside === 0 ? output : Number(output) + beside);
 };

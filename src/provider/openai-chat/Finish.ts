@@ -4,9 +4,9 @@
 import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 
 /**
- * `whole`: the choice ended by itself and its calls are complete. `cut`: it ended at a limit or a filter, which counts as the
- * marker, but its calls may be cut. `failed`: the server broke off, which is never the marker. `invalid_call`: it ended with a
- * call that the server could not parse.
+ * `whole`: the choice ended by itself, and its calls are complete. `cut`: the choice ended at a limit or a filter. That counts as the
+ * marker, but its calls may be cut. `failed`: the server aborted, which is never the marker. `invalid_call`: it ended with a call that the
+ * server could not parse.
  */
 export type Ending = "whole" | "cut" | "failed" | "invalid_call";
 
@@ -15,7 +15,7 @@ const endings: ReadonlyMap<string, Ending> = new Map<string, Ending>([
   ...["length", "model_length", "max_tokens", "max_output_tokens", "content_filter", "safety", "refusal"].map(
     (reason) => [reason, "cut"] as const,
   ),
-  // The API's own name for a full window, Cohere, watsonx, and the filters of Gemini and Bedrock behind gateways.
+  // The API's own name for a full context window, then Cohere, watsonx, and the filters of Gemini and Bedrock behind gateways.
   ...[
     "model_context_window_exceeded",
     "context_length_exceeded",
@@ -28,7 +28,7 @@ const endings: ReadonlyMap<string, Ending> = new Map<string, Ending>([
     (reason) => [reason, "cut"] as const,
   ),
   ...["prohibited_content", "spii", "image_safety", "language"].map((reason) => [reason, "cut"] as const),
-  // TensorRT-LLM, Cohere, watsonx: the server gave up.
+  // TensorRT-LLM, Cohere, watsonx: the server aborted.
   ...["timeout", "server_error", "internal_error"].map((reason) => [reason, "failed"] as const),
   ...["cancelled", "canceled", "user_cancel"].map((reason) => [reason, "failed"] as const),
   // Zhipu GLM: `sensitive` is its content filter, `network_error` a failed inference.
@@ -48,8 +48,8 @@ const endings: ReadonlyMap<string, Ending> = new Map<string, Ending>([
 /**
  * Maps a finish reason to its ending. An unknown reason counts as `whole`.
  *
- * @param native the reason of the server behind a gateway (OpenRouter's `native_finish_reason`): a limit or a filter that it
- *   names may have cut a call, whatever the gateway reports
+ * @param native the reason of the server behind a gateway (OpenRouter's `native_finish_reason`). If it names a limit or a filter, a call
+ *   may have been cut, regardless of the gateway's reason
  */
 export const ending = (reason: string, native = ""): Ending => {
   const known = endings.get(reason.toLowerCase());
@@ -67,7 +67,7 @@ export const failureOf = (reason: string): Failure => {
   return { kind: "server_error", in_band: true };
 };
 
-/** The failure of a finish with an unparseable call: the marker was seen, but the call is unusable. */
+/** The failure of a finish with an unparseable call. The marker has arrived, but the call cannot be used. */
 export const invalidToolInput: Failure = { kind: "invalid_tool_input", in_band: true };
 
 /** The failure if the unparseable call is part of the response. */

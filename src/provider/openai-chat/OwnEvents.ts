@@ -1,14 +1,14 @@
 /**
  * Writes this package's own events for clients of Chat Completions: an empty delta and an error.
  *
- * Every object except an error has `choices`. OpenAI's own helper throws on one without, and the AI SDK turns it into four
- * errors. Measured on 2026-11-22 with six agents and five SDKs.
+ * Every object except an error has `choices`. Without it, OpenAI's own helper throws, and the AI SDK reports four errors. Measured on
+ * 2026-11-22 with six agents and five SDKs.
  */
 import type * as Json from "../../domain/Json.ts";
 import { documentType, endingOf, type GivenUpForm, type NoOp, recoveryCodeField } from "../protocol/StreamEvent.ts";
 
 /**
- * An empty delta of the current response. The first one carries the role, as a provider's first delta does: without it, LangChain
+ * An empty delta of the current response. The first one has the role, like a provider's first delta, because without the role LangChain
  * loses the calls of the response.
  */
 export const noOp: NoOp = (last, run) => {
@@ -23,7 +23,7 @@ const namesOf = (last: Json.JsonRecord | undefined, { id, model }: Parameters<No
   model: last?.model ?? model ?? "",
 });
 
-/** Tells clients not to retry: three of them retry `server_error`. */
+/** The error type that keeps clients from retrying. Three of them retry `server_error`. */
 const type = "invalid_request_error";
 
 /** The body of an error response. */

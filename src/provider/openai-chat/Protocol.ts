@@ -19,7 +19,7 @@ export const openAiChat = wireProtocol(protocol, {
   givenUp: { document, ending },
   takesComments: true,
   usage: { cachedApart: false, reasoningApart: false },
-  // A document has the shape of a chunk.
+  // A document has the same shape as a chunk.
   eventsOf: (document) => [document],
   splice,
 });

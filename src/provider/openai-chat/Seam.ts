@@ -1,9 +1,9 @@
 /**
  * Decides which requests of OpenAI Chat Completions rule out continuing their response.
  *
- * `prediction` is allowed: it makes tokens faster, not different. `web_search_options` is allowed: a model that searches does so
- * again before it continues, and the splice writes the annotations of its sources. Frequency and presence penalties may keep a
- * model from repeating the anchor; the seam is then unproven, as with any other text.
+ * `prediction` is allowed, because it makes tokens faster but not different. `web_search_options` is allowed, because a model that searches
+ * does so again before it continues, and the splice writes the annotations of its sources. Frequency and presence penalties are allowed,
+ * although they may keep a model from repeating the anchor. The seam is then unproven.
  */
 import type * as Json from "../../domain/Json.ts";
 import type { SeamRefusal } from "../../domain/SeamWords.ts";
@@ -21,8 +21,8 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
   ],
 ];
 
-/** In the legacy `function_call`, an object names the function to call. */
+/** True if the legacy `function_call` is an object, which names the function to call. */
 const isFunctionDemanded = (choice: unknown): boolean => typeof choice === "object" && choice !== null;
 
-/** The reason a request's response cannot be continued; undefined if the request allows it. */
+/** The reason why the response to a request cannot be continued; undefined if the request allows it. */
 export const seamRefusal = (body: Json.JsonRecord): SeamRefusal | undefined => Refusals.refusalOf(rows, body);

@@ -1,9 +1,9 @@
 /**
  * Joins continuations to a response of OpenAI Chat Completions.
  *
- * A choice streams as one content, so reasoning between two texts ends no text. The splice drops the second role, reasoning
- * before the seam and text that the gate withholds. It rewrites choice and call indexes, positions in the text, and log
- * probabilities (to null: a token may span the seam).
+ * A choice streams as one content, so reasoning between two pieces does not end the text. The splice drops the second role, reasoning
+ * before the seam and text that the gate withholds. It rewrites choice and call indexes, positions in the text, and log probabilities (to
+ * null: a token may span the seam).
  */
 import * as Json from "../../domain/Json.ts";
 import type { AttemptGate } from "../seam/AttemptGate.ts";
@@ -33,7 +33,7 @@ const recordSent = (own: ChatShown, entry: Json.JsonRecord, shown: ShownText): n
     characters += text.length;
   }
   own.streamed ||= said.length > 0 && form !== "message";
-  // A plain delta, by far the most common, has nothing else to gather.
+  // The plain delta, by far the most common kind, has nothing else to record.
   if (isPlain(delta)) return characters;
   if (isRefusal(delta)) shown.refuse("refusal_shown");
   recordSentCalls(own, delta, shown);
@@ -91,20 +91,20 @@ const textOnly = (content: string, before: Before): Json.JsonRecord => {
   return { ...ChunkSplice.namesOf(before), ...(object === undefined ? {} : { object }), choices: [choice] };
 };
 
-/** True if a field of a choice holds more than words and a finish, for example the findings of a filter. */
+/** True if a field of a choice is neither its words nor its finish, for example the findings of a filter. */
 const isMore = ([name, value]: readonly [string, unknown]): boolean => !choiceFields.has(name) && isPresent(value);
 
 const choiceFields: ReadonlySet<string> = new Set([
   ...["index", "delta", "message", "text", "logprobs", "finish_reason", "native_finish_reason", "stop_reason"],
 ]);
 
-/** Reduces a choice to its finish, once its words have left. */
+/** Reduces a choice to its finish, after its words were sent. */
 const wordless = (choice: Json.JsonRecord): Json.JsonRecord => {
   const { delta: _delta, text, ...rest } = choice;
   return text === undefined ? { ...rest, delta: {} } : { ...rest, text: "" };
 };
 
-/** Usage is at the top level, or under `x_groq` in Groq's streams. */
+/** True if a chunk has usage, which is at the top level or, in Groq's streams, under `x_groq`. */
 const isMetered = ({ usage, x_groq }: Json.JsonRecord): boolean =>
   Json.record(usage) !== undefined || Json.record(Json.record(x_groq)?.usage) !== undefined;
 

@@ -1,7 +1,7 @@
 /**
- * Rewrites the words of a choice for a client that has read the beginning of another response.
+ * Rewrites the words of a choice for a client that has read the start of another response.
  *
- * Within one delta the content precedes the calls. Text held in front of something that is not text leaves with the content.
+ * Within one delta the content precedes the calls. Held text that precedes something that is not text is sent with the content.
  */
 import * as Json from "../../domain/Json.ts";
 import type { AttemptGate } from "../seam/AttemptGate.ts";
@@ -12,9 +12,9 @@ import { isPresent, isReasoningEntry, isReasoningField, words } from "./Content.
 export interface ChatShown {
   object: unknown;
   hasRole: boolean;
-  /** True if text is in `text`, as in the API of completions before chat. */
+  /** True if the words are in the field `text`, as in the older completions API. */
   isBare: boolean;
-  /** True if content came as deltas, so that a whole message repeats it. */
+  /** True if content came as deltas. A complete message then only repeats it. */
   streamed: boolean;
   /** Number of call indexes in use, by the caller's tools (`calls`) and the provider's (`executed`). */
   calls: number;
@@ -26,9 +26,9 @@ export interface Joining {
   readonly gate: AttemptGate;
   /** The response when the attempt began, with the length of its text, in UTF-16 code units. */
   readonly before: Readonly<ChatShown> & { readonly characters: number };
-  /** True if content of this attempt came as deltas, so that a whole message repeats it. */
+  /** True if content of this attempt came as deltas. A complete message then only repeats it. */
   streamed: boolean;
-  /** True if this attempt sent a call. */
+  /** True if this attempt has sent a call. */
   called: boolean;
 }
 
@@ -42,14 +42,14 @@ export interface JoinedWords {
   readonly write: (held: string) => Json.JsonRecord;
   /** True if nothing is left to write. */
   readonly isEmpty: boolean;
-  /** True if the words belong to the response, even if they were held or dropped. */
+  /** True if the words continue the response, even if they were held or dropped. */
   readonly goesOn: boolean;
 }
 
 /** The field of a choice that holds its words. */
 export type WordsForm = "delta" | "message" | "text";
 
-/** Finds the words of a choice: in its delta, in the message that some servers send instead, or in a bare text. */
+/** Finds the words of a choice: in its delta, in the message that some servers send instead, or in the field `text`. */
 export const wordsOf = (entry: Json.JsonRecord): { readonly delta: Json.JsonRecord; readonly form: WordsForm } => {
   const delta = Json.record(entry.delta);
   if (delta !== undefined) return { delta, form: "delta" };
@@ -76,7 +76,7 @@ export const isRefusal = (delta: Json.JsonRecord): boolean =>
  */
 export const joinWords = (entry: Json.JsonRecord, joining: Joining): JoinedWords | undefined => {
   const { form, delta: said } = wordsOf(entry);
-  // A message that repeats the whole response at its end adds nothing.
+  // A message that repeats the whole response at its end adds no text, only calls that were not sent.
   const delta = form === "message" && joining.streamed ? unsentCallsOf(said, joining.called) : said;
   const { gate } = joining;
   const isBehind = gate.isJoined;
@@ -114,7 +114,7 @@ const isOther = (delta: Json.JsonRecord): boolean =>
   isRefusal(delta) ||
   ["executed_tools", "audio", "images"].some((name) => isPresent(delta[name]));
 
-/** The content that may leave: a string, a list of entries, or an empty value. */
+/** The content that may be sent: a string, a list of entries, or an empty value. */
 const contentOf = (content: unknown, gate: AttemptGate): unknown => {
   if (typeof content === "string") return gate.text(content);
   if (!Array.isArray(content)) return content;
@@ -173,7 +173,7 @@ const atPlace = (call: Json.JsonRecord, taken: number, place: number | undefined
   return index === undefined ? call : { ...call, index: index + taken };
 };
 
-/** Moves an annotation to its place in the client's text. Drops those of repeated text, which the client already has. */
+/** Moves an annotation to its position in the client's text. Drops annotations of repeated text, because the client already has them. */
 const annotationOf = (annotation: unknown, cut: number, characters: number): ReadonlyArray<unknown> => {
   const record = Json.record(annotation);
   const type = Json.string(record?.type);
@@ -191,7 +191,7 @@ const annotationOf = (annotation: unknown, cut: number, characters: number): Rea
 const entriesOf = (value: unknown): ReadonlyArray<Json.JsonRecord> =>
   (Json.record(value) === undefined ? Json.list(value) : [value]).map((entry) => Json.record(entry) ?? {});
 
-/** Servers that fill every field send empty calls beside text. */
+/** True if a call has content. Servers that fill every field send empty calls next to text. */
 const isCall = (call: Json.JsonRecord): boolean => {
   const called = Json.record(call.function) ?? Json.record(call.custom) ?? Json.record(call[Json.string(call.type)]);
   return isPresent(call.id) || Object.values(called ?? {}).some(isPresent);

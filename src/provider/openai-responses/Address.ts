@@ -5,9 +5,9 @@ import * as Json from "../../domain/Json.ts";
 import { type Address, bearer, choicesByN, type Keeping } from "../protocol/Address.ts";
 
 /**
- * A background job runs without its client, so it may exist as soon as the request may have arrived. A stored response exists
- * from its first event; the client of a stored document sees it only whole. A request without `store` is kept by default, but its
- * client did not ask for that, so it is repeated like any other.
+ * Determines the part of a request that the provider keeps. A background job runs without its client, so it may exist as soon as the
+ * request may have arrived. A stored response exists from its first event; a stored document is visible to its client only as a whole. If a
+ * request does not mention `store`, the provider keeps the response, but the client did not ask for that, so it is repeated like any other.
  */
 const keepingOf = (body: Json.JsonRecord, streaming: boolean): Keeping => {
   if (body.background === true) return "request";
@@ -16,9 +16,9 @@ const keepingOf = (body: Json.JsonRecord, streaming: boolean): Keeping => {
 };
 
 /**
- * OpenAI streams only a background response by `starting_after`, for some minutes ("This response cannot be streamed because it
- * was not created with background=true"). A response that is merely stored ends with its connection and can only be retrieved
- * whole.
+ * True for a streamed background response, because OpenAI continues only those by `starting_after`, for some minutes ("This response cannot
+ * be streamed because it was not created with background=true"). A response that is merely stored ends with its connection and can only be
+ * retrieved whole.
  */
 const canResume = (body: Json.JsonRecord, streaming: boolean): boolean => streaming && body.background === true;
 

@@ -14,21 +14,21 @@ export interface Shift {
   readonly by: number;
 }
 
-/** The length of a text in code points. */
+/** The length of a string in code points. */
 export const codePoints = (text: string): number => {
   let count = 0;
   for (const _ of text) count += 1;
   return count;
 };
 
-/** True if an annotation has a position. Some servers send none. */
+/** True if an annotation has a position. Annotations of some servers have none. */
 export const isPlaced = (annotation: Json.JsonRecord): boolean =>
   Json.natural(annotation.end_index) !== undefined || Json.natural(annotation.index) !== undefined;
 
 /**
  * Moves an annotation to its position in the joined text.
  *
- * @returns undefined if it lies before the seam, in text whose annotations the client already has
+ * @returns undefined if it lies before the seam, because the client already has the annotations of that text
  */
 export const move = (annotation: Json.JsonRecord, { by, seam }: Shift): Json.JsonRecord | undefined => {
   const start = Json.natural(annotation.start_index);
@@ -44,7 +44,7 @@ export const move = (annotation: Json.JsonRecord, { by, seam }: Shift): Json.Jso
 };
 
 /**
- * The annotations that a continuation adds to those of a text.
+ * The annotations that a continuation adds to those that a text already has.
  *
  * @param before existing annotations, which are not repeated
  */

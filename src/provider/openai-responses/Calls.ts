@@ -34,7 +34,7 @@ export const addItem = (output: Output, frame: Json.JsonRecord): Change => {
   if (item === undefined) return [output, Observation.none];
   const key = keyOf(frame);
   const slot = output.slots.get(key);
-  // The same item sent twice is one. A different call under the index of an open one is a new call.
+  // The same item sent twice is one item. A different call under the index of an open one is a new call.
   const again = slot !== undefined && !slot.done && slot.type === item.type && !hasOtherId(slot, item);
   return again ? [output, produced, lateContentOf(output, key, item)] : open(flushGrowing(output), key, item);
 };
@@ -49,7 +49,7 @@ export const done = (output: Output, frame: Json.JsonRecord): Change => {
   return close(flushGrowing(output), found?.[0] ?? keyOf(frame), item);
 };
 
-/** Applies a delta of text, a refusal or a transcript. */
+/** Applies a delta of text, of a refusal or of a transcript. */
 export const show = (output: Output, frame: Json.JsonRecord, said: ReadonlyArray<Content>): Change => {
   const characters = lengthOf(said);
   if (characters === 0) return [output, Observation.lifecycle];
@@ -59,7 +59,7 @@ export const show = (output: Output, frame: Json.JsonRecord, said: ReadonlyArray
   return put(output, key, { ...(slot ?? fresh("message")), visible: true }, Observation.text(characters), said);
 };
 
-/** Applies a complete text, which shows something only if no delta did. */
+/** Applies a complete text. It shows something only if no delta did before. */
 export const showWhole = (output: Output, frame: Json.JsonRecord, part: Json.JsonRecord): Change =>
   output.slots.get(keyOf(frame))?.visible
     ? [output, Observation.none]
@@ -93,7 +93,7 @@ const aboutOf = (output: Output, frame: Json.JsonRecord, type: string, field: st
   if (status !== "done" || slot.input !== undefined) return [output, produced];
   const told = Json.string(frame.arguments ?? frame.input) || (slot.streamed ?? "");
   if (output.characters + told.length > inputCharactersMax) return undefined;
-  // A shell call has many commands: the end of one is not the end of its input.
+  // A shell call has many commands, so the end of one command is not the end of its input.
   if (type === "shell_call") return [output, produced];
   const next = holds ? { ...output, characters: output.characters + told.length } : output;
   const signals = [signal(slot.call, "input_complete")];
@@ -110,10 +110,10 @@ const gather = (output: Output, key: Key, slot: Slot, piece: string): Change => 
 };
 
 /**
- * Applies the final response, including items that no event reported. If the response is complete, calls that lacked only the end
- * of their item are complete too.
+ * Applies the final response, including items that no event reported. If the response is complete, calls that lacked only the end of their
+ * item are complete too.
  *
- * @param complete whether the response ended by itself; a limit or a filter may have cut its last call
+ * @param complete true if the response ended by itself; otherwise a limit or a filter may have cut its last call
  */
 export const rest = (output: Output, response: Json.JsonRecord, complete: boolean): Change => {
   const items = Json.list(response.output)
@@ -124,7 +124,7 @@ export const rest = (output: Output, response: Json.JsonRecord, complete: boolea
   let change: Change = [flushGrowing(output), Observation.none];
   for (const [index, item] of items.entries()) {
     const key = find(output, index, item);
-    // Gateways omit items from the final list and so shift the others: then the count by type shows which were seen.
+    // Gateways omit items from the final list, which shifts the others. The count by type then shows if this item was seen.
     if (key === undefined && known.filter((slot) => slot.type === item.type).length >= countFinal(item.type)) continue;
     if (key !== undefined && output.slots.get(key)?.done) continue;
     change = change && merge(change, close(change[0], key ?? `final:${index}`, item));
@@ -159,7 +159,7 @@ const open = (output: Output, key: Key, item: Json.JsonRecord): Change => {
       return put(output, key, slot, Observation.reasoning(0), ResponsesContent.item(key, item, "reasoning", "begins"));
     case "call": {
       const call = callOf(output, item, read);
-      // A server that sends the whole call at once may send nothing more about it.
+      // A server that sends the whole call at once may send no further event about it.
       const whole = call.executor === "runtime" && slot.type === "function_call" ? Json.string(item.arguments) : "";
       const kept = Json.record(Json.parse(whole)?.json) === undefined ? {} : { input: whole };
       const characters = output.characters + (kept.input?.length ?? 0);
@@ -216,11 +216,14 @@ const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
   }
 };
 
-/** True if a message has anything but text: sound, a picture, or an unknown type. */
+/** True if a message contains anything but text: sound, a picture, or an unknown type. */
 const isWordless = (item: Json.JsonRecord): boolean =>
   Json.list(item.content).some((part) => !/^(?:(?:output_)?text|refusal)?$/.test(Json.string(Json.record(part)?.type)));
 
-/** The content of an item that is announced after its texts. The caller's own calls were reported when they began. */
+/**
+ * The content of an item that is announced after its texts. Calls of the caller's tools are left out, because they were reported when they
+ * began.
+ */
 const lateContentOf = (output: Output, key: Key, item: Json.JsonRecord): ReadonlyArray<Content> => {
   const read = ResponsesItem.read(item, output.hostsXSearch);
   switch (read.role) {
@@ -238,7 +241,7 @@ const lateContentOf = (output: Output, key: Key, item: Json.JsonRecord): Readonl
   }
 };
 
-/** The content of a call's item. If the caller runs it, its signals carry its ordinal. */
+/** The content of a call's item. If the caller runs the call, its signals carry its ordinal. */
 const callSaid = (
   key: Key,
   item: Json.JsonRecord,
@@ -246,14 +249,14 @@ const callSaid = (
   phase: "begins" | "ends",
 ): ReadonlyArray<Content> => {
   if (signals[0]?.executor !== "provider") return ResponsesContent.readCall(signals, item);
-  // A custom call that xAI runs itself has no result to send back with it.
+  // A custom call that xAI runs itself has no result that could be sent back with it.
   return item.type === "custom_tool_call" ? nothing : ResponsesContent.item(key, item, "hosted", phase);
 };
 
 /**
  * Finishes a runtime call, which is ready if its input is complete. A cut call is not.
  *
- * @param begun whether an earlier part reported the start of the call
+ * @param begun true if an earlier part reported the start of the call
  * @param item the call's item, if it is finished
  */
 const ready = (
@@ -286,9 +289,9 @@ const settle = (output: Output, key: Key, slot: Slot): Change => {
 };
 
 /**
- * Applies the result of a provider-executed call: it settles the call with its `call_id`, or else the earliest call that waits
- * for such a result. If there is none, or the call counted as the caller's own, the result counts as a separate call, so that
- * nothing run by the provider is missed.
+ * Applies the result of a provider-executed call. It settles the call with its `call_id`, or else the earliest call that waits for such a
+ * result. If there is no such call, or it counted as the caller's own, the result counts as a separate call, so that nothing run by the
+ * provider is missed.
  */
 const result = (
   output: Output,

@@ -1,7 +1,7 @@
 /**
  * Reads the content of a response's events: texts, and output items in the form in which they are sent back.
  *
- * Servers send a text in deltas, at its end, or only in the final response, so the decoder decides what is new.
+ * Servers send text in deltas, at its end, or only in the final response, so the decoder decides which of it is new.
  */
 import * as Json from "../../domain/Json.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
@@ -16,21 +16,21 @@ export const delta = (frame: Json.JsonRecord): ReadonlyArray<Content> => {
   return said === "" ? nothing : [piece(keyOf(frame), type, indexIn(frame), said)];
 };
 
-/** A text that arrives whole: a content part, or its end. */
+/** Text that arrives whole: a content part, or its end. */
 export const whole = (frame: Json.JsonRecord, part: Json.JsonRecord): ReadonlyArray<Content> =>
   partTexts(keyOf(frame), indexIn(frame), part);
 
-/** A piece of reasoning. Its item is what is sent back. */
+/** A piece of reasoning. Only its item is sent back to the provider. */
 export const reasoning = (frame: Json.JsonRecord): ReadonlyArray<Content> => [
   { kind: "reasoning", choice: 0, key: itemKey(keyOf(frame)), text: Json.string(frame.delta) },
 ];
 
-/** Sound, or a preview of a picture. The preview belongs to the call that draws it. */
+/** Sound, or a preview of a picture. A preview belongs to the call that draws the picture. */
 export const media = (frame: Json.JsonRecord, call: boolean): ReadonlyArray<Content> => [
   { kind: "media", choice: 0, key: itemKey(keyOf(frame)), text: "", ...(call ? { item: { json: {} } } : {}) },
 ];
 
-/** The texts of a message that arrives whole. */
+/** The texts of a message that arrives as a whole. */
 export const messageTexts = (key: Key, message: Json.JsonRecord): ReadonlyArray<Content> =>
   Json.list(message.content).flatMap((part, index) => partTexts(key, index, Json.record(part) ?? {}));
 
@@ -56,13 +56,13 @@ export const readCall = (signals: ReadonlyArray<CallSignal>, json: Json.JsonReco
     item: { json: { item: json } },
   }));
 
-/** A reasoning item is sent back by its id, or with its encrypted content if the response is not stored. */
+/** The fields that identify a reasoning item when it is sent back: its id, or its encrypted content if the response is not stored. */
 const keepOf = (json: Json.JsonRecord): Readonly<Record<string, string>> => {
   const encrypted = Json.string(json.encrypted_content);
   return { item_id: Json.string(json.id), ...(encrypted === "" ? {} : { encrypted_content: encrypted }) };
 };
 
-/** Audio is sent back as its transcript. */
+/** The content of a part of a message. Audio is sent back as its transcript. */
 const partTexts = (key: Key, index: number, part: Json.JsonRecord): ReadonlyArray<Content> => {
   const said = ResponsesItem.partText(part);
   if (said === "") return nothing;

@@ -14,11 +14,11 @@ export interface Slot {
   readonly json: Json.JsonRecord;
   readonly parts: Map<string, PartSlot>;
   closed: boolean;
-  /** True if the item is not written where it arrives. */
+  /** True if the item's events are not written. Reasoning may be written later, before the item that it produced. */
   dropped: boolean;
-  /** The message as its end reported it. */
+  /** The message as the event that ended it reported it. */
   ended: Json.JsonRecord | undefined;
-  /** The client's place of the item; for a message, the place of the message that it is read as. */
+  /** The place of the item in the client's response. For a message, this is the place of the client's message that it joins. */
   at: Place | undefined;
   message: ShownItem | undefined;
 }
@@ -27,9 +27,9 @@ export interface Slot {
 export interface PartSlot extends TextBlock {
   readonly slot: Slot;
   readonly json: Json.JsonRecord;
-  /** The part's text until the seam was proven. */
+  /** The part's text before the seam was proven. */
   front: string;
-  /** True once text (`spoken`) or annotations (`annotated`) of the part have come. */
+  /** True after text (`spoken`) or annotations (`annotated`) of the part have come. */
   spoken: boolean;
   annotated: boolean;
   waiting: Array<Json.JsonRecord>;
@@ -64,7 +64,7 @@ export class ContinuationItems {
     return slot;
   }
 
-  /** The open item of an event. Two items that share an index are told apart by their ids. */
+  /** The open item of an event. If two items share an index, their ids distinguish them. */
   of(frame: Json.JsonRecord): Slot | undefined {
     const id = frame.item_id ?? Json.record(frame.item)?.id;
     const found = this.#byKey.get(String(keyOf(frame)));
@@ -72,7 +72,7 @@ export class ContinuationItems {
     return this.#all.findLast((slot) => !slot.closed && id !== undefined && slot.json.id === id);
   }
 
-  /** Items that only the final response contains. Gateways omit some and so shift the others: then the count by type decides. */
+  /** Items that are only in the final response. Gateways omit some items there, which shifts the others, so the count by type decides. */
   findUnreported(output: ReadonlyArray<unknown>): ReadonlyArray<Json.JsonRecord> {
     const items = output.map((value) => Json.record(value) ?? {});
     const ids = new Set(this.#all.flatMap(({ json }) => [json.id, json.call_id]));
@@ -83,7 +83,7 @@ export class ContinuationItems {
   }
 
   /**
-   * Items as the continuation's own final response has them, by their id on the wire.
+   * Items as the continuation's own final response lists them, by the id that the client knows.
    *
    * @param isWhole returns true if the client reads the slot as a separate item
    */

@@ -1,9 +1,9 @@
 /**
  * Builds the next request of OpenAI Responses from a broken response, as input items.
  *
- * The request never names the broken response, because the provider may not have stored it; `previous_response_id` stays as the
- * request had it. Reasoning is sent back only encrypted and only with the complete item that it belongs to. The ids of messages
- * and calls are omitted, because an id claims that the provider has stored the item and its reasoning.
+ * The request never names the broken response, because the provider may not have stored it. `previous_response_id` stays unchanged.
+ * Reasoning is sent back only encrypted and only with the complete item that it belongs to. The ids of messages and calls are omitted,
+ * because an id claims that the provider has stored the item and its reasoning.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
@@ -126,7 +126,7 @@ const isSettled = (item: KeptItem, items: ReadonlyArray<KeptItem>): boolean => {
   return !apart || partner("result");
 };
 
-/** A message without its id. If it was cut, it holds the text that came. */
+/** A message without its id. If the message was cut, it holds the text that arrived. */
 const message = (item: KeptItem): Json.JsonRecord | undefined => {
   const { id: _id, status: _status, ...native } = itemIn(item);
   const content = item.whole && native.content !== undefined ? Json.list(native.content) : textPartsOf(item.json);
@@ -184,7 +184,7 @@ const callItem = (json: Json.JsonRecord, id: string): Json.JsonRecord => {
 const closingItem = (call: Json.JsonRecord, { failed, output }: Closing): Json.JsonRecord | undefined => {
   const { call_id, type } = call;
   const native = Json.record(output);
-  // A complete output item made by the runtime.
+  // A complete output item that the runtime created.
   if (native !== undefined && /_(output|response)$/.test(Json.string(native.type)))
     return type === "mcp_approval_request" ? native : { ...native, call_id };
   const text = textOf(output);

@@ -1,10 +1,11 @@
 /**
- * Decodes streams of OpenAI Responses, also from other servers that speak it (Azure, xAI, OpenRouter, Copilot, local ones).
+ * Decodes streams of OpenAI Responses, including those of other servers that use this protocol (Azure, xAI, OpenRouter, Copilot, local
+ * ones).
  *
- * Terminal rule: `response.completed` or `response.incomplete`, or the `response.done` that older servers send for both. The
- * first one wins and later events change nothing, including OpenRouter's `[DONE]`. `response.failed`, `response.cancelled`,
- * `error`, and a final response with an error are never the marker, and after one of them no marker counts. A second
- * `response.created` after output means two responses spliced together, which is damage; before output it is a harmless repeat.
+ * Terminal rule: `response.completed` or `response.incomplete`, or the `response.done` that older servers send for both. The first one wins
+ * and later events change nothing, including OpenRouter's `[DONE]`. `response.failed`, `response.cancelled`, `error`, and a final response
+ * with an error are never the marker, and after one of them no marker counts. A second `response.created` after output means two responses
+ * spliced together, which is damage; before output it is a harmless repeat.
  */
 import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -113,7 +114,7 @@ const stepTyped = (state: State, event: SseEvent, frame: Json.JsonRecord): Step 
   }
 };
 
-/** Not part of the API: intermediate servers keep a long stream alive with these events. */
+/** True for the keep-alive events of intermediate servers. They are not part of the API. */
 const isKeepAlive = (event: SseEvent, frame: Json.JsonRecord | undefined): boolean =>
   event.event === "ping" ||
   frame?.type === "ping" ||
@@ -123,7 +124,7 @@ const isKeepAlive = (event: SseEvent, frame: Json.JsonRecord | undefined): boole
 const plain = (state: State, observation: Observation.Observation): Step =>
   observation.failure === undefined ? [state, observation] : fail(state, observation.failure);
 
-/** After the marker or a failure, parts pass through and prove nothing. A late error is reported and changes nothing. */
+/** Passes parts after the marker or a failure through, as proof of nothing. A late error is reported and changes nothing. */
 const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
   const failure = frame && errorOf(event, frame);
   return failure === undefined ? Observation.none : Observation.failed(failure);
@@ -142,7 +143,7 @@ const onCreated = (state: State, frame: Json.JsonRecord): Step => {
   return [{ ...state, created: true, output: { ...state.output, hostsXSearch } }, Observation.lifecycle];
 };
 
-/** A content part repeats its text when it ends. A part with reasoning is covered by `response.reasoning_text`. */
+/** Applies a content part, which repeats its text when it ends. Reasoning is left out, because `response.reasoning_text` covers it. */
 const part = (output: ResponsesSlots.Output, frame: Json.JsonRecord): ResponsesSlots.Change => {
   const content = Json.record(frame.part) ?? {};
   if (Json.string(content.type).startsWith("reasoning")) return [output, Observation.reasoning(0)];
@@ -166,8 +167,8 @@ const other = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
 };
 
 /**
- * The error in an event, in any of its shapes. An `error` beside the status of a call (a hosted MCP server that failed) belongs
- * to that call and does not end the stream.
+ * The error in an event, in any of its shapes. An `error` next to the status of a call (for example of a hosted MCP server that failed)
+ * belongs to that call and does not end the stream.
  */
 const errorOf = (event: SseEvent, frame: Json.JsonRecord): Failure | undefined => {
   const type = Json.string(frame.type);
@@ -178,7 +179,7 @@ const errorOf = (event: SseEvent, frame: Json.JsonRecord): Failure | undefined =
   const own = named || !type.startsWith("response.") ? frame.error : undefined;
   const error = [own, Json.record(frame.response)?.error].find(isError);
   if (!named && error === undefined) return type.startsWith("response.") ? undefined : classifyEvent(frame);
-  // An error whose fields are bare in the event, or in a response that does not say that it failed, is wrapped.
+  // Wraps an error whose fields are directly in the event, or in a response that does not report that it failed.
   const boxed = plain ? frame : { error: error ?? frame };
   return classifyEvent(boxed) ?? { kind: "server_error", in_band: true };
 };
@@ -203,13 +204,14 @@ const onResponseEnd = (state: State, frame: Json.JsonRecord): Step => {
     ...(totals === undefined ? {} : { usage: totals }),
   };
   const ended = { ...state, output: ResponsesSlots.none };
-  // A limit or a filter may have cut a call; a response that ended by itself wrote one that cannot be parsed.
+  // If a limit or a filter ended the response, it may have cut a call. If the response ended by itself, the model wrote a call that cannot
+  // be parsed.
   if (!complete || !broken) return [{ ...ended, end: { complete: true } }, observation, said];
   const invalid = { kind: "invalid_tool_input", in_band: true, code: incompleteCall } as const;
   return [{ ...ended, end: { complete: false, failure: invalid } }, { ...observation, failure: invalid }, said];
 };
 
-/** A final response that carries an error, or says that it failed, is not the marker. */
+/** The failure in a final response that carries an error or reports that it failed. Such a response is not the marker. */
 const finalFailure = (frame: Json.JsonRecord, response: Json.JsonRecord): Failure | undefined => {
   if (response.status === "cancelled" || response.status === "canceled")
     return { kind: "cancelled", by: "provider", in_band: true };

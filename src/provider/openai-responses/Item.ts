@@ -1,6 +1,4 @@
-/**
- * Classifies an output item of the Responses protocol: its role, the side that runs it, and its input.
- */
+/** Classifies an output item of the Responses protocol: its role, the side that runs it, and its input. */
 
 import { mcpName } from "../../domain/HostedTools.ts";
 import * as Json from "../../domain/Json.ts";
@@ -21,9 +19,9 @@ export type Item =
 export interface Call {
   readonly role: "call";
   readonly executor: Executor;
-  /** Empty if the server did not say. */
+  /** Empty if the server did not name the tool. */
   readonly tool: string;
-  /** A provider-executed call carries its result in its own item or in a separate one. */
+  /** The place of a provider-executed call's result: its own item or a separate one. */
   readonly settledBy: "item" | "result";
   readonly picture: boolean;
 }
@@ -31,14 +29,13 @@ export interface Call {
 /** Items that the caller always runs. */
 const runtimeTypes = ["function_call", "local_shell_call", "apply_patch_call", "computer_call", "mcp_approval_request"];
 
-/** xAI sends the x_search family as custom calls, which the provider has already run. */
+/** Tools of xAI's x_search family. xAI sends their calls as custom calls, although it has already run them. */
 const xSearchTools = ["x_user_search", "x_keyword_search", "x_semantic_search", "x_thread_fetch"];
 
 /**
  * Classifies an item.
  *
- * An unknown item that looks like a call counts as run by the provider, under a name that no table holds, so its effect is
- * unknown.
+ * An unknown item that resembles a call counts as run by the provider. No table holds its name, so its effect is unknown.
  *
  * @param item the item as parsed JSON
  * @param hostsXSearch whether the response lists `x_search` among its tools
@@ -79,7 +76,7 @@ export const read = (item: Json.JsonRecord, hostsXSearch: boolean): Item => {
 };
 
 /**
- * The input of a runtime call, as text.
+ * The input of a runtime call, as a string.
  *
  * @param item the finished item
  * @param told the input that came before the item, if any
@@ -87,7 +84,7 @@ export const read = (item: Json.JsonRecord, hostsXSearch: boolean): Item => {
  */
 export const inputOf = (item: Json.JsonRecord, told: string | undefined): string | "broken" | undefined => {
   if (["incomplete", "failed", "cancelled"].includes(Json.string(item.status))) return undefined;
-  // A custom tool takes any text, even none.
+  // A custom tool accepts any string, even an empty one.
   if (item.type === "custom_tool_call") return typeof item.input === "string" ? item.input : told;
   // Servers that streamed the arguments leave them empty here.
   const said = typeof item.arguments === "string" && isBlank(item.arguments) ? told || item.arguments : item.arguments;
@@ -96,7 +93,7 @@ export const inputOf = (item: Json.JsonRecord, told: string | undefined): string
   return typeof given === "object" && given !== null ? JSON.stringify(given) : undefined;
 };
 
-/** Parses arguments sent as text. No text at all means a call without arguments. */
+/** Parses arguments sent as a string. A blank string means a call without arguments. */
 export const jsonInput = (given: string): string | "broken" => {
   if (isBlank(given)) return "{}";
   return Json.parse(given) === undefined ? "broken" : given;

@@ -1,15 +1,16 @@
 /**
  * Writes this package's own events for clients of Responses: a keep-alive, and an error that all of them read.
  *
- * It never writes a second `response.created`, which OpenAI's helper takes for another response, nor `response.incomplete`, which
- * agents take for a complete one. Measured on 2026-11-22 with codex, copilot, opencode, pi and four SDKs.
+ * It never writes a second `response.created`, because OpenAI's helper takes it for another response. It never writes
+ * `response.incomplete`, because agents take it for a complete response. Measured on 2026-11-22 with codex, copilot, opencode, pi and four
+ * SDKs.
  */
 import * as Json from "../../domain/Json.ts";
 import { documentType, endingOf, type GivenUpForm, type NoOp, recoveryCodeField } from "../protocol/StreamEvent.ts";
 
 /**
- * A keep-alive as OpenAI sends it. It repeats the number of the last event, so that a client which later asks for the events
- * after a number misses none of the provider's own.
+ * A keep-alive as OpenAI sends it. It repeats the number of the last event. So a client that later asks for the events after that number
+ * misses none of the provider's own.
  */
 export const noOp: NoOp = (last) => ({
   event: "keepalive",
@@ -25,12 +26,12 @@ export const document: GivenUpForm["document"] = (message, code) => ({
   error: { message, type: documentType, param: null, code: documentType, ...recoveryCodeField(code) },
 });
 
-/** codex retries every code of `response.failed` except this one and a few that would be untrue here. */
+/** The code of the failed response. codex retries every other code of `response.failed`, except a few that would be untrue here. */
 const failedCode = "invalid_prompt";
 
 /**
- * Ends a stream with an error event and a failed response. SDKs throw on the first only if its error is nested, opencode and pi
- * retry if it is not, and codex reads only the second.
+ * Ends a stream with an error event and a failed response. SDKs throw on the error event only if its error is nested, while opencode and pi
+ * retry if it is not. codex reads only the failed response.
  */
 export const ending: GivenUpForm["ending"] = (message, last, run) => {
   const next = (numberOf(last) ?? -1) + 1;
@@ -42,7 +43,7 @@ export const ending: GivenUpForm["ending"] = (message, last, run) => {
   );
 };
 
-/** The response in `response.failed`, under the id that the client knows: OpenAI's helper checks it. */
+/** The response in `response.failed`, under the id that the client knows, because OpenAI's helper checks the id. */
 const responseOf = (last: Json.JsonRecord | undefined, { id, model }: Parameters<NoOp>[1]) => {
   const known = Json.record(last?.response);
   return {

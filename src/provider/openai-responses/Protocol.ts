@@ -30,7 +30,7 @@ export const openAiResponses = wireProtocol(protocol, {
   givenUp: { document, ending },
   takesComments: true,
   usage: { cachedApart: false, reasoningApart: false },
-  // An unfinished job has no end yet, even if someone else requested it in the background.
+  // A job that is still running has no end yet. Another request may have started it in the background.
   eventsOf: (response) =>
     response.status === "queued" || response.status === "in_progress" ? [] : [{ type: "response.completed", response }],
   resume,

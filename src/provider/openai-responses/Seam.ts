@@ -1,8 +1,8 @@
 /**
  * Decides which requests of OpenAI Responses rule out continuing their response.
  *
- * A provider discards a response only if the request says `store: false`. Otherwise a second response would be stored beside the
- * first, under an id that the client never received. `prompt` is allowed: a template precedes the input.
+ * A provider discards a response only if the request says `store: false`. Otherwise a second response would be stored in addition to the
+ * first, under an id that the client never received. `prompt` is allowed, because a template precedes the input.
  */
 import * as Json from "../../domain/Json.ts";
 import type { SeamRefusal } from "../../domain/SeamWords.ts";
@@ -25,5 +25,5 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
   ["forced_tool", ({ tool_choice }) => Refusals.isCallDemanded(tool_choice)],
 ];
 
-/** The reason a request's response cannot be continued; undefined if the request allows it. */
+/** The reason why the response to a request cannot be continued; undefined if the request allows it. */
 export const seamRefusal = (body: Json.JsonRecord): SeamRefusal | undefined => Refusals.refusalOf(rows, body);

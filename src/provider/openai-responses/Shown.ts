@@ -1,8 +1,8 @@
 /**
- * Follows the part of a response that has left: its items and texts, the open ones, and the next free numbers.
+ * Follows the part of a response that was sent to the client: its items and texts, which of them are open, and the next free numbers.
  *
- * It reads the events of the first attempt and those of a splice alike, so that a further continuation can join either, and the
- * final response can list the items of both.
+ * It reads the events of the first attempt and those of a splice alike, so that a further continuation can join either, and the final
+ * response can list the items of both.
  */
 import * as Json from "../../domain/Json.ts";
 import { type ShownResponse, shownCharactersMax } from "../seam/Splice.ts";
@@ -12,7 +12,7 @@ import { itemsMax, keyOf } from "./Slots.ts";
 /** Maximum size of the items other than messages that are held for the final response, as JSON, in UTF-16 code units. */
 export const itemCharactersMax = 1024 * 1024;
 
-/** Maximum remembered annotations of a text. */
+/** Maximum remembered annotations of a content part. */
 export const annotationsMax = 4096;
 
 /** A content part of a message. */
@@ -22,7 +22,7 @@ export interface ShownPart {
   readonly json: Json.JsonRecord;
   text: string;
   annotations: Array<unknown>;
-  /** True once its `content_part.added` (`begun`), `output_text.done` (`said`) or `content_part.done` (`done`) has come. */
+  /** True after its `content_part.added` (`begun`), `output_text.done` (`said`) or `content_part.done` (`done`) has come. */
   begun: boolean;
   said: boolean;
   done: boolean;
@@ -58,11 +58,11 @@ const begin = () => ({
   finished: false,
 });
 
-/** The part of one response that has left. */
+/** The part of one response that was sent to the client. */
 export class Shown {
   readonly #it = begin();
 
-  /** A copy for a writer whose events have not left yet. */
+  /** A copy for a writer whose events were not sent yet. */
   copy(): Shown {
     const copy = new Shown();
     Object.assign(copy.#it, structuredClone(this.#it));
@@ -86,7 +86,7 @@ export class Shown {
     return this.#it.items.at(-1);
   }
 
-  /** The index of the next item. Servers that number every item 0 are counted by order. */
+  /** The index of the next item. If a server numbers every item 0, items are counted in order. */
   get nextIndex(): number {
     return this.#it.items.reduce(
       (next, { index }) => Math.max(next, (Json.natural(index) ?? -1) + 1),
@@ -98,7 +98,7 @@ export class Shown {
     return this.#it.hostsXSearch;
   }
 
-  /** Text and reasoning that have left, in UTF-16 code units. */
+  /** Length of the text and reasoning that were sent, in UTF-16 code units. */
   get produced(): number {
     return this.#it.characters + this.#it.reasoned;
   }
@@ -140,9 +140,7 @@ export class Shown {
     return this.#it.items.some((item) => item.type !== "message" && !this.#isWhole(item)) ? "not_text_last" : undefined;
   }
 
-  /**
-   * True if an item is complete. Some servers end their reasoning after the text that it produced, so open reasoning counts too.
-   */
+  /** True if an item is complete. Open reasoning also counts as complete, because some servers end it after the text that it produced. */
   #isWhole({ done, json, type }: ShownItem): boolean {
     if (type === "reasoning") return true;
     if (!done) return false;
@@ -167,7 +165,7 @@ export class Shown {
     this.#it.byKey.set(String(keyOf(frame)), begun);
     if (type === "message") this.#whole(begun, item);
     else {
-      // An item other than text ends the text run when it begins, because some servers end their reasoning after the text.
+      // An item other than text ends the text run at its start, because some servers end their reasoning after the text.
       this.#it.run = "";
       this.#recordCall(item);
     }
@@ -262,7 +260,7 @@ export class Shown {
     const known = item.parts.get(key);
     if (known !== undefined) return known;
     const { annotations, logprobs, text: _text, ...bare } = json;
-    // Lists that the server omits are not added.
+    // A list that the server omits is not added.
     const lists = {
       ...(annotations === undefined ? {} : { annotations: [] }),
       ...(logprobs === undefined ? {} : { logprobs: [] }),
@@ -283,7 +281,7 @@ export class Shown {
   #addText(part: ShownPart, text: string): void {
     this.#it.characters += text.length;
     const held = this.#it.characters <= shownCharactersMax;
-    // A longer response is not continued, so its text is not kept.
+    // A response longer than this is not continued, so its text is not kept.
     this.#it.run = held ? this.#it.run + text : "";
     part.text = held ? part.text + text : part.text;
   }

@@ -10,13 +10,13 @@ import type { Executor } from "../../domain/SideEffects.ts";
 import { type Content, nothing } from "../stream/Content.ts";
 import type * as ResponsesItem from "./Item.ts";
 
-/** Maximum remembered items of a response. Deep research, the longest known, stays in the hundreds. */
+/** Maximum remembered items of a response. The longest known responses, those of deep research, have some hundreds. */
 export const itemsMax = 4096;
 
 /** Maximum argument text held for calls whose item has not finished, in UTF-16 code units. */
 export const inputCharactersMax = 16 * 1024 * 1024;
 
-/** An item that is a call, as its signals name it. */
+/** An item that is a call, with the names that its signals use. */
 export interface Call {
   readonly ordinal: number;
   readonly id: string;
@@ -49,14 +49,14 @@ export interface Output {
   readonly calls: number;
   /** Input text held in `slots` and `growing`, in UTF-16 code units. */
   readonly characters: number;
-  /** The input that is streaming now, kept apart from its slot so that a delta does not copy every item of the response (L11). */
+  /** The input that is streaming now. It is not in its slot, so that a delta does not copy every item of the response (L11). */
   readonly growing?: { readonly key: Key; readonly text: string };
   /** True if a finished runtime call has invalid JSON arguments. */
   readonly broken: boolean;
   readonly hostsXSearch: boolean;
 }
 
-/** Moves the growing input into its slot, as every step except its next delta requires. */
+/** Moves the growing input into its slot. Every step except a further delta of that input requires this. */
 export const flushGrowing = ({ growing, ...output }: Output): Output => {
   const slot = growing && output.slots.get(growing.key);
   if (growing === undefined || slot === undefined) return output;
@@ -81,13 +81,13 @@ export const fresh = (type: string, item: Json.JsonRecord = {}): Slot => ({
   visible: false,
 });
 
-/** The key of an item: its index, or as a fallback its id. */
+/** The key of an item: its index or, without an index, its id. */
 export const keyOf = (frame: Json.JsonRecord): Key =>
   typeof frame.output_index === "number"
     ? frame.output_index
     : Json.string(frame.item_id) || Json.string(Json.record(frame.item)?.id);
 
-/** The key of an event about an item. Two items that share an index are told apart by their ids. */
+/** The key of an event about an item. If two items share an index, their ids distinguish them. */
 export const keyFor = (output: Output, frame: Json.JsonRecord): Key => {
   const key = keyOf(frame);
   const id = Json.string(frame.item_id);
@@ -102,14 +102,14 @@ export const hasOtherId = (slot: Slot, item: Json.JsonRecord): boolean => {
   return slot.callId !== "" && id !== "" && slot.callId !== id;
 };
 
-/** The key of an item of the final response: by its id, else by its position in the list. */
+/** The key of an item of the final response: by its id or, without a match, by its position in the list. */
 export const find = (output: Output, index: number, item: Json.JsonRecord): Key | undefined => {
   const id = Json.string(item.call_id);
   for (const [key, slot] of output.slots) if (id !== "" && slot.callId === id && slot.type === item.type) return key;
   return output.slots.get(index)?.type === item.type ? index : undefined;
 };
 
-/** Stores a slot. Another call that had its key moves to a key that no server sends. */
+/** Stores a slot. Another call that had this key moves to a key that no server sends. */
 export const put = (
   output: Output,
   key: Key,
@@ -144,5 +144,5 @@ export const signal = (call: Call, phase: Observation.CallSignal["phase"]): Obse
   phase,
 });
 
-/** True if only the frame of a response has come. */
+/** True if the response has no items yet. */
 export const isEmpty = (output: Output): boolean => output.slots.size === 0;

@@ -1,9 +1,9 @@
 /**
  * Joins continuations to a response that a client has read.
  *
- * Text after the seam continues the open content part, else a new part of the message, else a new message. The continuation's
- * lifecycle events are dropped, because SDKs throw on a second identity, and every event is renumbered. Reasoning before the seam
- * belongs to the call that it produces: it moves after the joined message if such a call comes, and is dropped otherwise.
+ * Text after the seam continues the open content part, or else a new part of the message, or else a new message. The splice drops the
+ * continuation's lifecycle events, because SDKs throw on a second response id, and renumbers every event. Reasoning before the seam belongs
+ * to the call that it produces: it moves after the joined message if such a call comes, and is dropped otherwise.
  */
 import * as Json from "../../domain/Json.ts";
 import { AttemptGate } from "../seam/AttemptGate.ts";
@@ -30,7 +30,7 @@ class Attempt implements SplicedAttempt {
   readonly #gate: AttemptGate;
   readonly #writer: Writer;
   readonly #before: number;
-  /** The message and the part that the break left open. */
+  /** The message and the part that were open at the break. */
   readonly #left: { readonly item: ShownItem | undefined; readonly part: ShownPart | undefined };
   readonly #items = new ContinuationItems();
   readonly #texts: TextBlocks<PartSlot>;
@@ -53,7 +53,7 @@ class Attempt implements SplicedAttempt {
   readonly take = (part: Part): ReadonlyArray<SplicedEvent> => {
     const frame = Json.record(part.json);
     const name = part.event.event;
-    // OpenRouter's sentinel after the end.
+    // OpenRouter's sentinel may follow the end.
     if (part.event.data === done && this.#finished) return [{ event: name, json: done }];
     if (frame === undefined || this.#finished) return [];
     this.#step(name, frame.type === undefined && name !== "message" ? { ...frame, type: name } : frame);
@@ -93,7 +93,7 @@ class Attempt implements SplicedAttempt {
   #beginItem(name: string, frame: Json.JsonRecord): void {
     const item = Json.record(frame.item) ?? {};
     const known = this.#items.of(frame);
-    // The same item sent twice is one.
+    // The same item sent twice is one item.
     if (known !== undefined && known.type === item.type && known.json.id === item.id) return;
     const slot = this.#openSlot(frame, item);
     if (slot === undefined) return;
@@ -118,13 +118,13 @@ class Attempt implements SplicedAttempt {
 
   #endMessage(slot: Slot, name: string, frame: Json.JsonRecord, item: Json.JsonRecord): void {
     slot.ended = item;
-    // White space that ends the shown text may still come in the next message, so nothing ends until text has left.
+    // The next message may still repeat white space that ends the shown text, so no message ends before new text was sent.
     if (!this.#texts.hasLeft && slot.message === undefined) return;
     this.#texts.close();
     this.#closeMessage(slot, slot.message, name, frame);
   }
 
-  /** Closes a message of the client once the continuation's own message has ended. */
+  /** Closes a message of the client after the continuation's own message has ended. */
   #closeMessage(slot: Slot | undefined, message: ShownItem | undefined, name?: string, frame?: Json.JsonRecord): void {
     if (message === undefined) return;
     const content = Json.list(slot?.ended?.content);
@@ -133,8 +133,8 @@ class Attempt implements SplicedAttempt {
   }
 
   /**
-   * Assigns the place of an item that is no message. Returns false if it must not be written. After the seam, such an item closes the
-   * joined message, and reasoning that waited for the item it produced is written first.
+   * Assigns a place to an item that is not a message. Returns false if the item must not be written. After the seam, such an item closes
+   * the joined message. Reasoning that waited for the item is written first.
    */
   #place(slot: Slot): boolean {
     if (slot.at !== undefined) return true;
@@ -161,7 +161,7 @@ class Attempt implements SplicedAttempt {
     return slot;
   }
 
-  /** Rewrites an event of an item to the client's place of that item. */
+  /** Rewrites an event of an item for the client's place of that item. */
   #relocate({ at }: Slot, frame: Json.JsonRecord): Json.JsonRecord {
     const item = Json.record(frame.item);
     return {
@@ -175,8 +175,8 @@ class Attempt implements SplicedAttempt {
   // messages
 
   /**
-   * Closes the message that the break left open, and messages that ended before their text left, after writing the rest of the
-   * continuation's own message.
+   * Closes the message that was open at the break, and messages that ended before their text was sent. Before that, it writes the rest of
+   * the continuation's own message.
    */
   #closeOpenMessages(): void {
     const { item, part } = this.#left;
@@ -201,7 +201,7 @@ class Attempt implements SplicedAttempt {
     return slot.message;
   }
 
-  /** Begins a part on the wire, or continues the open one. */
+  /** Begins a part for the client, or continues the open one. */
   #placePart(part: PartSlot): void {
     const message = this.#placeMessage(part.slot);
     if (message === undefined) return;
@@ -260,7 +260,7 @@ class Attempt implements SplicedAttempt {
     const slot = this.#items.of(frame);
     if (slot?.dropped) return;
     if (slot?.type === "message" || Json.string(frame.type).startsWith("response.refusal.")) {
-      // A refusal inside the joined message has no place that both sides share.
+      // A refusal inside the joined message has no position that is valid for both responses.
       const own = slot?.message !== undefined && slot.message !== this.#left.item;
       if (own && this.#gate.isJoined) this.#writer.write(name, this.#relocate(slot, frame));
       else this.#gate.fail(this.#gate.isJoined ? "unwritable" : "not_text");
@@ -305,7 +305,7 @@ class Attempt implements SplicedAttempt {
     }
   }
 
-  /** Ends a part that the client reads, after its held text has left. */
+  /** Ends a part that the client reads, after its held text was sent. */
   #endPart(part: PartSlot, ends: (message: ShownItem, at: ShownPart) => void): void {
     if (!this.#texts.hasLeft && part.at === undefined) return;
     this.#texts.close();
@@ -324,7 +324,7 @@ class Attempt implements SplicedAttempt {
     }
   }
 
-  /** A whole text is new only if no piece of it came. */
+  /** Text that arrives whole is new only if no piece of it came before. */
   #wholePart(part: PartSlot, text: string): void {
     if (!part.spoken) this.#takeText(part, text);
   }
@@ -345,7 +345,7 @@ class Attempt implements SplicedAttempt {
     const { at, slot } = part;
     if (at === undefined || slot.message === undefined) return;
     const place = { item_id: slot.message.id, output_index: slot.message.index, content_index: at.index };
-    // The tokens of a cut text are unknown.
+    // If the text was cut, its tokens are unknown.
     const logprobs = "logprobs" in frame && piece !== frame.delta ? { logprobs: [] } : {};
     this.#writer.write(name, { ...frame, type: "response.output_text.delta", ...place, delta: piece, ...logprobs });
   };
@@ -357,7 +357,7 @@ class Attempt implements SplicedAttempt {
     const annotation = Json.record(frame.annotation) ?? {};
     const { at, slot } = part;
     if (at === undefined || slot.message === undefined) {
-      // An annotation without a position that came before the seam is about text the client has already read.
+      // Before the seam, an annotation without a position is about text that the client has already read, so it is dropped.
       const waits = this.#gate.isJoined || Annotations.isPlaced(annotation);
       if (waits && part.waiting.length < annotationsMax) part.waiting.push(frame);
       return;
@@ -369,7 +369,7 @@ class Attempt implements SplicedAttempt {
     this.#writer.write(name, { ...frame, ...place, annotation_index: at.annotations.length, annotation: own });
   }
 
-  /** Adds annotations that only the end of a part reports. */
+  /** Adds annotations that only the end of a part contains. */
   #addAnnotations({ annotated, at, shift }: PartSlot, told: Json.JsonRecord): void {
     if (at === undefined || annotated || at.done) return;
     const annotations = Json.list(told.annotations);
@@ -402,8 +402,8 @@ class Attempt implements SplicedAttempt {
   }
 
   /**
-   * Writes items that only the final response contains. Each begins first, because SDKs throw on the end of an item that never
-   * began.
+   * Writes items that are only in the final response. The start of each is written first, because SDKs throw on the end of an item that
+   * never began.
    */
   #rest(output: ReadonlyArray<unknown>): void {
     for (const [index, item] of this.#items.findUnreported(output).entries())

@@ -6,15 +6,15 @@ import { JoinedUsage } from "../seam/JoinedUsage.ts";
 import type { SplicedEvent } from "../seam/Splice.ts";
 import type { Shown, ShownItem, ShownPart } from "./Shown.ts";
 
-/** The place of an item on the wire. */
+/** The place of an item in the client's response. */
 export interface Place {
   readonly index: unknown;
   readonly id: unknown;
 }
 
-/** Writes events that follow those that have left. */
+/** Writes events that follow those that were sent. */
 export class Writer {
-  /** The client's view once everything written has left. */
+  /** The client's view after everything written was sent. */
   readonly wire: Shown;
   #written: Array<SplicedEvent> = [];
 
@@ -22,7 +22,7 @@ export class Writer {
     this.wire = shown.copy();
   }
 
-  /** Takes the events written since the last call. */
+  /** Returns and removes the events written since the last call. */
   takeEvents(): ReadonlyArray<SplicedEvent> {
     const written = this.#written;
     this.#written = [];
@@ -37,7 +37,7 @@ export class Writer {
     this.#written.push({ event, json });
   }
 
-  /** The place of a new item. Servers that count their ids from 0 repeat those of the first response. */
+  /** The place of a new item. It may get a new id, because servers that count their ids from 0 repeat those of the first response. */
   placeOf(id: unknown): Place {
     const taken = new Set(this.wire.items.map((item) => item.id));
     let own = id;
@@ -76,7 +76,7 @@ export class Writer {
     this.write(type, { ...frame, type, ...at, part: partJson(part) });
   }
 
-  /** Closes every open part of a message. A part that the server never began is not ended either. */
+  /** Closes every open part of a message. If the server never began a part, it is not ended either. */
   endParts(item: ShownItem): void {
     for (const part of item.parts.values()) {
       if (!part.begun || part.done) continue;
@@ -89,7 +89,7 @@ export class Writer {
     for (const event of reasoningEvents(item, this.placeOf(item.id))) this.write(Json.string(event.type), event);
   }
 
-  /** Closes reasoning that the break left open beside the text it produced. */
+  /** Closes reasoning that was still open at the break, next to the text that it produced. */
   endReasoning(): void {
     for (const item of this.wire.items) {
       if (item.type !== "reasoning" || item.done) continue;
@@ -129,7 +129,7 @@ const messageJson = (item: ShownItem, json: Json.JsonRecord): Json.JsonRecord =>
 
 // reasoning
 
-/** The unnumbered events of a complete reasoning item that is written elsewhere than it came. */
+/** The unnumbered events of a complete reasoning item that is written in another place than it arrived. */
 const reasoningEvents = (item: Json.JsonRecord, { id, index }: Place): ReadonlyArray<Json.JsonRecord> => {
   const whole = { ...item, id };
   const { content, encrypted_content: _sealed, ...own } = item;
@@ -164,9 +164,9 @@ const textsOf = (parts: unknown): ReadonlyArray<{ readonly part: Json.JsonRecord
 /** The state of a joined response at its end. */
 export interface Ending {
   readonly wire: Shown;
-  /** Items as the continuation's own final response has them, by their id on the wire. */
+  /** Items as the continuation's own final response lists them, by the id that the client knows. */
   readonly told: ReadonlyMap<unknown, Json.JsonRecord>;
-  /** Text and reasoning that had left before the seam, and text of the continuation in front of it, in UTF-16 code units. */
+  /** Text and reasoning that were sent before the seam, and text of the continuation before the seam, in UTF-16 code units. */
   readonly before: number;
   readonly cut: number;
 }
@@ -180,7 +180,7 @@ export const responseOf = (response: Json.JsonRecord, ending: Ending): Json.Json
     ...(id === undefined ? {} : { id }),
     ...(created_at === undefined ? {} : { created_at }),
     output,
-    // Some servers send it empty regardless of the text.
+    // Some servers send it empty, regardless of the text.
     ...(Json.string(response.output_text) === "" ? {} : { output_text: textOf(output) }),
     ...(Json.record(response.usage) === undefined ? {} : { usage: usageOf(response.usage, ending) }),
   };
@@ -203,6 +203,6 @@ const usage = new JoinedUsage({
   summed: ["output_tokens_details"],
 });
 
-/** The usage of the whole answer. A broken response reported none, so the text and reasoning that left are counted. */
+/** The usage of the whole response. A broken response reported no usage, so the text and reasoning that were sent are counted. */
 const usageOf = (told: unknown, { before, cut }: Ending): Json.JsonRecord =>
   usage.join({ told: undefined, since: before }, Json.record(told) ?? {}, cut);

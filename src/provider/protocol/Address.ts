@@ -1,11 +1,9 @@
-/**
- * Describes the addresses of a protocol's requests, and how to recognise a request by its address and body.
- */
+/** Describes the addresses of a protocol's requests. A request is recognised by its address and body. */
 import * as Json from "../../domain/Json.ts";
 
 /** The parts of a request that determine its address. */
 export interface Target {
-  /** Without trailing slashes. */
+  /** The path, without trailing slashes. */
   readonly path: string;
   readonly query: URLSearchParams;
   /** Returns true if the request has a header, given in lower case. */
@@ -14,15 +12,15 @@ export interface Target {
 
 /** A request that its address identifies as the protocol's. */
 export interface Claim {
-  /** The model in the path; empty if the body names it. */
+  /** The model in the path; empty if only the body names it. */
   readonly model: string;
-  /** True if a stream is requested; omitted if the body says it. */
+  /** True if the address requests a stream; omitted if the body decides. */
   readonly streaming?: boolean;
 }
 
 /**
- * The part of a request that its provider keeps, so that posting it again creates and bills a second one. `request`: from the
- * moment it may have arrived. `response`: from the response's first event.
+ * The part of a request that its provider keeps. Posting it again then creates and bills a second one. `request`: from the moment at which
+ * it may have arrived. `response`: from the response's first event.
  */
 export type Keeping = "nothing" | "response" | "request";
 
@@ -36,7 +34,7 @@ export interface Address {
   readonly headers: (key: string | undefined) => Readonly<Record<string, string>>;
   /** Recognises the protocol's paths after any prefix: Azure, proxies and compatible endpoints add their own. */
   readonly claim: (target: Target) => Claim | undefined;
-  /** Returns true if a body has the fields that the protocol requires, because another server may use the same path. */
+  /** Returns true if a body has the fields that the protocol requires. Another server may use the same path. */
   readonly isRequestBody: (body: Json.JsonRecord) => boolean;
   /** The number of choices that a body requests, if stated. */
   readonly choices: (body: Json.JsonRecord) => number | undefined;
@@ -45,7 +43,8 @@ export interface Address {
   /** The part of a request that its provider keeps. Omitted if it keeps nothing. */
   readonly keeping?: (body: Json.JsonRecord, streaming: boolean) => Keeping;
   /**
-   * Returns true if the stream of such a request outlives its connection and can be resumed by a cursor. Omitted if none does.
+   * Returns true if the stream of such a request outlives its connection and can be resumed by a cursor. Omitted if no stream of the
+   * protocol can.
    */
   readonly isResumable?: (body: Json.JsonRecord, streaming: boolean) => boolean;
 }

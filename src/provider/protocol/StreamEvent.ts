@@ -1,10 +1,10 @@
 /**
- * Describes the events that this package itself writes into a protocol's response: one that keeps it waiting, and those that end
+ * Describes the events that this package itself writes into a protocol's response: one that keeps the connection alive, and those that end
  * an abandoned response.
  */
 import type * as Json from "../../domain/Json.ts";
 
-/** An event of a stream: its data, and its name if the protocol names events. */
+/** An event of a stream: its data, and its name, if the protocol names events. */
 export interface StreamEvent {
   readonly event?: string;
   readonly data: object;
@@ -27,7 +27,7 @@ export interface EventRun {
 /**
  * Creates the event that clients of a protocol accept without showing anything.
  *
- * @param last the data of the last event that has left; undefined before the first
+ * @param last the data of the last event that was sent; undefined before the first
  */
 export type NoOp = (last: Json.JsonRecord | undefined, run: EventRun) => StreamEvent;
 
@@ -36,30 +36,30 @@ export interface GivenUpForm {
   /** The body of a response with an error status. `code` names the failure; omitted if unknown. */
   readonly document: (message: string, code: string | undefined, status: number) => object;
   /**
-   * The writes that end a stream after its head has left. The body then ends cleanly if clients are known to treat these writes
-   * as an error, and breaks otherwise.
+   * The writes that end a stream after its head was sent. The body then ends cleanly if clients are known to treat these writes as an
+   * error, and breaks otherwise.
    *
-   * @param last the data of the last event that has left; undefined before the first
+   * @param last the data of the last event that was sent; undefined before the first
    */
   readonly ending: (message: string, last: Json.JsonRecord | undefined, run: EventRun) => ReadonlyArray<EndingWrite>;
 }
 
 /**
- * Pause between an error event and the end of its body, in milliseconds. cline drops an event whose body ends at once, and shows
- * it after this pause (measured with cline 3.0.65).
+ * Pause between an error event and the end of its body, in milliseconds. cline drops an event if the body ends directly after it, and shows
+ * the event after this pause (measured with cline 3.0.65).
  */
 export const endingPauseMs = 200;
 
 /**
- * The failure, in a separate field of a document. It is not in the protocol's `code`, because clients that retry a broken
- * connection look for `ECONNRESET` and the like there.
+ * The failure, in a separate field of a document. It is not in the protocol's `code`, because clients that retry a broken connection read
+ * codes like `ECONNRESET` there.
  */
 export const recoveryCodeField = (code: string | undefined): { readonly recovery_code?: string } =>
   code === undefined ? {} : { recovery_code: code };
 
 /**
- * The type of an error response that the gateway writes itself. Before a head, clients decide by the status, so the type can say
- * that the request was not at fault. After a head they decide by the type, and each protocol has its own.
+ * The type of an error response that the gateway writes itself. Before the response head is sent, clients decide by the status, so the type
+ * can say that the request was not at fault. After that they decide by the type, so each protocol has its own.
  */
 export const documentType = "gateway_upstream_failed";
 

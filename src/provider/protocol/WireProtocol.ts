@@ -29,9 +29,9 @@ export interface WireProtocol<Id extends string = string> extends Protocol<unkno
   readonly eventsOf: (document: Json.JsonRecord) => ReadonlyArray<Json.JsonRecord>;
   /** Resumes responses for which `address.canResume` returns true. */
   readonly resume?: ResumeForm;
-  /** The reason a request's response cannot be continued after text was shown; undefined if the request allows it. */
+  /** The reason why the response to a request cannot be continued after text was shown; undefined if the request allows it. */
   readonly seamRefusal: (body: Json.JsonRecord) => SeamRefusal | undefined;
-  /** Joins continuations to a response; called once per response. Omitted if its text is never continued. */
+  /** Joins continuations to a response; called once per response. Omitted if the protocol's text is never continued. */
   readonly splice?: () => Splice;
 }
 
@@ -40,7 +40,7 @@ export interface ResumeForm {
   /** Verifies an attempt that starts a new response, and writes its cursors. */
   readonly first: () => Verifier<string>;
   /**
-   * The stream after a cursor and its verifier; undefined for a cursor of another kind.
+   * The stream after a cursor, with its verifier; undefined for a cursor of another kind.
    *
    * @param url the address of the original request
    */
@@ -59,7 +59,7 @@ export interface ContinuationForm {
   readonly turn: TurnForm;
 }
 
-/** True for each token count that is reported beside the totals of input and output instead of in them. */
+/** True for each token count that is reported in addition to the totals of input and output, rather than as part of them. */
 export interface UsageForm {
   readonly cachedApart: boolean;
   readonly reasoningApart: boolean;
@@ -70,6 +70,6 @@ export const wireProtocol = <S, Id extends string>(
   fold: Protocol<S, Id>,
   rest: Omit<WireProtocol<Id>, keyof Protocol>,
 ): WireProtocol<Id> => ({
-  ...(fold as Protocol<unknown, Id>), // a state only ever goes back into the protocol that made it
+  ...(fold as Protocol<unknown, Id>), // A state is only ever passed to the protocol that made it.
   ...rest,
 });

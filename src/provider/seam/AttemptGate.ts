@@ -1,6 +1,4 @@
-/**
- * Queries the gate of one continuation for a splice: in order, never after a fault, and once per end of text.
- */
+/** Calls the gate of one continuation for a splice: in order, never after a fault, and once per end of text. */
 import { shownCharactersMax, type TextGate } from "./Splice.ts";
 
 /** The gate of one attempt. */
@@ -9,7 +7,7 @@ export class AttemptGate {
   #failed = false;
   /** True if text has come since the gate was last closed. */
   #open = false;
-  /** The new text so far, until some of it leaves. */
+  /** The new text so far, until some of it passes the gate. */
   #before = "";
   #cutBytes: number | undefined;
 
@@ -22,7 +20,7 @@ export class AttemptGate {
     return !this.#failed && this.#gate.isJoined;
   }
 
-  /** True after a fault: the gate is not asked again. */
+  /** True after a fault. The gate is not called again. */
   get hasFailed(): boolean {
     return this.#failed;
   }
@@ -37,20 +35,20 @@ export class AttemptGate {
     return this.#cutBytes ?? bytesOf(this.#before.slice(0, this.#gate.cut));
   }
 
-  /** Returns the text that may leave now. */
+  /** Returns the text that may be sent now. */
   text(piece: string): string {
     if (piece === "" || this.#failed) return "";
     this.#open = true;
     if (this.#cutBytes === undefined) this.#before += piece;
     const out = this.#gate.text(piece);
-    // The cut grows until something leaves: white space after the anchor may have been shown already.
+    // The cut grows until text passes the gate, because white space after the anchor may have been shown already.
     if (out !== "") this.#settle();
-    // A verifier rejects an anchor long before this limit.
+    // The verifier rejects an anchor long before this limit.
     else if (this.#before.length > 2 * shownCharactersMax) this.fail("unwritable");
     return out;
   }
 
-  /** Returns the held text when the text ends or something else follows. */
+  /** Returns the held text, when the text ends or something else follows. */
   close(): string {
     if (this.#failed || (this.#gate.isJoined && !this.#open)) return "";
     this.#open = false;
@@ -67,7 +65,7 @@ export class AttemptGate {
   /**
    * Closes the text, because something that is not text follows.
    *
-   * @returns the held text, which precedes it; undefined if the seam is not proven, which fails the attempt
+   * @returns the held text, which precedes what follows; undefined if the seam is not proven, so that the attempt fails
    */
   behindText(): string | undefined {
     const held = this.close();
@@ -82,7 +80,7 @@ export class AttemptGate {
   }
 }
 
-/** Bytes of a text in UTF-8; each half of a surrogate pair counts as half of its four. */
+/** Number of bytes of a string in UTF-8. Each half of a surrogate pair counts as half of its four bytes. */
 export const bytesOf = (text: string): number => {
   let bytes = 0;
   for (let at = 0; at < text.length; at += 1) {

@@ -1,12 +1,12 @@
 /**
- * Joins continuations to a response of chunks: each chunk lists entries (choices, candidates), and a client concatenates their
- * texts, so that nothing between two texts ends a text.
+ * Joins continuations to a response that consists of chunks. Each chunk lists entries (choices, candidates), and a client concatenates
+ * their text, so nothing between two pieces ends the text.
  *
- * The splice withholds text that the gate withholds, gives the names, the index and the token counts of the response, and drops
- * chunks left empty. It adds no content. The protocol reads and writes its entries.
+ * The splice withholds text that the gate withholds, gives the names, the index and the token counts of the response, and drops chunks left
+ * empty. It adds no content. The protocol reads and writes its entries.
  *
- * A finish that the decoder is sure of (`terminal`) closes the gate and leaves at once. Some servers send one with every chunk:
- * such a finish waits, with everything after it, for the end, and is removed if more content follows.
+ * A finish that the decoder is sure of (`terminal`) closes the gate and is sent at once. Some servers send a finish with every chunk. Such
+ * a finish waits for the end, with everything after it, and is removed if more content follows.
  */
 import * as Json from "../../domain/Json.ts";
 import { isDone } from "../stream/Payload.ts";
@@ -22,7 +22,7 @@ export interface Chunk {
   readonly wrapper?: Json.JsonRecord;
 }
 
-/** The response as the client had it when a continuation began. `S` is the protocol's own record of it. */
+/** The client's view of the response when a continuation began. `S` is the protocol's own record of it. */
 export interface Before<S> {
   readonly names: Json.JsonRecord;
   /** The index of the entries as sent to the client; undefined if the server sends none. */
@@ -33,7 +33,7 @@ export interface Before<S> {
   readonly own: S;
 }
 
-/** A part of a chunk: all of it, or the words that leave at once and the finish that waits. */
+/** A part of a chunk: all of it, or the words that are sent at once, or the finish that waits. */
 export type Portion = "whole" | "words" | "finish";
 
 /** An entry of a continuation after its content passed the gate. */
@@ -42,9 +42,9 @@ interface JoinedEntry {
   readonly goesOn: boolean;
   readonly finishes: boolean;
   /**
-   * Writes the entry; undefined if nothing of it is left.
+   * Writes the entry; undefined if nothing of it remains.
    *
-   * @param mayFinish true if its finish may leave
+   * @param mayFinish true if its finish may be sent
    * @param held text that was held and ends the content
    */
   readonly write: (portion: Portion, mayFinish: boolean, held: string) => Json.JsonRecord | undefined;
@@ -53,7 +53,7 @@ interface JoinedEntry {
 /**
  * Passes the content of an entry through the gate.
  *
- * @param isTerminal true if the decoder is sure of the finish, so that held text leaves with it
+ * @param isTerminal true if the decoder is sure of the finish, so that held text is sent with it
  * @returns undefined if it cannot be joined, after the gate has failed
  */
 export type JoinEntry = (
@@ -76,22 +76,22 @@ export interface ChunkForm<S> {
   readonly endsWithDone: boolean;
   /** True if a finish that waits can carry held text. */
   readonly finishCarriesText: boolean;
-  /** The fields of a chunk that leave with its words and not again with its finish. */
+  /** Fields that are sent with the text and removed from the finish, so that they are not sent twice. */
   readonly finishOmits: ReadonlyArray<string>;
   readonly chunkOf: (json: unknown) => Chunk | undefined;
   /** The choice that an entry belongs to, by its index. */
   readonly indexOf: (index: unknown) => number;
-  /** The fields of a chunk that report token counts, rewritten. */
+  /** Rewrites the fields of a chunk that report token counts. */
   readonly count: (chunk: Json.JsonRecord, count: Count) => Json.JsonRecord;
-  /** True if a chunk cannot be joined before the seam, whatever its entries are. */
+  /** True if a chunk cannot be joined before the seam, regardless of its entries. */
   readonly isBlocked?: (chunk: Json.JsonRecord) => boolean;
   readonly start: () => S;
-  /** Records the fields of a chunk that has left, beside its entries. */
+  /** Records the fields of a sent chunk other than its entries. */
   readonly recordSentChunk?: (own: S, chunk: Json.JsonRecord) => void;
-  /** Records an entry that has left. Returns the length of its text and reasoning, in UTF-16 code units. */
+  /** Records an entry that was sent. Returns the length of its text and reasoning, in UTF-16 code units. */
   readonly recordSentEntry: (own: S, entry: Json.JsonRecord, text: ShownText) => number;
   readonly joiner: (gate: AttemptGate, before: Before<S>) => JoinEntry;
-  /** The data of a chunk of text alone, for held text that no other chunk can carry. */
+  /** The data of a chunk with only text, for held text that no other chunk can carry. */
   readonly textOnly: (text: string, before: Before<S>) => Json.JsonRecord;
 }
 
@@ -155,16 +155,16 @@ interface JoinedChunk extends Chunk {
   readonly finishes: boolean;
 }
 
-/** An event that is written once its place is known. */
+/** An event that is written later, when its place is known. */
 interface Draft {
   readonly joined: boolean;
-  /** True if it lists entries, which can carry text. */
+  /** True if the event lists entries, which can carry text. */
   readonly hasEntries: boolean;
-  /** Writes the event; undefined if nothing of it is left. */
+  /** Writes the event; undefined if nothing of it remains. */
   readonly write: (mayFinish: boolean, held: string) => SplicedEvent | undefined;
 }
 
-/** Maximum events that wait after an unsure finish. */
+/** Maximum events that wait after a finish that is not sure. */
 const waitingMax = 256;
 
 const nothing: ReadonlyArray<SplicedEvent> = [];
@@ -175,7 +175,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   readonly #usage: JoinedUsage;
   readonly #before: Before<S>;
   readonly #join: JoinEntry;
-  /** An unsure finish, and content-free events that followed it or the anchor. */
+  /** A finish that is not sure, and events without content that followed it or the anchor. */
   #waiting: Array<Draft> = [];
   #terminal = false;
 
@@ -198,7 +198,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   };
 
   readonly end = (): ReadonlyArray<SplicedEvent> => {
-    // If only the end proves the seam, everything that waits for the end comes after it.
+    // If only the end proves the seam, everything that waits for the end comes after the seam.
     const held = this.#gate.close();
     if (!this.#gate.isJoined) return nothing;
     const carrier = this.#form.finishCarriesText ? this.#waiting.findIndex(({ hasEntries }) => hasEntries) : -1;
@@ -221,7 +221,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
     return nothing;
   }
 
-  /** Writes events that may leave, and holds an unsure finish. */
+  /** Writes events that may be sent, and holds a finish that is not sure. */
   #place(event: string, chunk: JoinedChunk): ReadonlyArray<SplicedEvent> {
     const before = chunk.goesOn ? this.#flush(false) : nothing;
     if (this.#terminal) return [...before, ...(chunk.goesOn ? nothing : this.end()), ...this.#now(event, chunk, true)];
@@ -232,7 +232,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
     return chunk.goesOn ? [...before, ...this.#now(event, chunk, false, "words")] : nothing;
   }
 
-  /** An event before the seam is written only if the seam turns out to precede it. */
+  /** Holds an event. If the event came before the seam, it is written only at the end. */
   #wait(hasEntries: boolean, write: Draft["write"]): void {
     const { isJoined: joined } = this.#gate;
     this.#waiting.push({ joined, hasEntries, write });
@@ -247,7 +247,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   }
 
   /**
-   * Writes the waiting events: all of them at the end, otherwise those after the seam, without their finish.
+   * Writes the waiting events. At the end these are all of them; before that, only those after the seam, without their finish.
    *
    * @param carrier the waiting event that carries the held text
    */
@@ -306,6 +306,6 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   readonly #joinUsage: Count = (usage) => this.#usage.join(this.#before.usage, usage, this.#gate.cut);
 }
 
-/** The names of a response that have a value, for a chunk that no server wrote. */
+/** The names of a response that have a value, for a chunk that the splice itself writes. */
 export const namesOf = ({ names }: Pick<Before<unknown>, "names">): Json.JsonRecord =>
   Object.fromEntries(Object.entries(names).filter(([, value]) => value !== undefined));

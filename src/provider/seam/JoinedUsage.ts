@@ -1,33 +1,32 @@
 /**
- * Adds up the token counts that a client reads for a response in several attempts: the input of the first attempt, if it was
- * reported, and the output of all, less the repeated text. The output of an attempt that broke without counts is estimated from its
- * text.
+ * Adds up the token counts that a client reads for a response in several attempts: the input of the first attempt, if it was reported, and
+ * the output of all attempts without the repeated text. The output of an attempt that broke without counts is estimated from its text.
  */
 import * as Json from "../../domain/Json.ts";
 import { ofCharacters } from "../../domain/Prices.ts";
 
 /** The names of a protocol's usage fields. */
 export interface UsageFields {
-  /** Input counts; the first present one applies. */
+  /** Input counts; the first one that is present applies. */
   readonly input: ReadonlyArray<string>;
-  /** Output counts; the first present one applies. */
+  /** Output counts; the first one that is present applies. */
   readonly output: ReadonlyArray<string>;
   readonly total: string;
-  /** Details of the input, which stay those of the first attempt. */
+  /** Details of the input, which are always those of the first attempt. */
   readonly ofInput: ReadonlyArray<string>;
   /** Counts, or objects of counts, that are added up. */
   readonly summed: ReadonlyArray<string>;
 }
 
-/** The usage of the attempts that a client has read, at one moment. */
+/** The usage that a client has read for the attempts so far. */
 export interface UsageSoFar {
-  /** The last counts, reduced to the protocol's fields; undefined if none were reported. */
+  /** The last counts, reduced to the protocol's fields; undefined if no counts were reported. */
   readonly told: Json.JsonRecord | undefined;
-  /** Text and reasoning that left after the last output count, in UTF-16 code units. */
+  /** Text and reasoning that were sent after the last output count, in UTF-16 code units. */
   readonly since: number;
 }
 
-/** Tracks the token counts of what leaves. */
+/** Tracks the token counts and the text that are sent to the client. */
 export class JoinedUsage {
   readonly #fields: UsageFields;
   readonly #counted: ReadonlyArray<string>;
@@ -87,7 +86,7 @@ export class JoinedUsage {
     }
     for (const name of summed) {
       next[name] = plus(told[name], usage[name]);
-      // A count beside the output is part of the total too.
+      // A count that is reported in addition to the output is also part of the total.
       grown += Json.natural(told[name]) ?? 0;
     }
     const all = Json.natural(usage[total]);

@@ -1,8 +1,8 @@
 /**
  * Lists the providers that continue a final assistant message of a request (a prefill), as data with its sources.
  *
- * Without a declaration the continuation asks for the anchor, which every provider can do. A model that thinks is also asked for
- * the anchor: no provider continues a text after its own thoughts.
+ * If there is no declaration, the continuation asks for the anchor, which works with every provider. A model that thinks is also asked for
+ * the anchor, because no provider continues text after its own thoughts.
  */
 import * as Schema from "effect/Schema";
 import * as Json from "../../domain/Json.ts";
@@ -10,8 +10,7 @@ import { dropOldest } from "../../domain/Limits.ts";
 import { PrefillForm } from "../../domain/SeamWords.ts";
 
 /**
- * The condition under which a model thinks: `never`, if the request asks for it (`asked`), or unless the request forbids it
- * (`unless_off`).
+ * The condition under which a model thinks: `never`; `asked`, if the request asks for it; or `unless_off`, unless the request forbids it.
  */
 export const Thinking = Schema.Literals(["never", "asked", "unless_off"]);
 export type Thinking = typeof Thinking.Type;
@@ -23,7 +22,7 @@ export type Thinking = typeof Thinking.Type;
  * matches any characters.
  */
 export const PrefillRule = Schema.Struct({
-  /** An origin without a scheme would silently match nothing. */
+  /** Without a scheme, an origin would match nothing, silently. */
   origin: Schema.String.check(
     Schema.makeFilter((origin) =>
       origin === "*" || /^[^/]+:\/\/./.test(origin)
@@ -32,7 +31,7 @@ export const PrefillRule = Schema.Struct({
     ),
   ),
   model: Schema.NonEmptyString,
-  /** The form in which a request continues its last message; `none` if the provider refuses it or would start over. */
+  /** The form in which a request continues its last message; `none` if the provider refuses a prefill or would start over. */
   form: Schema.Union([PrefillForm, Schema.Literal("none")]),
   /** True if the provider repeats the prefill before it continues. Default false. */
   echo: Schema.optionalKey(Schema.Boolean),
@@ -215,8 +214,8 @@ const find = (rules: ReadonlyArray<PrefillRule>, { model, url }: PrefillRequest)
 };
 
 /**
- * A rule without a path covers the whole origin. Only as many segments as the rule has are compared, so that no path passes for a
- * host.
+ * True if an address is at or below a rule's origin. A rule without a path covers the whole origin. Only as many segments as the rule has
+ * are compared, so that no path passes for a host.
  */
 const isBelow = (origin: string, address: string): boolean => {
   const depth = origin.split("/").length;
@@ -224,7 +223,7 @@ const isBelow = (origin: string, address: string): boolean => {
   return depth <= parts.length && isMatch(origin, parts.slice(0, depth).join("/"));
 };
 
-/** True if a text matches a pattern in which `*` matches any characters. */
+/** True if a string matches a pattern in which `*` matches any characters. */
 const isMatch = (pattern: string, text: string): boolean => {
   const pieces = pattern.split("*");
   const [first = ""] = pieces;
@@ -241,8 +240,8 @@ const isMatch = (pattern: string, text: string): boolean => {
 };
 
 /**
- * True if the model of a request thinks. Every provider's spelling is read, because servers accept those of others. An unknown
- * value counts as thinking.
+ * True if the model of a request thinks. It reads every provider's spelling, because servers accept those of others. An unknown value
+ * counts as thinking.
  */
 const isThinking = (body: Json.JsonRecord, thinking: Thinking): boolean => {
   if (thinking === "never") return false;
@@ -271,14 +270,14 @@ const thinkingWords = (body: Json.JsonRecord): ReadonlyArray<"on" | "off"> => {
   return said.flatMap((word) => (word === undefined || word === null ? [] : [isOff(word) ? "off" : "on"]));
 };
 
-/** `minimal` is the lowest setting of Gemini models that cannot stop thinking. */
+/** `minimal` also counts as off, because it is the lowest setting of Gemini models that cannot stop thinking. */
 const isOff = (word: unknown): boolean =>
   word === false || word === 0 || ["disabled", "none", "minimal", "off"].includes(String(word).toLowerCase());
 
 /** Maximum origins and models whose refusal of a prefill is remembered. */
 export const refusedPrefillsMax = 1_024;
 
-/** Remembers refusals of a prefill, by origin and model, so that the anchor is used from then on. Bounded: the oldest is evicted. */
+/** Remembers refusals of a prefill by origin and model, so that the anchor is used from then on. At the maximum, the oldest is evicted. */
 export class RefusedPrefills {
   readonly #refused = new Set<string>();
 

@@ -1,15 +1,13 @@
-/**
- * Keeps what a client has read of a response, as far as a continuation needs it.
- */
+/** Keeps the text that a client has read of a response, as far as a continuation needs it. */
 import { type ShownResponse, shownCharactersMax } from "./Splice.ts";
 
-/** Collects the visible text of one response. Bounded: a text that is too long to continue is not kept any further. */
+/** Collects the visible text of one response. Its memory is bounded, because text that is too long to continue is not kept. */
 export class ShownText {
   #run = "";
   #characters = 0;
   #choice: number | undefined;
   #several = false;
-  /** A refusal that nothing later can lift. */
+  /** A refusal to continue that is final. */
   #refusal: "refusal_shown" | "not_text_last" | undefined;
   /** Hosted tools that were called and have not returned a result. */
   readonly #waits = new Set<string>();
@@ -24,12 +22,12 @@ export class ShownText {
     this.#run = "";
   }
 
-  /** Records that something was shown after which no text can continue. */
+  /** Records that content was shown after which no text can continue. */
   refuse(refusal: "refusal_shown" | "not_text_last"): void {
     this.#refusal ??= refusal;
   }
 
-  /** Records a hosted tool, which has its result or waits for it. */
+  /** Records a hosted tool that has its result or waits for it. */
   recordHostedTool(key: string, settled: boolean): void {
     this.endRun();
     if (settled) this.#waits.delete(key);

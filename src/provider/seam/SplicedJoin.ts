@@ -1,8 +1,8 @@
 /**
- * Drives one continuation: it passes the events to the splice of the protocol, and their text to the verifier of the seam.
+ * Runs one continuation. It passes the events to the splice of the protocol, and their text to the verifier of the seam.
  *
- * It takes the parts of one attempt in order, and returns what the client reads in place of each: nothing before the seam is
- * proven. Pure and bounded, because it holds no text itself.
+ * It takes the parts of one attempt in order, and returns what the client reads in place of each: nothing before the seam is proven. Pure
+ * and bounded, because it holds no text itself.
  */
 import type { SeamFault } from "../../domain/SeamWords.ts";
 import type { SeamStep, SeamVerifier } from "../../seam/SeamVerifier.ts";
@@ -10,27 +10,27 @@ import { isBlank } from "../stream/Payload.ts";
 import type { Part } from "../stream/Protocol.ts";
 import type { Splice, SplicedAttempt, SplicedEvent, TextGate } from "./Splice.ts";
 
-/** The client's replacement for a part. */
+/** The result for a part, in place of that part. */
 export type Spliced =
-  /** These events, in order. */
+  /** Replaces the part by these events, in order. */
   | {
       readonly type: "events";
       readonly events: ReadonlyArray<SplicedEvent>;
       /** True if the seam is proven. */
       readonly joined: boolean;
-      /** Length of the text that leaves with them, in UTF-16 code units: less than the part's at the seam, more if text was held. */
+      /** Length of the text that is sent with them, in UTF-16 code units: less than the part's at the seam, more if text was held. */
       readonly characters: number;
     }
-  /** The part unchanged: it reports the provider's own failure, which ends the attempt. */
+  /** Passes the part unchanged. It reports the provider's own failure, which ends the attempt. */
   | { readonly type: "failed" }
-  /** Nothing, for this part and all further parts of the attempt. */
+  /** Sends nothing for this part and all further parts of the attempt. */
   | { readonly type: "unproven"; readonly fault: SeamFault };
 
-/** Joins one continuation to what a client has read. */
+/** Joins one continuation to the text that a client has read. */
 export interface SplicedJoin {
   /** Takes a part as it arrived. */
   readonly take: (part: Part) => Spliced;
-  /** Ends bytes that finished cleanly after the terminal marker, and releases what was still held. */
+  /** Called after bytes that ended cleanly after the terminal marker. Returns the events that were still held. */
   readonly end: () => Spliced;
 }
 
@@ -49,7 +49,7 @@ class Driver implements SplicedJoin, TextGate {
   #fault: SeamFault | undefined;
   /** Length of the text that passed the gate with the current part. */
   #characters = 0;
-  /** True if the current part ends the response, so that held text has nothing to wait for. */
+  /** True if the current part ends the response, so that held text need not wait for more. */
   #stops = false;
 
   constructor(splice: Splice, verifier: SeamVerifier) {
@@ -68,7 +68,7 @@ class Driver implements SplicedJoin, TextGate {
   readonly take = (part: Part): Spliced => {
     if (this.#fault !== undefined) return { type: "unproven", fault: this.#fault };
     const { failure, terminal } = part.observation;
-    // A call that cannot be read may come with a terminal marker: the response is whole, and its end is joined as usual.
+    // A call that cannot be read may come with a terminal marker. The response is then complete, and its end is joined as usual.
     if (failure !== undefined && !terminal) return { type: "failed" };
     if (isKeptAlive(part)) return this.#deliver([]);
     this.#characters = 0;
@@ -94,7 +94,7 @@ class Driver implements SplicedJoin, TextGate {
     return { type: "events", events, joined: this.#joined, characters };
   }
 
-  /** After the terminal marker no text may remain: a splice that never closed its gate would lose it silently. */
+  /** Fails if text remains after the terminal marker. If a splice never closed its gate, that text would be lost silently. */
   #requireNoRest(): void {
     if (this.#fault !== undefined) return;
     if (!this.#joined) this.#fault = "stopped";
@@ -128,6 +128,6 @@ class Driver implements SplicedJoin, TextGate {
   }
 }
 
-/** True for bytes that only keep the connection alive and are no event of the response. */
+/** True for bytes that only keep the connection alive and are not an event of the response. */
 const isKeptAlive = ({ event, json }: Part): boolean =>
   json === undefined && (event.event === "comment" || isBlank(event.data));

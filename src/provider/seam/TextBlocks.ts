@@ -1,6 +1,6 @@
 /**
- * Assigns the text of a continuation to the blocks that it came in. The gate returns text later than it takes it and drops the text
- * before the seam, so the text that leaves may belong to an earlier block than the newest.
+ * Assigns the text of a continuation to the blocks in which it came. The gate delays text and drops the text before the seam, so the text
+ * that it returns may belong to an earlier block than the newest.
  */
 import type * as Json from "../../domain/Json.ts";
 import type { AttemptGate } from "./AttemptGate.ts";
@@ -9,18 +9,18 @@ import type { AttemptGate } from "./AttemptGate.ts";
 export interface TextBlock {
   /** Position of the block in the continuation's text. */
   readonly start: number;
-  /** True for the first block: with a prefill it begins at the seam and continues the open block. */
+  /** True for the first block. With a prefill, that block begins at the seam and continues the open one. */
   readonly first: boolean;
 }
 
-/** Writes text into its block. `name` and `frame` are those of the event that brought it; omitted if no event did. */
+/** Writes text into its block. `name` and `frame` are those of the event that contained the text; omitted if there was no such event. */
 type WriteText<B> = (block: B, text: string, name?: string, frame?: Json.JsonRecord) => void;
 
 /** The text blocks of one continuation. */
 export class TextBlocks<B extends TextBlock> {
   readonly #gate: AttemptGate;
   readonly #write: WriteText<B>;
-  /** Blocks that have not fully left. */
+  /** Blocks whose text was not completely sent. */
   #blocks: Array<B> = [];
   #joining: B | undefined;
   /** Amounts of text given to the gate and received from it, in UTF-16 code units. */
@@ -32,12 +32,12 @@ export class TextBlocks<B extends TextBlock> {
     this.#write = write;
   }
 
-  /** True if text of the continuation has left. A block that begins after that is written whole, as the provider's own. */
+  /** True if text of the continuation was sent. A block that begins after that is written whole, like a block of the provider. */
   get hasLeft(): boolean {
     return this.#out > 0;
   }
 
-  /** The block that continues the last one the client has read, known once the seam is proven. */
+  /** The block that continues the last one that the client has read, known after the seam is proven. */
   findJoining(): B | undefined {
     if (!this.#gate.isJoined) return undefined;
     this.#joining ??= this.#blocks.findLast((block) => block.first || block.start < this.#gate.cut);
@@ -59,7 +59,7 @@ export class TextBlocks<B extends TextBlock> {
     this.#blocks.push(block);
   }
 
-  /** Passes a piece of text of the newest block through the gate. Its event is the template for the events written for it. */
+  /** Passes a piece of text of the newest block through the gate. Its event is the template for the events that are written for it. */
   take(piece: string, name?: string, frame?: Json.JsonRecord): void {
     if (piece === "") return;
     this.#fed += piece.length;
@@ -71,18 +71,18 @@ export class TextBlocks<B extends TextBlock> {
     this.#leave(this.#gate.close());
   }
 
-  /** Writes held text, because something that is not text follows. False if the seam is not proven, which fails the attempt. */
+  /** Writes held text, because something that is not text follows. Returns false if the seam is not proven, so that the attempt fails. */
   closeForOther(): boolean {
     this.#leave(this.#gate.behindText() ?? "");
     return this.#gate.isJoined;
   }
 
-  /** Writes text that passed the gate into the blocks it belongs to. */
+  /** Writes text that passed the gate into the blocks to which it belongs. */
   #leave(text: string, name?: string, frame?: Json.JsonRecord): void {
     let rest = text;
     while (rest !== "") {
       const from = this.#gate.cut + this.#out;
-      // It must be found while it is still listed.
+      // Finds the joining block while it is still listed.
       this.findJoining();
       const at = this.#blocks.findLastIndex((block) => block.start <= from);
       this.#blocks = this.#blocks.slice(Math.max(at, 0));

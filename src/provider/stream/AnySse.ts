@@ -1,5 +1,5 @@
 /**
- * Reads any server-sent-event stream: every event is a part, and the caller decides which one is the last.
+ * Reads any server-sent-event stream: every event is a part, and the caller decides which part is the last.
  *
  * It has no built-in rule for the end (law L5): a stream without `terminal` and without `cleanEnd` is never complete.
  */
@@ -12,15 +12,18 @@ import type { End, Observed, Part, Protocol, SseEvent } from "./Protocol.ts";
 export interface Rules {
   /** Returns true if this event is the last one. `json` is its parsed data; undefined if it is not JSON. */
   readonly terminal?: (event: SseEvent, json: unknown) => boolean;
-  /** True if a clean end of the bytes is the terminal marker when no event is. Default false: a cut is often a clean end. */
+  /**
+   * True if a clean end of the bytes counts as the terminal marker when no event does. Default false, because a cut often ends the bytes
+   * cleanly.
+   */
   readonly cleanEnd?: boolean;
   /** The observation of an event. By default all of its data is text that the caller sees, so it is never repeated unasked. */
   readonly observe?: (event: SseEvent, json: unknown) => Observation;
-  /** True if a JSON document is a response too, as one event. Default false. */
+  /** True if a JSON document is also a response, as a single event. Default false. */
   readonly documents?: boolean;
 }
 
-/** The fold's state: the result of a clean end, and `settled` once an event has fixed it. */
+/** The fold's state: the result of a clean end, and `settled` after an event has fixed it. */
 export interface State {
   readonly end: End;
   readonly settled: boolean;
@@ -43,13 +46,12 @@ export const protocol = (rules: Rules): Protocol<State, "sse"> => ({
 /** The observation of a part. */
 export const observe = (part: Observed): Observation => part.observation;
 
-/** The cursor of a part that `Last-Event-ID` takes (WHATWG HTML, 9.2.3): the `cursor` option of `StreamProcessor.run`. */
+/** The cursor of a part, for the `cursor` option of `StreamProcessor.run`. The server takes it as `Last-Event-ID` (WHATWG HTML, 9.2.3). */
 export const cursor = (part: Part<"sse">): string | undefined => part.event.id;
 
 /**
- * The rules of one JSON-RPC request over MCP's streamable HTTP: the response with the request's id is the last message, and a
- * server may send it as a JSON document instead of a stream. A JSON-RPC error is such a response: the method failed, the stream
- * did not.
+ * The rules of one JSON-RPC request over MCP's streamable HTTP: the response with the request's id is the last message. A server may send
+ * it as a JSON document instead of a stream. A JSON-RPC error is such a response, because the method failed but the stream did not.
  *
  * @param id the id of the request
  */
@@ -73,14 +75,14 @@ const observationOf = ({ observe }: Rules, event: SseEvent, json: unknown): Obse
     ? { ...none, progress: "output", shows: "text", characters: event.data.length }
     : observe(event, json);
 
-/** An event that carries an error is never the marker. */
+/** Marks an observation as terminal, or as a possible end, unless it carries an error. */
 const mark = (rules: Rules, observation: Observation, terminal: boolean): Observation => {
   if (observation.failure !== undefined) return observation;
   if (terminal) return { ...observation, terminal: true };
   return rules.cleanEnd === true ? { ...observation, terminal_at_end: true } : observation;
 };
 
-/** The first marker or failure is final. */
+/** Applies an observation. The first marker or failure is final. */
 const next = (state: State, { failure, terminal }: Observation): State => {
   if (state.settled || (failure === undefined && !terminal)) return state;
   return { end: failure === undefined ? complete : { complete: false, failure }, settled: true };

@@ -1,33 +1,33 @@
 /**
  * Describes the content of one event in terms shared by every protocol.
  *
- * A decoder reads the content of an event once and attaches it to the part. Facts count its text, a continuation collects the
- * items to send back to the provider, and adapters forward its words. None of them reads the event again, so a continuation holds
- * exactly the text that was counted as shown.
+ * A decoder reads the content of an event once and attaches it to the part. Facts count its text, a continuation collects the items to send
+ * back to the provider, and adapters forward its words. All use the same content, so a continuation holds exactly the text that was counted
+ * as shown.
  */
 import { callKey } from "../../domain/AttemptFacts.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
 
 /**
- * The type of an item of a response. `call` is a call of the caller's own tools, `hosted` one that the provider runs, `result`
- * its result, and `note` protocol data about a call.
+ * The type of an item of a response. `call` is a call of the caller's own tools, `hosted` a call that the provider runs, `result` its
+ * result, and `note` protocol data about a call.
  */
 export type ItemType = "text" | "reasoning" | "call" | "hosted" | "result" | "note";
 
 /**
- * Fields that a host stores with a block and returns with it: signatures, encrypted reasoning, ids. Only the provider reads them.
+ * Fields that a program stores with a block and sends back with it: signatures, encrypted reasoning, ids. Only the provider reads them.
  */
 export type OpaqueFields = Readonly<Record<string, string>>;
 
 /** A piece of an item that is sent back to the provider when the response is continued. */
 export interface ItemPiece {
-  /** Omitted if the piece extends an existing item of any type and means nothing alone. */
+  /** Omitted if the piece only extends an existing item, of any type. */
   readonly type?: ItemType;
   /** The item's key; default the content's own. */
   readonly key?: string;
   /** The field that the content's text is appended to; omitted if the text is in `json`. */
   readonly field?: string;
-  /** Further growing texts of the item, by field. */
+  /** Further texts of the item that grow, by field. */
   readonly texts?: Readonly<Record<string, string>>;
   /** Fields of the item as the provider wrote them. */
   readonly json?: object;
@@ -35,7 +35,7 @@ export interface ItemPiece {
   readonly phase?: "begins" | "ends";
 }
 
-/** One thing that an event contains. */
+/** One piece of content of an event. */
 export interface Content {
   /** `media` is visible but has no words, for example a picture or a sound. `item` is invisible to a person. */
   readonly kind: "text" | "reasoning" | "media" | "call" | "item";
@@ -57,7 +57,7 @@ export const nothing: ReadonlyArray<Content> = [];
 /** The key of an item that arrives complete in one event. */
 export const single = "single";
 
-/** The key of a text that continues until another item begins, for protocols that name none. */
+/** The key of text that continues until another item begins, for protocols that do not name their texts. */
 export const running = "running";
 
 /** The key of a call. */
@@ -72,7 +72,7 @@ export const textOf = (contents: ReadonlyArray<Content>): string => {
   return contents.map(({ kind, text }) => (kind === "text" ? text : "")).join("");
 };
 
-/** True if everything that an event shows is white space. An event that shows something without words is not. */
+/** True if everything that an event shows is white space. False if it shows content without words. */
 export const isWhiteSpace = (contents: ReadonlyArray<Content>): boolean => {
   let shown = 0;
   for (const { kind, text } of contents) {

@@ -1,9 +1,9 @@
 /**
- * Drives a protocol over bytes: chunks cut anywhere go in, parts come out, and the end of the bytes decides if the stream is
+ * Runs a protocol over bytes. Chunks that are cut anywhere go in, parts come out, and the end of the bytes decides if the stream is
  * complete.
  *
- * It does no IO and has no clock. A client needs only `Decoder.make(OpenAiChat.protocol)` to turn a response body into the parts
- * that `StreamProcessor.run` observes.
+ * It does no IO and has no clock. A client needs only `Decoder.make(OpenAiChat.protocol)` to turn a response body into the parts that
+ * `StreamProcessor.run` observes.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import { none, type Observation, ping } from "../../domain/Observation.ts";
@@ -14,7 +14,7 @@ import * as Sse from "./Sse.ts";
 
 /** Tolerances and limits of a decoder. */
 export interface Options {
-  /** Differences of this server's healthy streams. */
+  /** Tolerated differences of this server's healthy streams from the protocol. */
   readonly tolerance?: Tolerance;
   /** Limits of the framing, in bytes. */
   readonly limits?: Partial<Sse.Limits>;
@@ -25,14 +25,14 @@ export interface Options {
 /** A decoder of one response body. Create a new one for each body. */
 export interface Decoder<Id extends string = string> {
   /**
-   * Decodes the next bytes and returns the parts that they complete. Parts before a failure in the same chunk come first. A part
-   * with an in-stream error is returned too, as are later parts of the provider, which prove nothing but usage. After damaged
-   * bytes, or bytes that are not a stream, there are no parts. Never throws.
+   * Decodes the next bytes and returns the parts that they complete. Parts before a failure in the same chunk come first. A part with an
+   * in-stream error is returned too. So are later parts of the provider, of which only the usage counts. After damaged bytes, or bytes that
+   * are not a stream, there are no parts. Never throws.
    */
   readonly push: (bytes: Uint8Array) => ReadonlyArray<Part<Id>>;
   /**
-   * Ends the bytes cleanly: returns the parts that lacked only their blank line, and the result. The stream is complete only
-   * after the provider's terminal marker (law L5); anything after the marker changes nothing.
+   * Ends the bytes cleanly. Returns the parts that lacked only their blank line, and the result. The stream is complete only after the
+   * provider's terminal marker (law L5); anything after the marker changes nothing.
    */
   readonly end: () => { readonly parts: ReadonlyArray<Part<Id>>; readonly end: End };
   /**
@@ -40,7 +40,7 @@ export interface Decoder<Id extends string = string> {
    * it is more specific. Undefined after the terminal marker.
    */
   readonly failure: Failure | undefined;
-  /** The folds of the parts returned last, if `keepsFolds` is set; undefined for a part that is not an event of the protocol. */
+  /** The folds of the parts that were returned last, if `keepsFolds` is set; undefined for a part that is not an event of the protocol. */
   readonly folds: ReadonlyArray<Fold | undefined>;
 }
 
@@ -69,7 +69,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   #state: S;
   #terminal = false;
   #atEnd = false;
-  /** True if the event that failed was also the marker: a later error is unrelated. */
+  /** True if the event that failed was also the marker. A later error is then unrelated. */
   #marked = false;
   #last: End | undefined = undefined;
 
@@ -90,7 +90,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
       this.#framing();
       return nothing;
     }
-    // Bytes usually bring one event on one line, which needs no splitting.
+    // Usually the bytes contain one event on one line, which needs no splitting.
     if (frames.length === 1 && !Sse.isComment(only) && !only.data.includes("\n")) {
       const parts = [this.#event(only)];
       if (!this.#isStopped) this.#framing();
@@ -113,11 +113,11 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     let cut = false;
     if (!this.#isStopped) {
       for (const event of this.#framer.end()) {
-        // Without its blank line, only its data shows if an event is complete. A cut one is dropped, never guessed.
+        // Without the blank line, only the data shows if an event is complete. A cut event is dropped, never guessed.
         if (Payload.isWhole(event.data) || Payload.several(event) !== undefined) this.#events(event, parts);
         else cut = true;
       }
-      // After a marker that needs a clean end, a cut event shows that more was to come. A cut comment does not.
+      // After a marker that needs a clean end, a cut event shows that more was to come. A cut comment does not show that.
       cut ||= this.#framer.cut;
       this.#framing();
     }
@@ -178,7 +178,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     else this.folds.push(fold);
   }
 
-  /** An event after a failure proves nothing about the response, but may describe the failure better. */
+  /** Observes an event after a failure. It proves nothing about the response, but may describe the failure better. */
   #behind(first: Failure, { failure, quiet, usage }: Observation): Observation {
     if (isTold(failure) && !this.#marked) this.failure = better(first, failure);
     return {
@@ -201,7 +201,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     };
   }
 
-  /** A keep-alive does not withdraw a marker that only a clean end confirms. */
+  /** Observes a keep-alive. It does not withdraw a marker that only a clean end confirms. */
   #keepAlive(): Observation {
     return this.#atEnd ? pingAtEnd : ping;
   }
@@ -214,13 +214,13 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
 const isBlankText = ({ content, observation: { calls, progress, shows, terminal } }: Part): boolean =>
   shows === "text" && progress === "output" && calls.length === 0 && !terminal && isWhiteSpace(content);
 
-/** White space is shown but is not an answer: a response of nothing else counts as empty. */
+/** Removes the progress from a part that shows only white space, so that a response of nothing else counts as empty. */
 const withoutProgress = <Id extends string>(part: Part<Id>): Part<Id> => {
   const progress = part.content.some(({ kind }) => kind === "reasoning") ? "reasoning" : "started";
   return { ...part, observation: { ...part.observation, progress } };
 };
 
-/** Ranks how specific a failure is: a reason that no retry changes ranks highest, an error without details lowest. */
+/** Ranks how specific a failure is. A reason that no retry changes ranks highest, and an error without details lowest. */
 const weightOf = (failure: Failure): number => {
   switch (failure.kind) {
     case "rejected":
@@ -239,8 +239,8 @@ const weightOf = (failure: Failure): number => {
 };
 
 /**
- * The more specific failure, or the first of two equal ones, with the delay if only the other names one. Some providers report a
- * failure twice: in an `error` event and in the final event after it.
+ * The more specific of two failures, or the first of two equal ones. If only the other names a delay, the result has that delay. Some
+ * providers report a failure twice: in an `error` event and in the final event after it.
  */
 const better = (first: Failure, then: Failure): Failure => {
   if (weightOf(then) > weightOf(first)) return then;

@@ -1,19 +1,19 @@
 /**
  * Follows JSON text that arrives in pieces, so that its end is found without rereading the text for every piece.
  *
- * Each character is read once. The scan knows only strings and brackets, so a text in the phase `whole` still has to be parsed.
- * If that text is not JSON, no further piece can make it JSON.
+ * Each character is read once. The scan knows only strings and brackets, so text in the phase `whole` still has to be parsed. If that text
+ * is not JSON, no further piece can make it JSON.
  */
 
 /**
- * The progress of a text. `word`: a number or a literal, which only the next character can end. `beyond`: more followed its end.
+ * The progress of the text. `word`: a number or a literal, which only the next character can end. `beyond`: more text followed its end.
  */
 export type Phase = "blank" | "open" | "word" | "whole" | "beyond";
 
 /** The immutable state of a scan. */
 export interface JsonScan {
   readonly phase: Phase;
-  /** Open brackets; in a word, its length. */
+  /** Number of open brackets; in a word, its length. */
   readonly depth: number;
   readonly quoted: boolean;
   readonly escaped: boolean;

@@ -10,10 +10,10 @@ import type { Part, SseEvent } from "./Protocol.ts";
 /** The sentinel that ends a stream of the OpenAI family. */
 export const done = "[DONE]";
 
-/** True if data is the `[DONE]` sentinel. For almost every delta, the first character decides. */
+/** True if the data is the `[DONE]` sentinel. For almost every delta, the first character decides. */
 export const isDone = (data: string): boolean => data.startsWith("[") && data.trimEnd() === done;
 
-/** True if an event without its blank line is still complete: a cut inside JSON never parses. */
+/** True if an event without its blank line is still complete. JSON that was cut never parses. */
 export const isWhole = (data: string): boolean => isDone(data) || Json.parse(data) !== undefined;
 
 /** True if data has no visible character. Some servers send such data to keep the connection alive. */
@@ -22,8 +22,8 @@ export const isBlank = (data: string): boolean => data === "" || (data.charCodeA
 const damage: Failure = { kind: "protocol", reason: "damaged_frame" };
 
 /**
- * The part of an event whose data is not JSON, for protocols without event names: damage, an error in plain text, or a foreign
- * event with plain data (`event: heartbeat`), which passes.
+ * The part of an event whose data is not JSON, for protocols without event names: damage, an error in plain text, or an event of another
+ * kind with plain data (`event: heartbeat`), which passes.
  */
 export const unparsedPart = <Id extends string>(protocol: Id, event: SseEvent): Part<Id> => ({
   protocol,
@@ -40,8 +40,8 @@ export const unparsedObservation = (protocol: string, event: SseEvent): Observat
     : unparsedPart(protocol, event).observation;
 
 /**
- * A finish reason; empty if the field says that nothing has finished yet. Some servers turn a null into text, and watsonx and
- * Gemini's enum have words for it.
+ * A finish reason; empty if the field says that nothing has finished yet. Some servers turn a null into a string, and watsonx and Gemini's
+ * enum have words for it.
  */
 export const reason = (value: unknown): string => {
   const text = Json.string(value);
@@ -50,13 +50,11 @@ export const reason = (value: unknown): string => {
 
 const unfinished: ReadonlySet<string> = new Set(["null", "none", "not_finished", "finish_reason_unspecified"]);
 
-/** True if an error field is set: servers written in typed languages send `{}` or `""` without an error. */
+/** True if an error field is set. Servers written in typed languages send `{}` or `""` without an error. */
 export const isError = (error: unknown): boolean =>
   typeof error === "object" && error !== null ? Object.keys(error).length > 0 : Boolean(error);
 
-/**
- * Splits an event from a server that omits the blank line between its events; undefined unless each line is complete by itself.
- */
+/** Splits an event of a server that omits the blank line between its events; undefined unless each line is complete by itself. */
 export const several = (event: SseEvent): ReadonlyArray<SseEvent> | undefined => {
   if (!event.data.includes("\n") || Json.parse(event.data) !== undefined) return undefined;
   const lines = event.data.split("\n").filter((line) => !isBlank(line));

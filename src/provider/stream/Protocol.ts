@@ -1,8 +1,8 @@
 /**
  * Describes a provider protocol as a pure fold from stream events to parts.
  *
- * A protocol has an id, `initial`, `step` and `halt`. `step` mutates nothing. `halt` is called when the bytes end cleanly and
- * returns `complete` only after the provider's own terminal marker (law L5). `Decoder.make` drives a protocol over bytes.
+ * A protocol has an id, `initial`, `step` and `halt`. `step` mutates nothing. `halt` is called when the bytes end cleanly and returns
+ * `complete` only after the provider's own terminal marker (law L5). `Decoder.make` runs a protocol over bytes.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import type { Observation } from "../../domain/Observation.ts";
@@ -44,36 +44,33 @@ export interface Part<Id extends string = string> {
 export type End = { readonly complete: true } | { readonly complete: false; readonly failure: Failure };
 
 /**
- * Differences between a protocol's healthy servers. Every tolerance is named, and none is the default unless a recording proves
- * it.
+ * Differences between a protocol's healthy servers. Each tolerance has a name. A tolerance is a default only if a recording proves that it
+ * is needed.
  */
 export interface Tolerance {
   /** Chat: some healthy gateways end with `[DONE]` and never send a finish_reason. */
   readonly doneWithoutFinish?: boolean;
-  /** Chat and Gemini: the number of choices requested (`n`, `candidateCount`). If omitted, as many as appear. */
+  /** Chat and Gemini: the number of choices requested (`n`, `candidateCount`). If omitted, the number of choices that appear. */
   readonly choices?: number;
 }
 
-/**
- * A step of a protocol's fold over one event. States are immutable: applying the same event to the same state gives the same
- * state.
- */
+/** A step of a protocol's fold over one event. States are immutable, so the same event applied to the same state gives the same result. */
 export interface Fold {
   readonly before: unknown;
   readonly behind: unknown;
-  /** Set if the response begins with this event: the tolerance that it was decoded with. */
+  /** The tolerance with which the response is decoded. Set if the response begins with this event. */
   readonly begins: Tolerance | undefined;
 }
 
 /** A protocol as a fold. `S` is its immutable state. */
 export interface Protocol<S = unknown, Id extends string = string> {
   readonly id: Id;
-  /** True if a JSON document with a 2xx status is a response too, as one event. If omitted, a document is not a stream. */
+  /** True if a JSON document with a 2xx status is also a response, as a single event. If omitted, a document is not a stream. */
   readonly documents?: boolean;
   readonly initial: (tolerance?: Tolerance) => S;
   readonly step: (state: S, event: SseEvent) => readonly [S, Part<Id>];
   readonly halt: (state: S) => End;
-  /** The observation of a part: the function that `StreamProcessor.run` takes as `observe`. */
+  /** The observation of a part. `StreamProcessor.run` takes this function as `observe`. */
   readonly observe: (part: Observed) => Observation;
 }
 

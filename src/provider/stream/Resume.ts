@@ -1,26 +1,26 @@
 /**
  * Resumes a broken stream after the last event that was seen, and verifies that the server neither repeats nor skips an event.
  *
- * Two kinds of stream can be resumed: background streams of OpenAI Responses, by `starting_after` and the `sequence_number` of
- * their events, and any server-sent-event stream whose events have ids, by `Last-Event-ID` (WHATWG HTML, 9.2.3).
+ * Two kinds of stream can be resumed: background streams of OpenAI Responses, by `starting_after` and the `sequence_number` of their
+ * events, and any server-sent-event stream whose events have ids, by `Last-Event-ID` (WHATWG HTML, 9.2.3).
  *
- * A cursor is an opaque text. Each attempt's stream passes through a verifier, which writes the cursor on each part, drops events
- * that the server repeats, and fails if one is missing. A gap directly after the cursor means that the server refused it, like a
- * response with 400 or 404: `rejected`, so that the response is decided again without the cursor. A later gap is damage
- * (`protocol`), and the next attempt resumes right before it.
+ * A cursor is an opaque string. Each attempt's stream passes through a verifier, which adds the cursor to each part, drops events that the
+ * server repeats, and fails if an event is missing. A gap directly after the cursor means that the server refused it, like a response with
+ * 400 or 404: `rejected`, so that the response is decided again without the cursor. A later gap is damage (`protocol`), and the next
+ * attempt resumes right before it.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
 import { nothing } from "./Content.ts";
 import type { Part } from "./Protocol.ts";
 
-/** Maximum length of an id in a cursor, in UTF-16 code units. A longer one cannot be resumed from. */
+/** Maximum length of an id in a cursor, in UTF-16 code units. A stream cannot be resumed after a longer id. */
 export const idCharactersMax = 512;
 
 /** A part after which the stream may be resumed. */
 export type CursorPart<Id extends string = string> = Part<Id> & { readonly cursor?: string };
 
-/** The cursor that a verifier wrote: the `cursor` option of `StreamProcessor.run`. */
+/** The cursor that a verifier added, for the `cursor` option of `StreamProcessor.run`. */
 export const cursor = (part: CursorPart): string | undefined => part.cursor;
 
 /** A verifier's decision about a part: deliver it, drop it as a repetition, or fail. */
@@ -48,7 +48,7 @@ export interface EventCursor {
   readonly since: number;
 }
 
-/** The reason that a cursor failed: the `code` of the failure. */
+/** The reasons for which a cursor fails, as the `code` of the failure. */
 export const codes = {
   gap: "resume_gap",
   unnumbered: "resume_unnumbered",
@@ -57,19 +57,19 @@ export const codes = {
   document: "resume_document",
 } as const;
 
-/** A missing cursor, or one of another kind: refused before anything is sent. */
+/** A missing cursor, or a cursor of another kind. It is refused before anything is sent. */
 export const unreadable: Failure = { kind: "rejected", reason: "invalid_request", code: codes.unreadable };
 
-/** A document instead of the rest of the stream: the server knows the response but no longer streams it. */
+/** A document instead of the rest of the stream. The server knows the response but no longer streams it. */
 export const document: Failure = { kind: "rejected", reason: "not_found", code: codes.document };
 
-/** Parses a cursor of a Responses stream; undefined for any other text. */
+/** Parses a cursor of a Responses stream; undefined for any other string. */
 export const parseResponses = (text: string): ResponsesCursor | undefined => {
   const [, sequence, response] = /^responses:(\d{1,15}):(.+)$/.exec(text) ?? [];
   return sequence === undefined || !isUsableName(response) ? undefined : { response, sequence: Number(sequence) };
 };
 
-/** Parses a cursor of a stream with event ids; undefined for any other text. */
+/** Parses a cursor of a stream with event ids; undefined for any other string. */
 export const parseEvent = (text: string): EventCursor | undefined => {
   const [, since, id] = /^event:(\d{1,15}):(.+)$/.exec(text) ?? [];
   return since === undefined || !isUsable(id) ? undefined : { id, since: Number(since) };
@@ -88,7 +88,7 @@ export const responsesUrl = (url: string | URL, { response, sequence }: Response
   return resumed;
 };
 
-/** The header of the resuming request: the id in UTF-8 (WHATWG HTML, 9.2.3), one byte per code unit. */
+/** The header of the resuming request. It contains the id in UTF-8 (WHATWG HTML, 9.2.3), one byte per code unit. */
 export const eventHeaders = ({ id }: EventCursor): { readonly "last-event-id": string } => ({
   "last-event-id": [...new TextEncoder().encode(id)].map((byte) => String.fromCharCode(byte)).join(""),
 });
@@ -96,7 +96,7 @@ export const eventHeaders = ({ id }: EventCursor): { readonly "last-event-id": s
 /**
  * Verifies a stream of OpenAI Responses.
  *
- * A part has a cursor once the response is known to run in the background. Other responses end with their connection.
+ * A part has a cursor after the response is known to run in the background, because other responses end with their connection.
  *
  * @param resumed the cursor that the attempt resumes from; omitted for a new response
  */
@@ -107,7 +107,7 @@ export const responses = <Id extends string = string>(resumed?: ResponsesCursor)
  * Verifies a stream whose events have ids.
  *
  * @param options.resumed the cursor that the attempt resumes from; omitted for a new response
- * @param options.sequence the number in an id, if the server is known to count its events: then gaps are detected too
+ * @param options.sequence the number in an id, if the server is known to count its events. Gaps are then detected too
  */
 export const events = <Id extends string = "sse">(options: EventOptions = {}): Verifier<Id> =>
   new EventVerifier(options);
@@ -125,7 +125,7 @@ const pass = <Id extends string>(part: Part<Id>, cursor?: string): Verification<
   part: cursor === undefined ? part : { ...part, cursor },
 });
 
-/** A gap after a verified event is damage. Directly after the cursor, it means that the server did not honour the cursor. */
+/** A gap after a verified event is damage. A gap directly after the cursor means that the server ignored the cursor. */
 const fail = (verified: boolean, code: string): { readonly type: "failed"; readonly failure: Failure } => ({
   type: "failed",
   failure: verified
@@ -133,12 +133,12 @@ const fail = (verified: boolean, code: string): { readonly type: "failed"; reado
     : { kind: "rejected", reason: "not_found", code },
 });
 
-/** Rejects control characters, because an id goes into a header or an address. */
+/** Rejects control characters, because the id is put into a header or an address. */
 const isUsable = (id: string | undefined): id is string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   id !== undefined && id !== "" && id.length <= idCharactersMax && !/[\u0000-\u001f\u007f]/.test(id);
 
-/** An id used in an address: `.` and `..` would lead to another one. */
+/** True if an id can be used in an address. `.` and `..` would lead to another address. */
 const isUsableName = (id: string | undefined): id is string => isUsable(id) && id !== "." && id !== "..";
 
 class ResponsesVerifier<Id extends string> implements Verifier<Id> {
@@ -147,7 +147,9 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
   #response: string | undefined;
   #background: boolean;
   #last: number;
-  /** The number of the last keep-alive after `#last`. OpenAI counts them with the events; other servers give the number twice. */
+  /**
+   * The number of the last keep-alive after `#last`. OpenAI counts keep-alives with the events; other servers use the same number twice.
+   */
   #alive = -1;
   #verified = false;
   readonly #begun = new Set<number>();
@@ -174,7 +176,7 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
       if (problem !== undefined) return problem;
     } else if (response !== undefined) this.#learn(response);
     if (sequence === undefined) return pass(part);
-    // Never moves back: after an older cursor, the server would repeat events that were already delivered.
+    // Never moves back, because after an older cursor the server would repeat events that were already delivered.
     this.#last = Math.max(this.#last, sequence);
     this.#verified = true;
     const own = this.#resumes ? this.#own(part) : part;
@@ -184,8 +186,8 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
   };
 
   /**
-   * The final response repeats all its calls and texts. The decoder of a resumed stream has not seen those before the cursor,
-   * which were already delivered and must not become ready twice.
+   * Removes content that was delivered before. The final response repeats all its calls and texts. The decoder of a resumed stream has not
+   * seen those before the cursor, and they must not become ready twice.
    */
   #own(part: Part<Id>): Part<Id> {
     const { observation } = part;
@@ -205,7 +207,7 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
 
   #problem(sequence: number | undefined, response: unknown, part: Part<Id>): Verification<Id> | undefined {
     if (typeof response === "string" && response !== this.#response) return fail(this.#verified, codes.other);
-    // An error may be unnumbered.
+    // An error event may have no number.
     if (sequence === undefined)
       return part.observation.failure === undefined ? fail(this.#verified, codes.unnumbered) : undefined;
     if (sequence <= this.#last) return repeated;
@@ -217,9 +219,9 @@ class EventVerifier<Id extends string> implements Verifier<Id> {
   retryMs: number | undefined = undefined;
   readonly #sequence: (id: string) => number | undefined;
   #id: string;
-  /** Events after `#id` without an id. */
+  /** Number of events without an id that followed `#id`. */
   #since: number;
-  /** The number of them that were seen before this attempt and may be repeated. */
+  /** Number of these events that were seen before this attempt. The server may repeat them. */
   #again: number;
   /** True if the server may begin with the cursor's own event. */
   #inclusive: boolean;
@@ -237,7 +239,7 @@ class EventVerifier<Id extends string> implements Verifier<Id> {
   readonly take = (part: Part<Id>): Verification<Id> => {
     this.retryMs = part.event.retry ?? this.retryMs;
     if (part.event.event === "comment" && part.observation.keep_alive) return pass(part);
-    // The framer keeps the last id of the stream on every later event (WHATWG HTML, 9.2.6).
+    // The framer copies the last id of the stream to every later event (WHATWG HTML, 9.2.6).
     const { id } = part.event;
     const verdict = id === undefined || id === this.#id ? this.#onKnownId(id) : this.#onNewId(id);
     if (verdict !== undefined) return verdict;

@@ -1,9 +1,9 @@
 /**
- * Frames a server-sent-event stream (WHATWG HTML, 9.2.6) without IO: bytes go in, frames come out, nothing waits.
+ * Frames a server-sent-event stream (WHATWG HTML, 9.2.6) without IO: bytes go in, and frames come out.
  *
- * It differs from a browser's EventSource in five ways, because a broken stream must be distinguishable from a complete one:
- * comments are frames (they prove that the connection is alive), every byte is counted, only `end` returns an event without its
- * blank line, an `error:` field is an error event, and a body that is not a stream is a failure.
+ * It differs from a browser's EventSource in five ways, because a broken stream must be distinguishable from a complete one: comments are
+ * frames (they prove that the connection is alive), every byte is counted, only `end` returns an event without its blank line, an `error:`
+ * field is an error event, and a body that is not a stream is a failure.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import type { SseComment, SseEvent } from "./Protocol.ts";
@@ -25,23 +25,23 @@ export type Frame = SseEvent | SseComment;
 /**
  * A framer. The bytes of all frames and `unframed` add up to the bytes that were fed.
  *
- * A CR ends a line at once, so that no event waits for a byte that may never come; the LF of a CRLF counts for the next frame.
- * Lines that are not an event (blank, or only `id:` and `retry:`) also count for the next frame.
+ * A CR ends a line at once, because otherwise an event would wait for a byte that may never come. The LF of a CRLF counts for the next
+ * frame. Lines that are not an event (blank, or only `id:` and `retry:`) also count for the next frame.
  */
 export interface Framer {
   /** Frames the next bytes, which may be cut anywhere; the array may be reused afterwards. Never throws. */
   readonly feed: (bytes: Uint8Array) => ReadonlyArray<Frame>;
-  /** Ends the bytes: returns the event that lacks its blank line or line end, if any. Its data decides if it is complete. */
+  /** Ends the bytes. Returns the event that lacks its blank line or line end, if any. Its data decides if it is complete. */
   readonly end: () => ReadonlyArray<SseEvent>;
-  /** `protocol` with `oversize`, `not_a_stream` or `damaged_frame`. Sticky: nothing is framed after it. */
+  /** `protocol` with `oversize`, `not_a_stream` or `damaged_frame`. After a failure, nothing more is framed. */
   readonly failure: Failure | undefined;
   /** Bytes that belong to no frame yet. */
   readonly unframed: number;
-  /** Set by `end`: true if the bytes ended inside the fields of an event without data, so more was to come. */
+  /** Set by `end`: true if the bytes ended inside the fields of an event without data, so that more was to come. */
   readonly cut: boolean;
 }
 
-/** Makes a framer for one response body. */
+/** Creates a framer for one response body. */
 export const makeFramer = (limits: Partial<Limits> = {}): Framer => new ByteFramer({ ...defaultLimits, ...limits });
 
 /** True if a frame is a comment. */
@@ -61,8 +61,8 @@ const bufferBytesKept = 65_536;
 
 const empty = new Uint8Array(0);
 
-// A BOM at the start is stripped as bytes; one inside the data is text (ignoreBOM keeps it). Bad UTF-8 becomes U+FFFD.
-// Whole lines are decoded, so one decoder without memory serves all framers.
+// A BOM at the start is stripped as bytes. A BOM inside the data is text, which ignoreBOM keeps. Bad UTF-8 becomes U+FFFD. Lines are
+// decoded whole, so one decoder without memory serves all framers.
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
 class ByteFramer implements Framer {
@@ -74,7 +74,7 @@ class ByteFramer implements Framer {
   #afterCr = false;
   #atStart = true;
   #ended = false;
-  /** True once a known field or a comment was seen, which proves that it is a stream. */
+  /** True after a known field or a comment was seen, which proves that the body is a stream. */
   #recognised = false;
   #nonsense = false;
   #data: string | undefined = undefined;
@@ -84,7 +84,7 @@ class ByteFramer implements Framer {
   #retry: number | undefined = undefined;
   #pendingBytes = 0;
   /**
-   * Frames of the current step. Undefined until the first one: most steps bring one frame, and a growing list reserves room for
+   * Frames of the current step; undefined until the first one. Usually a step brings one frame, and a growing list reserves room for
    * seventeen.
    */
   #frames: Array<Frame> | undefined;
@@ -100,7 +100,7 @@ class ByteFramer implements Framer {
   feed(bytes: Uint8Array): ReadonlyArray<Frame> {
     if (this.failure !== undefined || this.#ended) return nothing;
     let at = 0;
-    // The next LF and CR are found once each and kept, so that a stream with only one of them stays linear.
+    // The next LF and CR are each found once and remembered, so that a stream with only one of them takes linear time.
     let lf = -1;
     let cr = -1;
     while (at < bytes.length && this.failure === undefined) {
@@ -156,7 +156,7 @@ class ByteFramer implements Framer {
     return this.#takeFrames().filter((frame): frame is SseEvent => !isComment(frame));
   }
 
-  /** Keeps the start of an unfinished line in a buffer that doubles, which is linear over any number of chunks. */
+  /** Keeps the start of an unfinished line in a buffer that doubles, which takes linear time over any number of chunks. */
   #keep(bytes: Uint8Array, from: number, to: number): void {
     const needed = this.#lineLength + to - from;
     if (needed > this.#limits.lineBytesMax) {
@@ -185,7 +185,7 @@ class ByteFramer implements Framer {
     if (line.length > bufferBytesKept) this.#line = empty;
   }
 
-  /** Reads one complete line. `ending` is 1 for its line end, 0 if the bytes ended instead. */
+  /** Reads one complete line. `ending` is 1 if it has a line end, 0 if the bytes ended instead. */
   #take(bytes: Uint8Array, lineStart: number, stop: number, ending: number): void {
     this.#pendingBytes += stop - lineStart + ending;
     if (stop - lineStart > this.#limits.lineBytesMax) {
@@ -205,7 +205,7 @@ class ByteFramer implements Framer {
 
   #comment(bytes: Uint8Array, start: number, stop: number, size: number): void {
     this.#recognised = true;
-    // Inside an event a comment takes only its own line, so that the event keeps the bytes of its lines.
+    // Inside an event, a comment takes only its own line, so that the event keeps the bytes of its other lines.
     const taken = this.#data === undefined ? this.#pendingBytes : size;
     this.#pendingBytes -= taken;
     this.#emit({ comment: this.#value(bytes, start, stop), bytes: taken });
@@ -215,7 +215,7 @@ class ByteFramer implements Framer {
     if (isNamed(bytes, start, stop, "data")) {
       this.#addData(bytes, start + 4, stop);
     } else if (isNamed(bytes, start, stop, "error") && start + 5 < stop) {
-      // Not in the standard: llama.cpp writes `error: {…}` to mean an event of that name.
+      // llama.cpp writes `error: {…}` for an event of that name, which the standard does not define.
       this.#event = "error";
       this.#addData(bytes, start + 5, stop);
     } else if (isNamed(bytes, start, stop, "event")) this.#event = this.#value(bytes, start + 5, stop);
@@ -242,7 +242,7 @@ class ByteFramer implements Framer {
     this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
   }
 
-  /** Ignores a line without a known field, as the standard requires, unless it opens a JSON or HTML body instead of a frame. */
+  /** Ignores a line without a known field, as the standard requires, unless the line begins a JSON or HTML body. */
   #unknown(bytes: Uint8Array, start: number, stop: number): void {
     const first = firstByte(bytes, start, stop);
     if (first === undefined) return;
@@ -294,14 +294,14 @@ const isNamed = (bytes: Uint8Array, start: number, stop: number, name: string): 
 
 const fieldNames = ["data", "event", "id", "retry", "error"];
 
-/** True if a cut line may still become a known field (after a BOM, or a part of one). */
+/** True if a cut line may still become a known field. It may begin with a BOM or a part of one. */
 const isFieldBegun = (bytes: Uint8Array, length: number): boolean => {
   const text = new TextDecoder().decode(bytes.subarray(0, Math.min(length, 16)));
   const name = text.replace(/^\uFFFD+$/, "").split(":")[0] ?? "";
   return fieldNames.some((field) => field.startsWith(name));
 };
 
-/** Maximum leading blanks skipped to find a body, in bytes. */
+/** Maximum leading blank bytes that are skipped to find a body. */
 const blankBytesMax = 64;
 
 const firstByte = (bytes: Uint8Array, start: number, stop: number): number | undefined => {
@@ -314,7 +314,6 @@ const firstByte = (bytes: Uint8Array, start: number, stop: number): number | und
 };
 
 /**
- * `{`, `[` and `<`: no field of the format begins with them, but a JSON body, a JSON array (Gemini without `alt=sse`) and HTML
- * do.
+ * True for `{`, `[` and `<`. No field of the format begins with them, but a JSON body, a JSON array (Gemini without `alt=sse`) and HTML do.
  */
 const isBodyStart = (byte: number): boolean => byte === 0x7b || byte === 0x5b || byte === 0x3c;

@@ -1,5 +1,5 @@
 /**
- * The JSON of an export, which a person may attach to a bug report and a service may collect.
+ * Describes the JSON of an export, which a person may attach to a bug report and a service may collect.
  *
  * It uses the domain's vocabulary, so the five input values of an exported incident lead to its decision again (law L9):
  * `RecoveryPolicy.decide(incident)`. Run ids and all text from outside are left out on purpose.
@@ -16,7 +16,7 @@ import { AnsweredBy, AttemptRequest, CallVerdict, Parked, VerdictBy } from "../R
 import { nameCharactersMax } from "./ExportLabel.ts";
 
 /**
- * Version of the export's JSON, raised if a reader of the old form would misread the new one. Version 2 adds parked runs and the
+ * Version of the export's JSON, raised if a reader of the previous version would misread the new one. Version 2 adds parked runs and the
  * data kept across processes: calls with verdicts, resumes, budget, policy, and the expiry and default of a question.
  */
 export const exportVersion = 2;
@@ -80,7 +80,7 @@ export const RunExport = Schema.Struct({
   final_incident: Schema.optionalKey(Name),
   /** Incidents, oldest first. */
   incidents: Schema.Array(ExportedIncident),
-  /** Number of incidents missing here, dropped by the record or for the size of the export. */
+  /** Number of incidents that are missing here. The record had evicted them, or the export would have been too large. */
   incidents_omitted: Schema.Natural,
   questions: Schema.Array(
     Schema.Struct({
@@ -104,7 +104,7 @@ export const RunExport = Schema.Struct({
       facts: AttemptFacts,
       request: Schema.optionalKey(AttemptRequest),
       run: Schema.optionalKey(RunFacts),
-      /** The planned seam of this attempt: its position in the shown text, in UTF-16 code units, its proof, and if it was proven. */
+      /** The planned seam of this attempt: its position in the shown text (in UTF-16 code units), its proof, and true if it was proven. */
       seam: Schema.optionalKey(Schema.Struct({ at: Schema.Natural, proof: SeamProof, proven: Schema.Boolean })),
     }),
   ),

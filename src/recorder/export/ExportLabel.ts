@@ -1,10 +1,10 @@
 /**
  * Decides which names may be exported, and numbers the others.
  *
- * Tool names, models, codes and finish reasons come from a provider, a proxy or a model, and may contain a key, a prompt or a
- * path. Looking harmless is not enough. A name passes if it consists of known words and few digits, or if the caller listed it as
- * its own. Any other name becomes `label_1`, `label_2`, … Equal names get equal numbers within one export. Unlike a hash, a
- * number cannot be reversed by guessing.
+ * Tool names, models, codes and finish reasons come from a provider, a proxy or a model, and may contain a key, a prompt or a path. A
+ * harmless appearance is not enough. A name passes if it consists of known words and few digits, or if the caller listed it as its own. Any
+ * other name becomes `label_1`, `label_2`, … Equal names get equal numbers within one export. Unlike a hash, a number cannot be reversed by
+ * guessing.
  */
 
 import { Choice, Rule } from "../../domain/Decision.ts";
@@ -12,7 +12,7 @@ import { ClockName, kinds } from "../../domain/Failure.ts";
 import { AttemptMode } from "../../domain/RunFacts.ts";
 import { SeamFault, SeamProof, SeamRefusal } from "../../domain/SeamWords.ts";
 import { codeLabel } from "../../failure/thrown/ErrorLabel.ts";
-// Loading the table registers its codes; otherwise they would be numbered.
+// Loading the table registers its codes. Otherwise its codes would be numbered.
 import "../../failure/tables/ProviderErrors.ts";
 import { families, isVendor, modelWords, words } from "./ExportWords.ts";
 
@@ -25,7 +25,7 @@ const tokensMax = 8;
 /** Maximum digits in a name, enough for a status or a counter. More could be a telephone number, an address or a key. */
 const digitsMax = 3;
 
-/** Maximum digits in a model's name besides its date, as in `llama-4-maverick-17b-128e-fp8`. */
+/** Maximum digits in a model's name in addition to its date, as in `llama-4-maverick-17b-128e-fp8`. */
 const modelDigitsMax = 8;
 
 /** Required shape of every exported name, including the caller's own. */

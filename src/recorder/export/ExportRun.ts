@@ -1,6 +1,4 @@
-/**
- * Copies the rest of a run's record besides its incidents: attempts, calls and questions, field by field.
- */
+/** Copies the parts of a run's record other than its incidents: attempts, calls and questions, field by field. */
 import { incidentsMax, toolRowsMax } from "../../domain/Limits.ts";
 import type { AttemptRecord, CallRecord, QuestionRecord, RunRecord } from "../RunRecord.ts";
 import type { RunExport } from "./ExportDocument.ts";

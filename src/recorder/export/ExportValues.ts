@@ -1,8 +1,8 @@
 /**
  * Copies the values of an incident field by field. A field that is not named here is not exported.
  *
- * Every name passes through `ExportLabels`. Enums and numbers are copied, and the document's schema rejects any other value. Only
- * objects that were built here are spread.
+ * Every name passes through `ExportLabels`. Enums and numbers are copied, and the document's schema rejects any other value. Objects from
+ * outside are never spread.
  */
 import type { AttemptFacts, Counters, ToolRow } from "../../domain/AttemptFacts.ts";
 import { Choice, type Decision } from "../../domain/Decision.ts";
@@ -13,7 +13,7 @@ import type { Counts, SideEffects } from "../../domain/SideEffects.ts";
 import type { DecisionInput } from "../../policy/DecisionInput.ts";
 import type { ExportLabels } from "./ExportLabel.ts";
 
-/** Maximum token count in an export. The number comes from a provider, and no model has more. */
+/** Maximum token count in an export. The number comes from a provider, and no model uses more. */
 export const tokensMax = 999_999_999;
 
 /** Thrown if a record has more items than a recorder keeps. The encoder reports it as `too_large`. */
@@ -63,7 +63,7 @@ export const provider = (it: Provider, labels: ExportLabels): Provider => {
 /**
  * Copies a decision, with names replaced.
  *
- * @param because the facts that forced it, derived again: a stored sentence is never copied
+ * @param because the facts that forced the decision. They are derived again, because a stored sentence is never copied
  */
 export const decision = (it: Decision, because: ReadonlyArray<string>, labels: ExportLabels): Decision => {
   const { mode, calls, choices, may_repeat, default_choice } = it;
@@ -89,7 +89,7 @@ export const decision = (it: Decision, because: ReadonlyArray<string>, labels: E
   };
 };
 
-/** Copies the choices of a question, limited to the number of existing choices. */
+/** Copies the choices of a question, at most as many as there are kinds of choices. */
 export const copyChoices = (choices: ReadonlyArray<Choice>): ReadonlyArray<Choice> => {
   if (choices.length > Choice.literals.length) throw new TooMany();
   return [...choices];
@@ -100,7 +100,7 @@ const copyRows = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => {
   return [...list];
 };
 
-/** Missing flags are filled in, because they can no longer be derived from a code that was replaced by a placeholder. */
+/** Fills in missing flags, because they cannot be derived from a code that a placeholder has replaced. */
 const failure = (it: Failure, labels: ExportLabels): Failure => {
   const known = resolve(it);
   const { retry_after_ms, status, code, fingerprint } = known;
@@ -142,7 +142,7 @@ const printOf = ({ name, code, depth }: Fingerprint, labels: ExportLabels): Fing
   depth,
 });
 
-/** Copies the run's side of a decision: flags and counters. */
+/** Copies the facts of a run: flags and counters. */
 export const run = (it: RunFacts): RunFacts => ({
   mode: it.mode,
   user_cancelled: it.user_cancelled,

@@ -1,12 +1,12 @@
 /**
  * The words that exported names may consist of, from tools, models, providers and this package's own reports.
  *
- * This is a list and not a pattern, because `hunter2` looks like a tool and a key looks like a model. A name with other words is
- * numbered. To export it, add its words here or list it in `ExportOptions.names`. ErrorLabel.ts has the words of error codes.
+ * This is a list, not a pattern, because `hunter2` resembles a tool and a key resembles a model. A name with other words is numbered. To
+ * export it, add its words here or list it in `ExportOptions.names`. ErrorLabel.ts has the words of error codes.
  */
 const split = (text: string): ReadonlyArray<string> => text.split(/\s+/).filter((word) => word !== "");
 
-/** Words in the tools that agents and providers ship, and in finish reasons, rules and reports. */
+/** Words in the names of tools that agents and providers ship, and in finish reasons, rules and reports. */
 export const words: ReadonlySet<string> = new Set(
   split(`accept accepted action actions add advisor agent agents all alpha already analysis analyze analyzer and
   append apply approval ask asset assistant attempt auto bash block blocklist bm25 branch browse browser budget

@@ -26,7 +26,7 @@ export { IncidentExport, RunExport } from "./ExportDocument.ts";
  */
 export const exportBytesMax = 1_048_576;
 
-/** A value that cannot be exported. The error contains nothing of the value, which may hold a secret. */
+/** A value that cannot be exported. The error quotes no part of the value, because it may contain a secret. */
 export class IncidentExportError extends Schema.TaggedError<IncidentExportError>()("IncidentExportError", {
   reason: Schema.Literals(["not_a_record", "too_large", "incomplete"]),
   message: Schema.String,
@@ -133,7 +133,7 @@ const incidentValue = (incident: RunIncident, labels: ExportLabels, ids: ExportI
   };
 };
 
-/** Limits a log, which may be longer in another store: keeps its first and last entries, and counts the rest. */
+/** Limits a log to its first and last entries, and counts the rest. The log of another store may be longer. */
 const evidenceValue = (log: EvidenceLog, labels: ExportLabels): EvidenceLog => {
   const value = ({ at_ms, attempt, event, detail }: Evidence): Evidence => ({
     at_ms,
@@ -190,7 +190,7 @@ const sentences = {
 const exportError = (reason: keyof typeof sentences): IncidentExportError =>
   new IncidentExportError({ reason, message: sentences[reason] });
 
-/** Hides the cause of an error, because errors of getters and schemas quote the offending value. Only the reason is reported. */
+/** Hides the cause of an error and reports only the reason, because errors of getters and schemas quote the offending value. */
 const hideCause = <A>(build: () => A): A => {
   try {
     return build();

@@ -59,7 +59,7 @@ export const isAddress = (name: string): boolean => /^postgres(?:ql)?:/i.test(na
 /**
  * Parses an address.
  *
- * @returns the address, or an error that quotes nothing of it, because it may contain a password
+ * @returns the address, or an error that quotes no part of the address, because it may contain a password
  */
 export const parse = (address: string): PostgresAddress | RecorderError => {
   const url = URL.parse(address);
@@ -73,7 +73,7 @@ export const parse = (address: string): PostgresAddress | RecorderError => {
   }
   const unknown = [...url.searchParams.keys()].find((key) => !parameters.some((known) => known === key));
   if (unknown !== undefined) return addressError(`expected only ${parameters.join(", ")} after the question mark`);
-  // libpq uses the last of several values, and others use the first.
+  // If a parameter has several values, libpq uses the last one and other clients use the first.
   const twice = parameters.find((name) => url.searchParams.getAll(name).length > 1);
   if (twice !== undefined) return addressError(`${twice} is given twice`);
   const parameterOf = (name: (typeof parameters)[number]) => url.searchParams.get(name) ?? undefined;
@@ -116,8 +116,8 @@ export const placeOf = ({ database, host, port, role }: PostgresAddress): string
   `postgres://${host.startsWith("/") ? encodeURIComponent(host) : isIP(host) === 6 ? `[${host}]` : host}:${port}/${database ?? role ?? ""}`;
 
 /**
- * True if a URL delimiter in a password, as in `me:12/34@host`, shifted the port and the database. The part of the password in
- * them would otherwise appear in messages.
+ * True if a URL delimiter in a password shifted the port and the database, as in `me:12/34@host`. Both would then contain a part of the
+ * password and appear in messages.
  */
 const isCutWrongly = ({ hash, pathname }: URL): boolean => hash !== "" || pathname.includes("@");
 

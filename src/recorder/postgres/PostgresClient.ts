@@ -31,18 +31,18 @@ export interface PostgresClientOptions {
   readonly lockMs: number;
   /** Name of the connections on the server. */
   readonly name: string;
-  /** Limits their waits for a silent server. */
+  /** Tracks the sockets of the connections, and closes those whose server is silent for too long. */
   readonly sockets?: Sockets;
 }
 
 /**
- * Time without traffic after which a connection is closed, in milliseconds. Otherwise, if a server is cut off silently, the
- * kernel waits for a quarter of an hour. Idle connections are reopened when needed. A working statement has no traffic either,
- * so this exceeds the longest statement timeout.
+ * Time without traffic after which a connection is closed, in milliseconds. Otherwise, if a server is cut off silently, the kernel waits
+ * for a quarter of an hour. Idle connections are reopened on demand. A running statement causes no traffic either, so this exceeds the
+ * longest statement timeout.
  */
 const quietMs = migrationMs + 2_000;
 
-/** Time without traffic once the process is about to exit, in milliseconds, because its supervisor waits for it. */
+/** Time without traffic once the process is about to exit, in milliseconds. It is short, because a supervisor waits for the exit. */
 const hurriedMs = 2_000;
 
 /**
@@ -51,7 +51,7 @@ const hurriedMs = 2_000;
  */
 export const lastUseMs = 4_000;
 
-/** The open sockets of a process, at most as many as its pools allow, and their timeout for a silent server. */
+/** The open sockets of a process, and their timeout for a silent server. The connection pools limit their number. */
 export class Sockets {
   readonly #open = new Set<Socket>();
   #quietMs = quietMs;
@@ -79,7 +79,7 @@ export class Sockets {
   }
 }
 
-/** Maximum idle time of a transaction on the server, in milliseconds, because its locks block others. */
+/** Maximum idle time of a transaction on the server, in milliseconds. It is short, because the locks of the transaction block others. */
 const idleTransactionMs = 10_000;
 
 /** Timeout of a statement on the server, in milliseconds. */
@@ -93,7 +93,7 @@ export const limitsOf = (lockMs: number): ServerLimits => ({
 });
 
 /**
- * Creates a client. It opens connections on demand, even while its users close, because it closes last.
+ * Creates a client. It closes after its users, so they can still open connections while they close.
  *
  * Fails if a file in the address cannot be read.
  */
@@ -142,8 +142,8 @@ export const makeCommitOne = (
   });
 
 /**
- * Pipelines a whole transaction. After a failure the server still runs the later statements, so the middle one must
- * be safe outside a transaction.
+ * Pipelines a whole transaction. The server continues with the later statements after a failure, so the middle one must be safe outside a
+ * transaction.
  */
 const commitOn = Effect.fnUntraced(function* (
   connection: PgConnection.PgConnection,
@@ -190,8 +190,8 @@ const configOf = (
 };
 
 /**
- * Provides a separate scope that closes after everything added later to the caller's scope. A pool opens connections in fibers
- * of its scope, and a closing scope starts none: a finalizer that lost its connection would wait for ever for the next one.
+ * Runs an effect in a separate scope, which closes after everything added later to the caller's scope. A pool opens connections in fibers
+ * of its scope, and a closing scope starts none. Otherwise a finalizer that lost its connection would wait for ever for the next one.
  */
 const inScopeOfItsOwn = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<A, E, Scope.Scope> =>
   Effect.flatMap(
@@ -205,9 +205,9 @@ const tlsOf = (address: PostgresAddress): Effect.Effect<ConnectionOptions | fals
   if (tls === "disable") return Effect.succeed(false);
   return Effect.try({
     try: () => ({
-      // As in libpq, `require` encrypts, but does not verify the server.
+      // As in libpq, `require` encrypts but does not verify the server.
       rejectUnauthorized: tls !== "require",
-      // The certificate needs a trusted signature, but may belong to another host.
+      // As in libpq, `verify-ca` requires a trusted signature but accepts a certificate for another host.
       ...(tls === "verify-ca" ? { checkServerIdentity: () => undefined } : {}),
       ...(rootCertificate === undefined ? {} : { ca: readFileSync(rootCertificate) }),
       ...(certificate === undefined ? {} : { cert: readFileSync(certificate) }),
@@ -239,7 +239,7 @@ const unusable = (error: SqlError): RecorderError =>
 export const passwordOf = (env: Readonly<Record<string, string | undefined>>): Password | undefined => {
   const { PGPASSWORD: password, PGPASSWORD_FILE: file } = env;
   if (file !== undefined && file !== "") {
-    // If the file is missing, an empty password is sent: the server's refusal is retried, and the file may come back.
+    // If the file is missing, an empty password is sent. The server refuses it and the connection is retried, so the file may come back.
     return Effect.sync(() => Redacted.make(readOrEmpty(file)));
   }
   return password === undefined || password === "" ? undefined : Redacted.make(password);

@@ -24,11 +24,11 @@ export interface PostgresOptions extends SqlRunRecorderOptions {
    * `$PGPASSWORD_FILE` names, or else `$PGPASSWORD`.
    */
   readonly password?: Redacted.Redacted | Effect.Effect<Redacted.Redacted>;
-  /** Maximum connections besides the heartbeat's; default 8. A group of writes uses one, and each reader another. */
+  /** Maximum connections in addition to the heartbeat's; default 8. A group of writes uses one, and each reader another. */
   readonly connections?: number;
 }
 
-/** Default number of connections besides the heartbeat's. */
+/** Default number of connections in addition to the heartbeat's. */
 export const connectionsDefault = 8;
 
 /** Maximum value of `connections`. */
@@ -39,14 +39,14 @@ export const PostgresRunRecorder = {
   /**
    * Keeps runs in a PostgreSQL database of version 13 or newer. Missing tables are created.
    *
-   * Writes are serialisable transactions. Each is on the server's disk when it returns, unless the server is configured
-   * otherwise (`synchronous_commit`). The heartbeat has its own connection.
+   * Writes are serialisable transactions. Each is on the server's disk when it returns, unless the server is configured otherwise
+   * (`synchronous_commit`). The heartbeat has its own connection.
    *
    * Fails if the database cannot be used, a newer version of this package made the tables, or an option is invalid.
    *
    * @param options.address address of the database
    * @param options.password source of the password
-   * @param options.connections maximum connections besides the heartbeat's; default 8
+   * @param options.connections maximum connections in addition to the heartbeat's; default 8
    * @param options.leaseMs lease of this process, in milliseconds; default 15,000
    * @param options.lockWaitMs timeout for locks and for an unreachable server, in milliseconds; default 5,000
    */
@@ -63,11 +63,11 @@ const openRecorder = Effect.fnUntraced(function* (options: PostgresOptions) {
   }
   const password = options.password ?? PostgresClient.passwordOf(process.env);
   const sockets = new PostgresClient.Sockets();
-  // Closes after everything else, so that the deadline for the last use of the server runs until then.
+  // This scope closes last, so that the deadline for the last use of the server applies until then.
   const ending = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit));
   const client = (name: string, most: number) =>
     PostgresClient.make({ address, connections: most, lockMs, name, password, sockets });
-  // A process limited to one connection starts its runs on that one, with more round trips.
+  // A process limited to one connection starts its runs on that connection, which takes more round trips.
   const commitOne =
     connections === 1
       ? undefined
@@ -78,7 +78,7 @@ const openRecorder = Effect.fnUntraced(function* (options: PostgresOptions) {
   const place = options.place ?? PostgresAddress.placeOf(address);
   const made = make(
     { ...options, place, ...(prefix === undefined ? {} : { prefix }) },
-    // The connections belong to the recorder, and the server's database is shared with other tables.
+    // The connections belong to the recorder, but the server's database may have tables of other programs.
     { client: false, tables: true },
     {
       beats,
@@ -92,14 +92,14 @@ const openRecorder = Effect.fnUntraced(function* (options: PostgresOptions) {
     inRealTime(PostgresClient.lastUseMs),
     Effect.sync(() => sockets.end()),
   );
-  // Taken now, because `hurry` is replaced below.
+  // Read now, because `hurry` is replaced below.
   const statements = recorder.hurry ?? Effect.void;
   const hurry = Effect.gen(function* () {
     yield* statements;
     yield* Effect.sync(() => sockets.hurry());
     yield* Effect.forkIn(Effect.interruptible(over), ending);
   });
-  // A caller that closes it has no more time than a gateway that is told to stop.
+  // Closing the recorder hurries too, because its caller has no more time than a gateway that was asked to stop.
   yield* Effect.addFinalizer(() => hurry);
   // Mutates the object, because the transfer to another store identifies it.
   return Object.assign(recorder, { hurry });

@@ -9,8 +9,8 @@ import type { Listen } from "../sql/SqlWords.ts";
 import * as PostgresClient from "./PostgresClient.ts";
 
 /**
- * Pause between two queries on a silent connection, in milliseconds. They detect a connection that was cut off silently, and
- * keep traffic on it, because a connection without traffic is closed.
+ * Pause between two queries on a silent connection, in milliseconds. The queries detect a connection that was cut off silently. They also
+ * cause traffic, because a connection without traffic is closed.
  */
 const askMs = 5_000;
 

@@ -32,13 +32,13 @@ export interface Kept {
   readonly keepRunsMax?: number | undefined;
 }
 
-/** Minimum time that ended runs are kept, in milliseconds: a returning client learns from them what happened to its run. */
+/** Minimum time for which ended runs are kept, in milliseconds. It lets a client that returns learn the outcome of its run. */
 const keptLeastMs = 60_000;
 
 /** Longer than the life of any store, in milliseconds. */
 const foreverMs = 100 * 365 * dayMs;
 
-/** A problem with an operator's setting. */
+/** An invalid setting of an operator. */
 export interface KeptProblem {
   readonly name: keyof Kept;
   readonly expected: string;
@@ -55,12 +55,12 @@ export const retentionOf = ({ keepRuns, keepRunsMax }: Kept): Required<Retention
   return { ...retentionDefault, ageMs, runs: keepRunsMax ?? (isForever ? everyRun : retentionDefault.runs) };
 };
 
-/** A maximum that no number of runs exceeds. */
+/** A maximum that the number of runs never exceeds. */
 export const everyRun = Number.MAX_SAFE_INTEGER;
 
 /** The criteria for old runs at one moment. */
 export interface Old {
-  /** The moment, in milliseconds since the epoch. A run that ended later has a wrong clock and does not displace another one. */
+  /** The moment, in milliseconds since the epoch. A run with a later end has a wrong clock, so it displaces no other run. */
   readonly at: number;
   /** Runs that ended earlier are old. Milliseconds since the epoch. */
   readonly endedBefore: number;
@@ -81,7 +81,7 @@ export const oldAt = (at: number, retention: Retention): Old => {
   };
 };
 
-/** Deletes the old runs of a store once. A program that keeps runs calls it from time to time. */
+/** Deletes the old runs of a store. A program that keeps runs calls it periodically. */
 export interface Retaining {
   /**
    * Deletes old ended runs and returns their number.
@@ -93,7 +93,7 @@ export interface Retaining {
   readonly due: (retention: Retention) => Effect.Effect<number, RecorderError>;
 }
 
-// Kept outside the service, because a program's own recorder deletes runs by its own rules.
+// Not part of the `RunRecorder` service, so that custom recorders need not implement retention.
 const retainings = new WeakMap<object, Retaining>();
 
 /** Registers how the store of this recorder deletes old runs. */

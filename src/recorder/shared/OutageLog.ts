@@ -1,5 +1,6 @@
 /**
- * Logs a repeated failure, for example of an unavailable store: its start, at most one warning a minute while it lasts or recurs, and its end.
+ * Logs a repeated failure, for example of an unavailable store: its start, at most one warning per minute while it lasts or recurs, and its
+ * end.
  */
 import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
@@ -9,9 +10,9 @@ export const saidAgainMs = 60_000;
 
 /** Log messages of an outage. */
 export interface OutageWords {
-  /** The work that does not happen now. The reason is appended. */
+  /** The work that does not happen during the outage. The reason is appended. */
   readonly away: string;
-  /** The work that happens again. */
+  /** The work that happens again after the outage. */
   readonly back: string;
 }
 
@@ -34,7 +35,7 @@ export class OutageLog {
   /**
    * Records a failure.
    *
-   * @param why message of the store; a stack would not tell an operator more
+   * @param why the store's message, without a stack because it would not help an operator
    */
   recordFailure(why: string): Effect.Effect<void> {
     return Effect.flatMap(Clock.Clock, (clock) => {
@@ -61,7 +62,8 @@ export class OutageLog {
   });
 
   /**
-   * Queries a store that may be unavailable or slow. Then it returns undefined, and the caller continues with its own knowledge.
+   * Queries a store that may be unavailable or slow. If the query fails or times out, returns undefined, and the caller continues with its
+   * own knowledge.
    *
    * @param waitMs timeout, in milliseconds
    */
@@ -74,7 +76,7 @@ export class OutageLog {
   }
 }
 
-/** Monotonic, because a wall clock that jumps would log an outage twice or not at all. */
+/** Monotonic, because after a jump of the wall clock an outage could be logged twice or not at all. */
 const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
 
 interface Outage {
@@ -86,7 +88,7 @@ interface Outage {
 
 const fieldsOf = (now: number, { failures, since }: Outage) => ({ away_ms: Math.round(now - since), failures });
 
-/** Returns one log per store, so that several users of a store log its outage once. */
+/** Returns a function that returns one log per store, so that several users of a store log its outage once. */
 export const outageLogs = (words: OutageWords): ((store: object) => OutageLog) => {
   const logs = new WeakMap<object, OutageLog>();
   return (store) => {

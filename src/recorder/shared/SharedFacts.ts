@@ -1,29 +1,30 @@
 /**
- * Describes facts that equal processes over one store share, beside its runs. There is no membership: an invariant across processes is a row.
+ * Describes facts that equal processes over one store share, in addition to its runs. There is no list of members: each invariant across
+ * processes is a row.
  *
- * A fact is a row with a kind and a key, and it expires. A notification only rings a bell: its receivers read the rows, and a
- * process that misses it finds them at the next look. So no correctness depends on messages, only latency. No value contains a
- * prompt or a credential: keys are digests under a secret of the store's processes.
+ * A fact is a row with a kind and a key, and it expires. A notification only tells its receivers to read the rows. A process that misses
+ * one finds the rows at its next poll, so correctness never depends on notifications, only latency does. No value contains a prompt or a
+ * credential: keys are digests under a secret of the store's processes.
  */
 import type * as Effect from "effect/Effect";
 import type * as Redacted from "effect/Redacted";
 
 /**
- * Kinds of facts. Putting one of `toldKinds` notifies all processes. `owner` holds the token behind a stored response; `failed`
+ * Kinds of facts. Putting one of `toldKinds` notifies all processes. `owner` holds the token that a stored response belongs to; `failed`
  * and `told` hold the outcome of a failed request; `gateway` holds the address of a gateway.
  */
 export type FactKind = "failed" | "told" | "owner" | "gateway" | ToldKind;
 
 /**
- * Kinds that every process must learn soon: a wait that a provider announced, and a cancel of a run. Workers and gateways with an
- * address also put runs whose clients have left (`held`), and workers put paths that one of them has reached or lost (`path`).
+ * Kinds that every process must learn soon: a wait that a provider announced, and a cancel of a run. Workers and gateways with an address
+ * also put runs whose clients have left (`held`), and workers put a path that they have reached or lost (`path`).
  */
 export const toldKinds = ["cooldown", "cancel", "held", "path"] as const;
 
-/** A kind whose facts are notified. */
+/** A kind whose facts cause notifications. */
 export type ToldKind = (typeof toldKinds)[number];
 
-/** The store is unavailable, so a fact cannot be put or read. */
+/** Error of a fact operation: the store is unavailable. */
 export interface FactsFault {
   readonly message: string;
 }
@@ -61,7 +62,7 @@ export type Word =
   | { readonly _tag: "Put"; readonly kind: ToldKind }
   /** A question of a run was answered. */
   | { readonly _tag: "Answered"; readonly run_id: string }
-  /** A word may have been missed, so read everything. Sent periodically, and after a lost connection is restored. */
+  /** A notification may have been missed, so read everything. Sent periodically, and after a lost connection is restored. */
   | { readonly _tag: "Look" };
 
 /** Operations on the shared facts of a store. */
@@ -74,7 +75,7 @@ export interface SharedFacts {
   readonly put: (kind: FactKind, key: string, value: string, keepMs: number) => Effect.Effect<void, FactsFault>;
   /** Finds a fact that has not expired. */
   readonly find: (kind: FactKind, key: string) => Effect.Effect<Fact | undefined, FactsFault>;
-  /** Takes a fact away. Of several concurrent callers, one gets it. */
+  /** Deletes a fact and returns it. Only one of several concurrent callers gets it. */
   readonly take: (kind: FactKind, key: string) => Effect.Effect<Fact | undefined, FactsFault>;
   /** Lists the newest facts of a kind that have not expired, at most `factsMax`. */
   readonly all: (kind: FactKind) => Effect.Effect<ReadonlyArray<Fact>, FactsFault>;
@@ -91,10 +92,10 @@ export interface SharedFacts {
    * @returns the tokens left; a negative number was drawn in advance
    */
   readonly draw: (bucket: string, count: number, size: BucketSize) => Effect.Effect<number, FactsFault>;
-  /** True if notifications arrive as they are sent. If false, there is only `Look`, every `lookMs`. */
+  /** True if notifications arrive as they are sent. If false, `Look` arrives every `lookMs` and nothing else does. */
   readonly hears: () => boolean;
   /**
-   * Adds a listener for every word. The listener must neither throw nor wait.
+   * Adds a listener for every notification. The listener must neither throw nor wait.
    *
    * @returns a function that removes the listener
    */
@@ -107,5 +108,5 @@ export type SharedPacing = Pick<SharedFacts, "draw" | "spend">;
 /** Maximum facts of a kind that one read returns. */
 export const factsMax = 4_096;
 
-/** Time between two looks at everything, in milliseconds. It bounds the delay of a missed word. */
+/** Time between two polls of all facts, in milliseconds. It bounds the delay of a missed notification. */
 export const lookMs = 15_000;

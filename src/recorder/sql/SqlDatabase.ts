@@ -28,13 +28,15 @@ const conflictsMax = 100;
 /** Transactions that conflicted restart at a random moment within this many lock pauses. */
 const conflictSpread = 4;
 
-/** First pause, in milliseconds. Each pause doubles the previous one. Another process's commit takes less. */
+/**
+ * First pause before a lock is tried again, in milliseconds. Each pause doubles the previous one. A commit of another process takes less.
+ */
 const lockFirstPauseMs = 1;
 
 /** Default timeout for another program's lock, in milliseconds, before a write fails as `locked`. */
 export const lockWaitMsDefault = 5_000;
 
-/** Explains why nothing may be written, if this process knows that a newer program has changed the tables. */
+/** The reason why nothing may be written, if this process knows that a newer program has changed the tables. */
 export interface Newer {
   unwritable: RecorderError | undefined;
 }
@@ -61,7 +63,8 @@ export interface DatabaseOptions {
   /** Timeout for another program's lock, in milliseconds. */
   readonly lockWaitMs?: number;
   /**
-   * True for parts that belong to the program: a client whose connection it may hold, and a database whose other tables stay untouched.
+   * True for each part that belongs to the program: a client whose connection the program may hold, and a database whose other tables stay
+   * untouched.
    */
   readonly shared: { readonly client: boolean; readonly tables: boolean };
 }
@@ -69,7 +72,7 @@ export interface DatabaseOptions {
 /** The database of the store, with its transactions. */
 export class SqlDatabase {
   readonly tables: SqlTables;
-  /** True after a write met a full disk, until a probe finds room. */
+  /** True after a write found the disk full, until a probe finds room. */
   isFull = false;
   readonly #options: DatabaseOptions;
   #digest: ReturnType<typeof digester> | undefined;
@@ -83,7 +86,7 @@ export class SqlDatabase {
     this.#newer = options.newer ?? { unwritable: undefined };
     this.#patience = new LockPatience(options.lockWaitMs ?? lockWaitMsDefault);
     const { step } = tables.dialect;
-    // A program's own connection may be inside a transaction of its other fibers.
+    // A program's client has no synchronous commit here, because its connection may be inside a transaction of another fiber.
     if (step !== undefined && !options.shared.client) {
       this.step = (rows) => {
         const made = this.#newer.unwritable === undefined && step(rows);
@@ -113,8 +116,8 @@ export class SqlDatabase {
   }
 
   /**
-   * Commits statements synchronously. Any result but true means that nothing is committed, and `write` will report why.
-   * Undefined if the store cannot.
+   * Commits statements synchronously. Any result but true means that nothing is committed, and that `write` reports why. Undefined if the
+   * store cannot do this.
    */
   readonly step: SqlNodeSqlite.Step | undefined;
 
@@ -124,9 +127,9 @@ export class SqlDatabase {
   }
 
   /**
-   * Commits a statement in one round trip. It may run outside its transaction, so its text has to check all that it relies on.
+   * Commits a statement in one round trip. It may run outside its transaction, so the statement itself has to check all that it relies on.
    *
-   * @returns its rows, or undefined if the commit is not confirmed; `write` will report why
+   * @returns its rows, or undefined if the commit is not confirmed; `write` then reports why
    */
   commitOne(template: string, values: Parameters<CommitOne>[1]): Effect.Effect<ReadonlyArray<object> | undefined> {
     const { commitOne } = this.#options;
@@ -149,7 +152,9 @@ export class SqlDatabase {
     return this.#explain(this.#apart(this.#withTables(snapshot), false));
   }
 
-  /** Runs a statement as its own transaction, at the database's default isolation. For rows that no run's record depends on. */
+  /**
+   * Runs a statement as its own transaction, at the database's default isolation. Use it only for rows on which no run's record depends.
+   */
   once<A, E>(statement: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
     const { unwritable } = this.#newer;
     if (unwritable !== undefined) return Effect.fail(unwritable);
@@ -192,7 +197,7 @@ export class SqlDatabase {
     return Effect.catchIf(body, SqlSchema.isMissingTable, () => Effect.andThen(this.#prepare, body));
   }
 
-  /** Leaves a transaction that the caller is in, because the store has its own. */
+  /** Runs a body outside the caller's transaction, because the store has its own. */
   #apart<A, E>(body: Effect.Effect<A, E>, writes: boolean): Effect.Effect<A, E | SqlFailure.ConnectionHeld> {
     if (!this.#options.shared.client) return body;
     const { sql } = this.tables;
@@ -205,7 +210,7 @@ export class SqlDatabase {
         sqlite: () =>
           Effect.flatMap(isOpen(sql), (open): Effect.Effect<A, E | SqlFailure.ConnectionHeld> => {
             if (!open) return alone;
-            // A read sees committed data, because the caller has written nothing of the store, and needs no other connection.
+            // A read needs no other connection and sees committed data, because the caller's transaction has written nothing of the store.
             return writes ? Effect.fail(new SqlFailure.ConnectionHeld()) : body;
           }),
         orElse: () => alone,
@@ -213,7 +218,7 @@ export class SqlDatabase {
     });
   }
 
-  /** Reports a lock if a program holds the connection for longer than the lock timeout. */
+  /** Reports a lock if a program holds the connection longer than the lock timeout. */
   #connected<A, E>(
     body: Effect.Effect<A, E>,
     begin: (body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>,
@@ -244,30 +249,30 @@ export class SqlDatabase {
     return patiently(body, this.#patience).pipe(
       Effect.catch((error): Effect.Effect<never, Explained<E> | RecorderError> => {
         if (isOfDatabase(error)) return failWith(error);
-        // A failure that is not the database's belongs to the body.
+        // Any other failure comes from the body.
         return Effect.andThen(SqlFailure.countDamage(error), Effect.fail(error as Explained<E>));
       }),
-      // A cleanup that fails dies inside the transaction. Its caller gets that as an ordinary failure.
+      // A cleanup that fails becomes a defect of the transaction. The caller gets it as an ordinary failure.
       Effect.catchDefect(failWith),
-      // A program that traces its runs wants their spans, not one for every statement here.
+      // A program that traces its runs wants its own spans, not one per statement of the store.
       Effect.withTracerEnabled(false),
     );
   }
 }
 
-/** The failures that remain once those of the database have become `RecorderError`. */
+/** The failures that remain after those of the database have become `RecorderError`. */
 type Explained<E> = Exclude<E, SqlError | SqlFailure.RowChanged | SqlFailure.ConnectionHeld>;
 
 const isOfDatabase = (error: unknown): error is SqlError | SqlFailure.RowChanged | SqlFailure.ConnectionHeld =>
   isSqlError(error) || error instanceof SqlFailure.RowChanged || error instanceof SqlFailure.ConnectionHeld;
 
-/** True if the transaction in the caller's services is still open: a fiber may outlive the transaction that it was forked in. */
+/** True if the transaction in the caller's services is still open. A fiber may outlive the transaction in which it was forked. */
 const isOpen = (sql: SqlClient.SqlClient): Effect.Effect<boolean> =>
   Effect.map(Effect.exit(sql.afterCommit(Effect.void)), Exit.isSuccess);
 
 /**
- * Bounds the time for which locks are waited for. Only the first write that meets a lock spends the whole timeout, so a process
- * can exit while its store is locked, even with several writes left.
+ * Bounds the wait for locks. Only the first write that meets a lock uses the whole timeout. So a process can exit while its store is
+ * locked, even with several writes left.
  */
 class LockPatience {
   #waitMs: number;
@@ -279,8 +284,8 @@ class LockPatience {
   }
 
   /**
-   * Returns true if a write that met the lock should try again. A lock that no write has met for a whole timeout counts as a
-   * new one. The duration of a try does not count: with an unresponsive server, it may exceed the timeout.
+   * Returns true if a write that met the lock should try again. If no write has met the lock for a whole timeout, the next lock counts as a
+   * new one. The duration of a try does not count, because it may exceed the timeout if a server is unresponsive.
    *
    * @param triedAt time at which the write began to try
    * @param again true if the same write has met the lock before

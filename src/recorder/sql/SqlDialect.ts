@@ -15,7 +15,7 @@ export interface SqlDialect {
   readonly write: SqlPostgres.Transact;
   /** Commits statements synchronously; undefined if every statement has to wait for a server. */
   readonly step: SqlNodeSqlite.Step | undefined;
-  /** Detects changes by other connections synchronously; undefined if that takes a statement. */
+  /** Detects changes by other connections synchronously; undefined if detection takes a statement. */
   readonly changes: SqlNodeSqlite.Changes | undefined;
   /** Runs a body on a snapshot of the database. */
   readonly read: SqlPostgres.Transact;
@@ -27,7 +27,9 @@ export interface SqlDialect {
    * @param own wall clock of this process; on SQLite, all processes run on one machine
    */
   readonly time: (own: number) => Fragment;
-  /** Renewals also store the wall clock of the lease's process if `time` is another clock. Times in records are by that wall clock. */
+  /**
+   * The wall clock of the lease's process, which renewals also store if `time` is another clock. Times in records are by that wall clock.
+   */
   readonly told: {
     readonly column: Fragment;
     readonly set: (own: number) => Fragment;
@@ -46,11 +48,11 @@ export interface SqlDialect {
   /** Columns of a run's row without its record, and with it. */
   readonly head: string;
   readonly row: Fragment;
-  /** Converts a text to a form that a column can store. */
+  /** Converts a string to a form that a column can store. */
   readonly toStorable: (text: string) => string;
-  /** True if a column stores a text unchanged, so that it can identify a row. */
+  /** True if a column stores a string unchanged, so that the string can identify a row. */
   readonly canStore: (text: string) => boolean;
-  /** Requirement on an id, for messages. */
+  /** Requirement on an id, as a phrase for messages. */
   readonly keepable: string;
   /** Type of an auto-incrementing column. */
   readonly ordinal: Fragment;
@@ -60,7 +62,7 @@ export interface SqlDialect {
 export const of = (sql: SqlClient.SqlClient, prefix: string): SqlDialect =>
   sql.onDialectOrElse({ pg: () => postgres(sql, prefix), orElse: () => sqlite(sql) });
 
-/** Returns an error if the store does not support the client's database. */
+/** Returns an error if the store does not support the database of this client. */
 export const problem = (sql: SqlClient.SqlClient): RecorderError | undefined => {
   const other = () =>
     new RecorderError({
@@ -106,7 +108,7 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
     renewedAt: sql.literal("COALESCE(l.told_at, l.started_at)"),
   },
   word: sql.literal('TEXT COLLATE "C"'),
-  // A write that waits for a lock would hold the lease's row and block the heartbeat, so it only renews a lease that is late.
+  // A write that waits for a lock also holds the lease's row and blocks the heartbeat. So it renews the lease only if the lease is late.
   beatsMissed: 2,
   id: { column: SqlPostgres.idColumn, note: (row) => SqlPostgres.note(sql, row?.xid) },
   head: "run_id, seq, shelf, version, owner",

@@ -1,8 +1,8 @@
 /**
- * Keeps facts that equal processes share in two tables beside the runs.
+ * Keeps facts that equal processes share, in two tables next to those of the runs.
  *
- * Each operation is one statement in its own transaction. If two processes change a row concurrently, one waits for the other
- * and neither is rolled back. These statements never join the transactions that write runs.
+ * Each operation is one statement in its own transaction. If two processes change a row concurrently, one waits for the other and neither
+ * is rolled back. These statements never join the transactions that write runs.
  */
 import * as Effect from "effect/Effect";
 import type * as Redacted from "effect/Redacted";
@@ -30,7 +30,7 @@ export interface FactsOptions {
   readonly listeners: Listeners;
   /** True if notifications arrive as they are sent. */
   readonly hears: () => boolean;
-  /** Notifies every process if the statement `told` changed something; undefined if the store has no notifications. */
+  /** Notifies every process if the statement `told` changed a row; undefined if the store has no notifications. */
   readonly notify: ((told: Fragment, word: string) => Fragment) | undefined;
 }
 
@@ -97,7 +97,7 @@ export const make = (options: FactsOptions): SharedFacts => {
 };
 
 /**
- * Takes a fact away. A server remembers what was taken for as long as the fact itself was to be kept.
+ * Deletes a fact and returns it. A server remembers the result until the fact would have expired.
  *
  * @param taken idempotency key for retries on a server. A file always reports its result
  */
@@ -119,7 +119,7 @@ const taking = ({ database, now }: FactsOptions, kind: FactKind, key: string, ta
           SELECT ${found} FROM gone UNION ALL ${kept}`
     }`;
     return take.pipe(
-      // An earlier try may still have been in flight: this statement waited for it, but its snapshot is from before.
+      // An earlier try may still have been in flight. This statement waited for it, but its snapshot is older, so the result is read again.
       Effect.flatMap((rows) =>
         rows.length === 0 && tries > 1 ? sql<Omit<FactRow, "key">>`${kept}` : Effect.succeed(rows),
       ),
@@ -128,7 +128,9 @@ const taking = ({ database, now }: FactsOptions, kind: FactKind, key: string, ta
   });
 };
 
-/** Time for which a counted key is remembered, in milliseconds. It exceeds the time over which a lost statement is retried. */
+/**
+ * Time for which the key of a counted statement is remembered, in milliseconds. It exceeds the time over which a lost statement is retried.
+ */
 const countedMs = 60_000;
 
 /**
@@ -168,14 +170,14 @@ const spending = (
   });
 };
 
-/** Time for which an unused bucket is kept, in milliseconds. It is full again long before. */
+/** Time for which an unused bucket is kept, in milliseconds. The bucket is full again long before that. */
 const bucketMs = 3_600_000;
 
 /**
- * Draws from a bucket, which is a row of the groups table. Its tokens are those left at its last draw, which was `bucketMs`
- * before its `until`. If a clock is set back, one draw gains no tokens, and the next one refills as usual. If a server's
- * response is lost, a draw may count twice, which permits one retry fewer, or a returned token twice, which permits one more.
- * Refilling evens either out within a tenth of a second.
+ * Draws from a bucket, which is a row of the groups table. Its tokens are those left at its last draw, which was `bucketMs` before its
+ * `until`. If a clock is set back, one draw gains no tokens, and the next one refills as usual. If a server's response is lost, a draw may
+ * count twice and permit one retry fewer, or a returned token may count twice and permit one more. Refilling corrects either within a tenth
+ * of a second.
  */
 const drawing = (
   { database, now }: Pick<FactsOptions, "database" | "now">,
@@ -253,7 +255,7 @@ export const marksOf = (
   return database.once(Effect.map(rows, (all) => new Map(all.map(({ kind, mark }) => [kind, mark]))));
 };
 
-/** Returns the label of the process that drives a run; undefined if none does, or its lease is fenced. */
+/** Returns the label of the process that owns a run; undefined if none does, or its lease is fenced. */
 export const driver = (database: SqlDatabase, runId: string): Effect.Effect<string | undefined, RecorderError> => {
   const { leases, runs, sql } = database.tables;
   return database.once(

@@ -44,7 +44,6 @@ const ofStore = {
   unavailable: "could not be used; nothing was written. Check the cause",
 } as const;
 
-/** Reasons and messages for failures of a server. */
 const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["reason"], said: string]>> = {
   conflicted: [
     "locked",
@@ -120,7 +119,7 @@ const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["
  * @param place name of the database for messages
  */
 export const explain = (cause: unknown, place: string): RecorderError => {
-  // The client does not meet a requirement of the recorder.
+  // The client does not meet a requirement of the recorder, so the error already explains itself.
   if (cause instanceof RecorderError) return cause;
   const server = failureOf(cause);
   if (server !== undefined) {
@@ -160,7 +159,7 @@ export const mayPass = ({ cause, reason }: RecorderError): boolean => {
 export const failureText = ({ message }: RecorderError): string =>
   message.split("; nothing was written", 1)[0] ?? message;
 
-/** Failures that affect every write. Retrying the writes of a group one by one would only repeat the wait for each. */
+/** Failures that affect every write. After one, the writes of a group are not retried one by one, because each would wait again. */
 const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([
   "away",
   "exhausted",
@@ -183,7 +182,7 @@ export const isOfOne = ({ cause, reason }: RecorderError): boolean =>
 export const count = (error: RecorderError): Effect.Effect<void> =>
   Metric.update(Metric.withAttributes(failures, [["error.type", error.reason]]), 1);
 
-/** Counts a damaged row. Other errors about one run are no database failures. */
+/** Counts a damaged row. Other errors about one run are not database failures. */
 export const countDamage = (error: unknown): Effect.Effect<void> =>
   error instanceof RecorderError && error.reason === "corrupt" ? count(error) : Effect.void;
 

@@ -1,9 +1,9 @@
 /**
- * Records the owner of each run. Each process has one lease and renews it while it lives. It loses the lease for good when
- * another process fences it to take its runs over.
+ * Records the owner of each run. Each process has one lease and renews it while it lives. It loses the lease for good when another process
+ * fences it to take its runs over.
  *
- * An expired lease that nothing has fenced is still valid: a laptop that slept loses nothing, and the first heartbeat after an outage renews it.
- * Only the fence decides, and transactions set, read and obey it. `SqlLeaseWatch` decides if a lease may be fenced.
+ * An expired lease that no process has fenced is still valid, so a laptop that slept loses nothing, and the first heartbeat after an outage
+ * renews the lease. Only the fence counts: transactions set, read and obey it. `SqlLeaseWatch` decides if a lease may be fenced.
  */
 import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
@@ -14,31 +14,32 @@ import type { Base, Place } from "./postgres/SqlParts.ts";
 import { RowChanged } from "./SqlFailure.ts";
 import type { SqlTables } from "./SqlTables.ts";
 
-/** Maximum records of driven runs cached in memory, so that a write need not read them. */
+/** Maximum records of this process's runs cached in memory, so that a write need not read them. */
 const recordsMax = 10_000;
 
-/** Maximum runs remembered as lost to another process. The oldest are forgotten, because their streams have ended. */
+/** Maximum runs remembered as lost to another process. The oldest are forgotten, because the streams of old runs have ended. */
 const lostRunsMax = 10_000;
 
 /**
- * Maximum fenced leases of this process that are remembered. Each needs a fence by another process, and a commit is faster than ten of those.
+ * Maximum fenced leases of this process that are remembered. Each was fenced by another process, and no commit takes so long that ten
+ * fences fit into it.
  */
 const formerMax = 10;
 
 /** Heartbeats per lease. Two may be late before another process suspects a failure. */
 export const beatsInLease = 3;
 
-/** State of a run that this process drives. */
+/** State of a run that this process owns. */
 export interface Driven {
   readonly lease: string;
-  /** The record as this process last wrote it and the place of its parts, as far as both are known. */
+  /** The record and the place of its parts, as this process last wrote them, as far as both are known. */
   readonly known?: {
     readonly version: number;
     readonly record: RunRecord;
     readonly base?: Base;
     readonly place?: Place;
   };
-  /** True if the run is lost and the stream that drove it here knows that, so it writes nothing more. */
+  /** True if the run is lost and its stream in this process knows that. The stream then writes nothing more. */
   readonly told?: true;
 }
 
@@ -55,7 +56,7 @@ export interface LeaseOptions {
   readonly elapsed: () => number;
 }
 
-/** The lease as held by a transaction. It counts once the transaction is committed. */
+/** The lease as held by a transaction. It is valid after the transaction is committed. */
 export interface Held {
   readonly id: string;
   /** Monotonic time at which the transaction renewed the lease; undefined if it did not. */
@@ -95,7 +96,7 @@ const rowless = new RecorderError({
 /** Selects a lease if it is not fenced. @param column additional columns */
 export const holding = (column: string): string => `SELECT id${column} FROM {leases} WHERE id = ? AND fenced = 0`;
 
-/** The lease of this process and the runs driven under it. */
+/** The lease of this process and the runs that it owns. */
 export class SqlLease {
   readonly #tables: SqlTables;
   readonly #options: LeaseOptions;
@@ -106,12 +107,12 @@ export class SqlLease {
   #id: string | undefined;
   /** A new lease that a transaction inserted and that is not adopted yet. Concurrent transactions share it. */
   #next: string | undefined;
-  /** Fenced leases, at most `formerMax`. The result of a transaction under one may arrive after results under its successor. */
+  /** Fenced leases, at most `formerMax`. The result of a transaction under a fenced lease may arrive after results under its successor. */
   readonly #former = new Set<string>();
-  /** Number of runs driven under the current lease. */
+  /** Number of runs that the current lease owns. */
   #needs = 0;
   #beatAt = Number.NEGATIVE_INFINITY;
-  /** Called in the step in which the number of runs driven under the lease rises from zero. */
+  /** Called in the step in which the number of runs that the lease owns rises from zero. */
   whenNeeded: () => void = () => undefined;
 
   constructor(tables: SqlTables, options: LeaseOptions) {
@@ -130,7 +131,7 @@ export class SqlLease {
     return this.#isLate ? undefined : this.#id;
   }
 
-  /** True if heartbeats were missed. A busy thread may miss them and still write. */
+  /** True if heartbeats were missed. A busy thread may miss heartbeats and still write. */
   get #isLate(): boolean {
     return this.#options.elapsed() - this.#beatAt >= this.beatMs * this.#tables.dialect.beatsMissed;
   }
@@ -144,12 +145,12 @@ export class SqlLease {
     return this.#needs;
   }
 
-  /** True if runs are driven under the lease. A lease without runs needs no renewal, because no process waits for it to expire. */
+  /** True if the lease owns runs. A lease without runs needs no renewal, because no process waits for it to expire. */
   get isNeeded(): boolean {
     return this.#needs > 0;
   }
 
-  /** True if the lease has to be renewed, because runs are driven under it or leases of others are watched. */
+  /** True if the lease has to be renewed, because it owns runs or this process watches leases of others. */
   get isToBeat(): boolean {
     return this.isNeeded || (this.#id !== undefined && this.#watch.isOn(this.#options.elapsed()));
   }
@@ -160,19 +161,20 @@ export class SqlLease {
   }
 
   /**
-   * Returns the lease to use in this transaction: the current one, or else a new one. Its caller calls `adopt` after the
-   * commit; until then nothing is remembered.
+   * Returns the lease to use in this transaction: the current one, or else a new one. The caller calls `adopt` after the commit; until then
+   * nothing is remembered.
    */
   readonly hold: Effect.Effect<Held, SqlError> = Effect.suspend(() => this.#hold(false));
 
   /**
-   * Does the same as `hold`, and also renews the lease if the next look at others is due: a process must renew its own lease to watch others.
+   * Does the same as `hold`, and also renews the lease if the next poll of other leases is due, because a process must renew its own lease
+   * to watch others.
    */
   readonly holdWatching: Effect.Effect<Held, SqlError> = Effect.suspend(() =>
     this.#hold(this.#watch.isDue(this.#options.elapsed())),
   );
 
-  /** Adopts a committed lease. The runs of an earlier one are lost. A lease that was fenced meanwhile is not adopted. */
+  /** Adopts a committed lease. The runs of an earlier lease are lost. A lease that has been fenced since is not adopted. */
   adopt({ beatAt, id }: Held): void {
     if (this.#former.has(id)) return;
     if (beatAt !== undefined) this.#beatAt = Math.max(this.#beatAt, beatAt);
@@ -184,7 +186,7 @@ export class SqlLease {
     if (beatAt !== undefined) this.#watch.beaten(beatAt, id);
   }
 
-  /** Handles a lease that another process fenced. If it is the current one, the runs under it are lost. */
+  /** Handles a lease that another process fenced. If it is the current lease, its runs are lost. */
   lose(id: string): void {
     if (this.#id === id) this.#lose();
   }
@@ -192,7 +194,7 @@ export class SqlLease {
   /**
    * Registers a listener for runs lost to another process.
    *
-   * @param listener returns true if it drove the run, which it then stops
+   * @param listener returns true if it had the run, which it then stops
    * @returns a function that removes the listener
    */
   onLost(listener: (runId: string) => boolean): () => void {
@@ -227,7 +229,7 @@ export class SqlLease {
     return heard;
   }
 
-  /** Returns the state of a run that this process drives or has lost. */
+  /** Returns the state of a run that this process owns or has lost. */
   findDriven(runId: string): Driven | undefined {
     return this.#driven.get(runId);
   }
@@ -246,7 +248,7 @@ export class SqlLease {
     return this.#leaving.all;
   }
 
-  /** True if a run is being released. This process does not claim it again until that is confirmed. */
+  /** True if a run is being released. This process does not claim the run again until the release is confirmed. */
   isLeaving(runId: string): boolean {
     return this.#leaving.has(runId);
   }
@@ -265,7 +267,8 @@ export class SqlLease {
    * Records that a run was released.
    *
    * @param as state that `part` returned
-   * @param wasOwned true if the statement found the run owned. It could not be claimed here meanwhile, so its current state is the earlier one
+   * @param wasOwned true if the statement found the run owned. This process could not have claimed it again then, so its current state is
+   *   the earlier one
    */
   completeRelease(runId: string, as: Driven, wasOwned: boolean): void {
     this.#leaving.done(runId, as);
@@ -279,7 +282,7 @@ export class SqlLease {
   }
 
   /**
-   * Stops driving a run. A run that this process has lost stays lost.
+   * Gives up ownership of a run. A run that this process has lost stays lost.
    *
    * @param as state of the run when that was written; this process may have claimed it again since
    */
@@ -296,7 +299,7 @@ export class SqlLease {
     this.#needs -= 1;
   }
 
-  /** Marks a lost run as known to the stream that drove it here. Until then this process does not claim it again. */
+  /** Marks a lost run as known to its stream in this process. Until then this process does not claim the run again. */
   tell(runId: string): void {
     const mine = this.#driven.get(runId);
     if (mine !== undefined && mine.lease !== this.#id) this.#driven.set(runId, { lease: mine.lease, told: true });
@@ -331,15 +334,17 @@ export class SqlLease {
     );
   }
 
-  /** Fences every lease of a process that has ended. No process uses that name again. */
+  /** Fences every lease of a process that has ended. A process name is never used again. */
   fenceAll(process: string): Effect.Effect<void, SqlError> {
     const { leases, sql } = this.#tables;
-    // A prefix match on the name and a full stop, by id order: the character after `.` is `/`.
+    // Matches ids that start with the name and a full stop, by id order. The character after `.` is `/`.
     const [from, to] = [`${process}.`, `${process}/`];
     return Effect.asVoid(sql`UPDATE ${leases} SET fenced = 1 WHERE id >= ${from} AND id < ${to} AND fenced = 0`);
   }
 
-  /** Returns other processes' leases that own open runs. The cost depends on the number of such processes, not on that of their runs. */
+  /**
+   * Returns other processes' leases that own open runs. The cost depends on the number of such processes, not on the number of their runs.
+   */
   readonly owners: Effect.Effect<ReadonlyArray<Owner>, SqlError> = Effect.suspend(() => {
     const { dialect, leases, runs, sql } = this.#tables;
     const rows = sql<OwnerRow>`WITH RECURSIVE o (owner) AS (
@@ -366,7 +371,7 @@ export class SqlLease {
     this.#watch.observe(held.beatAt, held.id, others);
   }
 
-  /** Time between two looks at silent leases, in milliseconds. */
+  /** Time between two polls of silent leases, in milliseconds. */
   get pauseMs(): number {
     return this.#watch.pauseMs;
   }
@@ -381,7 +386,7 @@ export class SqlLease {
     return {
       id: owner,
       gone: fenced === null || Number(fenced) !== 0,
-      // An expiry further away than the lease's length came from another clock.
+      // If the time left exceeds the lease's length, the expiry came from another clock.
       lease: { id: owner, beats: Number(beats ?? 0), leaseMs, seemsOver: left <= 0 || left > leaseMs },
       renewedAt: renewed_at === null ? undefined : Number(renewed_at),
     };
@@ -402,7 +407,7 @@ export class SqlLease {
         }
       }
     }
-    // Shares a lease that another transaction is inserting: with a second one, the runs of the first would be lost.
+    // Shares a lease that another transaction is inserting. If there were a second lease, the runs of the first would be lost.
     const made = this.#next === undefined ? undefined : yield* this.#renewOrMake(this.#next);
     if (made !== undefined) return made;
     const { process } = this.#options;
@@ -444,8 +449,8 @@ export class SqlLease {
 /**
  * Tracks the runs that a process is releasing, from before their statement is sent until its outcome is known.
  *
- * Each run has at most one statement in flight: a second could release the run after this process has claimed it again. A
- * statement remembers the run's state at its start, and does not affect later claims.
+ * Each run has at most one statement in flight, because a second one could release the run after this process has claimed it again. A
+ * statement remembers the run's state at its start, so it does not affect later claims.
  */
 
 interface Leaving<A> {
@@ -457,7 +462,7 @@ interface Leaving<A> {
 
 /** The runs to release, including those whose release failed. */
 export class SqlLeaving<A extends object> {
-  /** At most as many as this process drives. */
+  /** Has at most as many entries as this process owns runs. */
   readonly #runs = new Map<string, Leaving<A>>();
 
   get all(): ReadonlyArray<string> {
@@ -479,14 +484,14 @@ export class SqlLeaving<A extends object> {
     if (this.#runs.get(runId)?.as === as) this.#runs.delete(runId);
   }
 
-  /** Marks the statement as failed, as far as this process knows. If the run is still driven here, it is released later. */
+  /** Marks the statement as failed, as far as this process knows. If this process still owns the run, it is released later. */
   fail(runId: string, as: A, isDriven: boolean): void {
     if (this.#runs.get(runId)?.as !== as) return;
     if (isDriven) this.#runs.set(runId, { as, isUnderWay: false });
     else this.#runs.delete(runId);
   }
 
-  /** Forgets a run that is no longer driven, for another reason. */
+  /** Forgets a run that this process no longer owns, for another reason than a release. */
   forget(runId: string): void {
     if (this.#runs.get(runId)?.isUnderWay === false) this.#runs.delete(runId);
   }

@@ -1,8 +1,8 @@
 /**
- * Finds runs that no process drives, and claims them for the process that takes them over.
+ * Finds runs that no process owns, and claims them for the process that takes them over.
  *
- * A silent owner is waited for at most as long as `SqlLeaseWatch` needs to tell a dead process from a late one. A waiting
- * caller holds nothing and can be interrupted at any time.
+ * A caller waits for a silent owner only as long as `SqlLeaseWatch` needs to distinguish a dead process from a late one. A waiting caller
+ * holds nothing and can be interrupted at any time.
  */
 import type * as Clock from "effect/Clock";
 import type * as Context from "effect/Context";
@@ -33,7 +33,7 @@ export interface Ownership {
   readonly waitMs: number;
 }
 
-/** Result of a transaction. `silent` means that leases it depends on must be looked at again after a pause. */
+/** Result of a transaction. `silent` means that it depends on leases that must be polled again after a pause. */
 type Step<A> =
   | { readonly _tag: "silent"; readonly owners: ReadonlyArray<Owner> }
   | { readonly _tag: "done"; readonly value: A };
@@ -43,18 +43,18 @@ const claimsMax = 100;
 
 interface Claim {
   readonly runId: string;
-  /** True to refuse the claim rather than wait for a silent owner again. */
+  /** True to refuse the claim instead of waiting for a silent owner again. */
   readonly isLast: boolean;
   readonly done: Deferred.Deferred<Step<RunRecord>, RecorderError>;
   /** True if its caller is gone. */
   isLeft: boolean;
-  /** True once the claim is committed and this process drives the run. */
+  /** True once the claim is committed and this process owns the run. */
   isMade: boolean;
 }
 
 /**
- * Creates the function behind `RunRecorder.claim`. Claims that are ready in one turn of the scheduler share a transaction: a dead process leaves
- * many runs, and every other process looks for them. Each claim is granted, refused or delayed individually.
+ * Creates the implementation of `RunRecorder.claim`. Claims that are ready in one turn of the scheduler share a transaction, because a dead
+ * process leaves many runs and every other process claims them. Each claim is granted, refused or delayed individually.
  */
 export const claimer = (given: Ownership): Effect.Effect<(runId: string) => Effect.Effect<RunRecord, RecorderError>> =>
   Effect.map(Effect.context<never>(), (services) => {
@@ -65,7 +65,7 @@ export const claimer = (given: Ownership): Effect.Effect<(runId: string) => Effe
 class Claims {
   readonly #given: Ownership;
   readonly #services: Context.Context<never>;
-  /** As many as there are waiting callers. */
+  /** Has one entry per waiting caller. */
   #waiting: Array<Claim> = [];
   #isBusy = false;
 
@@ -88,7 +88,7 @@ class Claims {
     return Effect.andThen(this.#given.database.free, taken);
   }
 
-  /** Releases the run if it is claimed for a caller that is gone. */
+  /** Handles a caller that left. If its claim is committed, releases the run. */
   #leave(one: Claim): Effect.Effect<void> {
     return Effect.suspend(() => {
       one.isLeft = true;
@@ -111,12 +111,12 @@ class Claims {
     return Effect.suspend(() => this.#given.database.write(claiming(this.#given, claims))).pipe(
       Effect.flatMap((found) => this.#applyClaims(found)),
       Effect.catch((error) =>
-        // A claim that fails alone (a damaged page) must not fail the others.
+        // If one claim alone fails (a damaged page), the others must not fail.
         claims.length > 1 && SqlFailure.isOfOne(error)
           ? Effect.forEach(claims, (one) => this.#commit([one]), { discard: true })
           : failAll(error),
       ),
-      // A defect must not end the work, or every later claim would wait for ever.
+      // A defect must not end the work. Otherwise every later claim would wait for ever.
       Effect.catchDefect((cause) => failAll(SqlFailure.explain(cause, "the recorder"))),
     );
   }
@@ -147,7 +147,7 @@ class Claims {
   }
 }
 
-/** The state of a run that this process now drives, or the reason why it does not. */
+/** The state of a run that this process now owns, or the reason why it does not. */
 type Taken = NonNullable<Driven["known"]> | RecorderError;
 
 interface Claimed {
@@ -190,12 +190,12 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, cl
   return { held, owners: owners ?? [], verdicts } satisfies Claimed;
 });
 
-/** Returns the reason to refuse a run before its owner's lease is looked at. */
+/** Returns the reason to refuse a run that does not depend on its owner's lease. */
 const refusalOf = (lease: SqlLease, held: Held, runId: string, row: Owned | undefined) => {
   if (row === undefined) return "unknown_run" as const;
   if (row.state === "ended") return "run_ended" as const;
   const mine = lease.findDriven(runId);
-  // The stream that drives the run here does not know yet that it has lost the run, and would continue to write.
+  // This process has lost the run, but its stream here does not know that yet and would continue to write.
   const isHere = mine !== undefined && mine.lease !== held.id && mine.told === undefined;
   return row.owner === held.id || isHere || lease.isLeaving(runId) ? ("owned" as const) : undefined;
 };
@@ -248,7 +248,7 @@ export const own = Effect.fnUntraced(function* (
 
 const ownOne = "UPDATE {runs} SET owner = ?, version = version + 1 WHERE run_id = ? AND version = ? RETURNING seq";
 
-/** Rows are locked in a fixed order: otherwise two processes could deadlock, and the server would abort one of them a second later. */
+/** Rows are locked in a fixed order. Otherwise two processes could deadlock, and the server would abort one of them a second later. */
 const ownTogether = `UPDATE {runs} AS r SET owner = ?, version = r.version + 1
   FROM (SELECT k.run_id FROM {runs} AS k JOIN unnest(?::text[], ?::text[]) AS v (run_id, version)
     ON k.run_id = v.run_id AND k.version = v.version::integer ORDER BY k.run_id FOR UPDATE OF k) AS l
@@ -279,7 +279,7 @@ const standingOf = (
   owner: string,
 ): Effect.Effect<LeaseStanding, SqlError | SqlFailure.RowChanged> => {
   const found = owners.find(({ id }) => id === owner);
-  // The lease that this process held until now is not listed among those of others.
+  // An unlisted lease is this process's own previous one, because only leases of others are listed.
   if (found === undefined) return Effect.succeed("held");
   if (found.gone) return Effect.succeed("over");
   const standing = lease.standing(found.lease);
@@ -287,8 +287,8 @@ const standingOf = (
 };
 
 /**
- * Releases a claimed run; see `RunRecorder.release`. If the store takes no writes, a later heartbeat retries. Until then this
- * process keeps renewing its lease, so no other process could take the run.
+ * Releases a claimed run; see `RunRecorder.release`. If the store accepts no writes, a later heartbeat retries. The retry is needed because
+ * this process keeps renewing its lease, so no other process could take the run.
  */
 export const release = ({ database, lease }: Ownership, runId: string): Effect.Effect<void> =>
   Effect.catch(writeRelease(database, lease, runId), ({ reason }) =>
@@ -298,19 +298,19 @@ export const release = ({ database, lease }: Ownership, runId: string): Effect.E
     }),
   );
 
-/** Releases the runs whose release failed while the store took no writes. */
+/** Releases the runs whose release failed while the store accepted no writes. */
 export const giveBack = (database: SqlDatabase, lease: SqlLease): Effect.Effect<void, RecorderError> =>
   Effect.suspend(() =>
     Effect.forEach(lease.leaving, (runId) => writeRelease(database, lease, runId), { discard: true }),
   );
 
 const writeRelease = (database: SqlDatabase, lease: SqlLease, runId: string): Effect.Effect<void, RecorderError> =>
-  // A release that was marked as in flight must be marked as ended.
+  // A release that was marked as in flight must be marked as ended, even if it is interrupted.
   Effect.uninterruptibleMask((restore) => {
     const mine = lease.part(runId);
     if (mine === undefined) return Effect.void;
     const { runs, sql } = database.tables;
-    // No row matches if another process has the run by now. The run is then lost, and stays lost.
+    // If another process has the run by now, no row matches. The run is then lost, and stays lost.
     const given = sql`UPDATE ${runs} SET owner = NULL, version = version + 1
       WHERE run_id = ${runId} AND owner = ${mine.lease} RETURNING seq`;
     return Effect.onExit(restore(database.write(given)), (exit) =>
@@ -323,10 +323,10 @@ const writeRelease = (database: SqlDatabase, lease: SqlLease, runId: string): Ef
   });
 
 /**
- * Finds runs that no process drives and no process has decided; see `RunRecorder.orphans`.
+ * Finds runs that no process owns and no process has decided; see `RunRecorder.orphans`.
  *
- * @param waits false to return at once, including runs of silent processes, and take nothing from them; `all` to also wait for
- *   processes without a heartbeat seen so far
+ * @param waits false to return at once, including runs of silent processes, and take nothing from them; `all` to also wait for processes
+ *   without a heartbeat seen so far
  */
 export const orphans = (
   given: Ownership,
@@ -353,7 +353,7 @@ const orphansNow = (
     const others = owners.filter(({ gone }) => !gone);
     const over = others.filter((it) => lease.standing(it.lease) === "over");
     for (const it of over) yield* lease.fence(it.lease);
-    // Watched from the first call on, so that a caller that polls learns of a dead process as soon as its lease is over.
+    // The watch starts with the first call, so that a caller that polls learns of a dead process as soon as its lease is over.
     const held = over.length < others.length ? yield* lease.holdWatching : undefined;
     if (!isLast && others.some((it) => isDoubtful(lease.standing(it.lease), all))) {
       return { _tag: "silent" as const, held, owners };
@@ -402,7 +402,7 @@ const readAbandoned = (tables: SqlTables, lost: ReadonlyArray<Owner>, limit: num
       const unowned = sql`SELECT * FROM (SELECT ${columns} FROM ${runs}
         WHERE owner IS NULL AND ${undecided} AND seq > ${after ?? -1} ORDER BY seq LIMIT ${count}) AS a`;
       if (ids.length === 0) return sql<SqlStore.Row>`${unowned}`;
-      // Searches by owner instead of scanning all open runs, because living processes have many.
+      // Searches by owner instead of scanning all open runs, because live processes have many.
       return sql<SqlStore.Row>`${unowned} UNION ALL SELECT * FROM (SELECT ${columns} FROM ${runs}
         WHERE ${sql.in("owner", ids)} AND ${undecided} AND seq > ${after ?? -1} ORDER BY +seq LIMIT ${count}) AS b
         ORDER BY seq LIMIT ${count}`;

@@ -1,8 +1,8 @@
 /**
  * Keeps runs in a database, so that they outlive their process and another one can take them over.
  *
- * The same entries make the same record as in `RunRecorder.layerMemory`. The statements need serialisable transactions: on
- * SQLite every transaction is one, and on PostgreSQL they are requested.
+ * The same entries result in the same record as in `RunRecorder.layerMemory`. The statements need serialisable transactions. On SQLite
+ * every transaction is serialisable, and on PostgreSQL the recorder requests it.
  */
 import { hostname } from "node:os";
 import * as Clock from "effect/Clock";
@@ -51,11 +51,11 @@ export interface SqlRunRecorderOptions {
    * (`RunRecorder.processEnded`) before its lease expires. 1 to 64 of a-z, 0-9 and -.
    */
   readonly process?: string;
-  /** Runs to forget automatically; false for none. */
+  /** Runs to delete automatically; false for none. */
   readonly retention?: Retention | false;
   /**
-   * Timeout for another program's lock, in milliseconds, before writes fail as `locked`; default 5,000. It counts from the
-   * first time that the lock was met; while it remains, later writes try once.
+   * Timeout for another program's lock, in milliseconds, before writes fail as `locked`; default 5,000. It starts when a write first meets
+   * the lock. Once it has passed, later writes try only once while the lock remains.
    */
   readonly lockWaitMs?: number;
   /** Name of the database in error messages. */
@@ -73,10 +73,10 @@ export interface SqlFileOptions extends SqlRunRecorderOptions, Partial<SqlNodeSq
 /** The layers of RunRecorder over SQL. */
 export const SqlRunRecorder = {
   /**
-   * Keeps runs in the database of a client, beside the tables of its program.
+   * Keeps runs in the database of a client, next to the tables of its program.
    *
-   * The recorder never writes inside a transaction of its caller, which could roll the write back. SQLite has one writer, so a
-   * stream that runs inside such a transaction cannot be recorded there, and its writes fail as `locked`.
+   * The recorder never writes inside a transaction of its caller, which could roll the write back. SQLite has one writer, so a stream that
+   * runs inside such a transaction cannot be recorded there, and its writes fail as `locked`.
    *
    * Fails if the database cannot be used, its server is too old, a newer version of this package made the tables, or an option is invalid.
    */
@@ -91,8 +91,8 @@ export const SqlRunRecorder = {
    * @param options.file default `$STREAM_RECOVERY_DB`, else `stream-recovery/runs.db` in the user's state folder
    * @param options.leaseMs lease of this process, in milliseconds; default 15,000
    * @param options.synchronous `full` (default) survives a power loss, `normal` a crash of the process
-   * @param options.retention runs to forget automatically; false for none
-   * @param options.prefix prefix of the table names. The file may belong to another program only if it is given
+   * @param options.retention runs to delete automatically; false for none
+   * @param options.prefix prefix of the table names. Required if the file belongs to another program
    */
   layerFile: (options: SqlFileOptions = {}): Layer.Layer<RunRecorder, RecorderError> =>
     Layer.suspend(() => {
@@ -108,7 +108,7 @@ export const SqlRunRecorder = {
     }),
 } as const;
 
-/** True for what a program also uses itself: the client with its other statements, and the database with its other tables. */
+/** True for each part that a program also uses itself: the client, for its own statements, and the database, for its own tables. */
 interface Shared {
   readonly client: boolean;
   readonly tables: boolean;
@@ -129,7 +129,7 @@ export interface OwnConnections {
 /**
  * Creates a recorder over the client in the services. All SQL layers of this package use it.
  *
- * @param own connections besides the client's
+ * @param own connections in addition to the client's
  */
 export const make = (
   options: SqlRunRecorderOptions,
@@ -173,7 +173,7 @@ export const make = (
         : logFailure(releaseLease(database.write(lease.end), closeMs), "could not release the lease"),
     );
     const inGroups = yield* SqlWriter.make(database, lease, closeMs);
-    // Closes before the writer, which still commits what this one could not.
+    // It closes before the writer, which then commits the writes that this could not.
     const write = yield* SqlWriter.makeTogether(database, lease, inGroups);
     yield* Effect.forkScoped(heartbeat(database, beating, lease));
     const looking = yield* startRetention(retaining(database, now), options);
@@ -183,7 +183,7 @@ export const make = (
       ...(yield* serve({ database, lease, clock, waitMs: silentWaitMs }, write, words?.announceAnswer)),
       ...(words?.facts === undefined ? {} : { shared: words.facts }),
       ...(words === undefined ? {} : { cancels: words.cancels, pacing: words.pacing }),
-      // Longer than the lock timeout, so that the lock's own error comes first.
+      // Exceeds the lock timeout, so that the error of the lock comes first.
       waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
       claimWaitMs: silentWaitMs + recorderWaitMs,
     };
@@ -197,7 +197,10 @@ const prepare = (database: SqlDatabase, place: string, limits: ServerDemands.Ser
   return Effect.andThen(database.once(ServerDemands.meet(sql, place, limits)), database.ready);
 };
 
-/** Returns an error for an invalid process name. The store compares names by their order. */
+/**
+ * Returns an error for an invalid process name. Only these characters are allowed, because lease ids start with the name and are searched
+ * by their order.
+ */
 const processProblem = (process: string | undefined): RecorderError | undefined =>
   process === undefined || /^[a-z\d-]{1,64}$/.test(process)
     ? undefined
@@ -212,14 +215,14 @@ const msProblem = (name: string, ms: number | undefined, min: number): RecorderE
 const badOption = (message: string): RecorderError => new RecorderError({ reason: "bad_option", run_id: "", message });
 
 /**
- * Renews the lease while the recorder lives. A failed heartbeat is retried sooner than the next one is due, so that after an
- * outage a living process is seen before a waiting one may declare it dead.
+ * Renews the lease while the recorder lives. A failed heartbeat is retried before the next one is due. So after an outage, others see a
+ * live process before they may declare it dead.
  */
 const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease): Effect.Effect<never> => {
   const outage = new OutageLog({ away: "could not renew the lease", back: "renewing the lease again" });
   const renew = Effect.suspend(() => {
     const { silentMs } = lease;
-    // Versions may share a server, and a newer program may have migrated to tables that this one must not write.
+    // Programs of several versions may share a server, and a newer one may have migrated to tables that this one must not write.
     const known = beating === database ? Effect.void : beating.ready;
     const beaten = Effect.andThen(known, beating.write(lease.beat(beating.tables)));
     return Effect.flatMap(Effect.tap(beaten, outage.worked), (beat) => {
@@ -247,12 +250,12 @@ const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease)
   return Effect.forever(Effect.andThen(pause, beat));
 };
 
-/** Time for which a caller waits beyond the lock timeout, in milliseconds. */
+/** Time for which a caller waits in addition to the lock timeout, in milliseconds. */
 const recorderSlackMs = 1_000;
 
 /**
- * Maximum duration of a claim, in leases of this process or of the default length. A claim waits for one lease, which may be
- * another process's and longer. Processes with still longer leases remain watched, and their runs are taken over later.
+ * Maximum duration of a claim, in leases of this process or of the default length. A claim waits for one lease, which may belong to another
+ * process and be longer. Even longer leases remain watched, and their runs are taken over later.
  */
 const leasesWaited = 4;
 
@@ -277,7 +280,7 @@ const serve = (
       claim,
       release: (runId) => SqlOwnership.release(given, runId),
       orphans: (limit = listLimitDefault, options) => SqlOwnership.orphans(given, limit, options?.waits ?? true),
-      // Notifies within the transaction of the answer, so that a notified process finds it.
+      // The transaction of the answer also notifies, so that a notified process finds the answer.
       answer: (it) =>
         database.write(
           Effect.tap(
@@ -298,9 +301,9 @@ const serve = (
 const asMuch = "x".repeat(32 * 1024);
 
 /**
- * Checks that the store accepts writes. It writes an unchanged value, which meets locks, and on a file also a full disk. But
- * such a write may fit into an existing page of a server or a file's journal while a run would not. So after a full disk, it
- * also writes as much as a run does.
+ * Checks that the store accepts writes. It writes an unchanged value, which detects locks, and on a file also a full disk. But such a write
+ * may fit into an existing page of a server or a file's journal, even if a run would not. So after a full disk, it also writes as much as a
+ * run does.
  */
 const probe = (database: SqlDatabase): Effect.Effect<void, RecorderError> =>
   Effect.suspend(() => {
@@ -320,7 +323,7 @@ const probe = (database: SqlDatabase): Effect.Effect<void, RecorderError> =>
     });
   });
 
-/** Records an answer. The driving process finds a new version in its row, and reads the run again before it writes. */
+/** Records an answer. The owner of the run finds a new version in its row, and reads the run again before it writes. */
 const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRecorder.Answer, now: () => number) {
   const { by, choice, revision, run_id } = given;
   const stored = yield* SqlStore.load(database.tables, run_id);
@@ -335,7 +338,7 @@ const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRec
   return next;
 });
 
-/** Creates the retention: one pass forgets old runs and expired leases. */
+/** Creates the retention. One call deletes old runs and expired leases. */
 const retaining = (database: SqlDatabase, now: () => number): Retaining => {
   const old = (retention: Retention) =>
     Effect.map(SqlRuns.readAgreedNow(database, now()), (at) => ({ at, which: oldAt(at, retention) }));
@@ -363,7 +366,7 @@ const startRetention = (looking: Retaining, { retention }: SqlRunRecorderOptions
     ? Effect.succeed(looking)
     : Effect.as(Effect.forkScoped(retain(looking, retention ?? {})), looking);
 
-/** If the release is not confirmed in time, the error explains the consequence. */
+/** Releases the lease. If the release is not confirmed in time, the error explains the consequence. */
 const releaseLease = (ends: Effect.Effect<void, RecorderError>, ms: number): Effect.Effect<void, RecorderError> =>
   Effect.flatMap(runWithin(ends, ms), (isDone) => {
     if (isDone) return Effect.void;

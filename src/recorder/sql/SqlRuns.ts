@@ -1,6 +1,4 @@
-/**
- * Lists stored runs and forgets old ones.
- */
+/** Lists stored runs and deletes old ones. */
 import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
 import type { Fragment } from "effect/sql/Statement";
@@ -14,7 +12,7 @@ import * as SqlFailure from "./SqlFailure.ts";
 import * as SqlStore from "./SqlStore.ts";
 import type { SqlTables } from "./SqlTables.ts";
 
-/** Maximum runs that one transaction forgets, because others wait for it. */
+/** Maximum runs that one transaction deletes, because others wait for it. */
 const prunedRunsMax = 100;
 
 /** Maximum runs that one statement skips while counting. */
@@ -102,7 +100,7 @@ export const readable = Effect.fnUntraced(function* (
 });
 
 /**
- * Forgets ended runs in bounded transactions; see `RunRecorder.prune`.
+ * Deletes ended runs in bounded transactions; see `RunRecorder.prune`.
  *
  * @param onProgress receives the number of runs forgotten so far
  */
@@ -116,10 +114,10 @@ export const prune = Effect.fnUntraced(function* (
   let gone = 0;
   let after: EndedPlace | undefined;
   while (true) {
-    // Each page starts after the previous one, because deleted entries stay in the index until a vacuum.
+    // Each page starts after the previous one, because the index keeps deleted entries until a vacuum.
     const which =
       after === undefined ? upToPlace(sql, last) : sql`${upToPlace(sql, last)} AND ${afterPlace(sql, after)}`;
-    // Reads without a writer's lock, because usually there are none.
+    // Reads without a writer's lock, because usually there are no old runs.
     const rows = yield* database.read(sql<EndedHead>`SELECT ${sql.literal(dialect.head)}, ended_at FROM ${runs}
       WHERE ${which} ORDER BY ended_at, seq LIMIT ${prunedRunsMax}`);
     const newest = rows.at(-1);
@@ -131,7 +129,7 @@ export const prune = Effect.fnUntraced(function* (
   }
 });
 
-/** Counts the runs that `prune` would forget. */
+/** Counts the runs that `prune` would delete. */
 export const due = Effect.fnUntraced(function* (database: SqlDatabase, query: OldQuery) {
   const { runs, sql } = database.tables;
   const last = yield* lastOld(database, query);
@@ -161,7 +159,9 @@ const upToPlace = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
 const afterPlace = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
   sql`ended_at >= ${at} AND (ended_at > ${at} OR seq > ${seq})`;
 
-/** Returns the position of the last old run, by age or by the number of later ends. All runs that ended before it are old too. */
+/**
+ * Returns the position of the last old run, by age or by the number of later ends. All runs that ended before this position are old too.
+ */
 const lastOld = Effect.fnUntraced(function* (database: SqlDatabase, query: OldQuery) {
   const { endedBefore = -1, keep = everyRun, keptFrom = Number.MAX_SAFE_INTEGER } = query;
   const byAge: EndedPlace = { at: endedBefore, seq: -1 };
@@ -200,20 +200,20 @@ const forget = Effect.fnUntraced(function* (tables: SqlTables, heads: ReadonlyAr
   const places = heads.map(SqlStore.placeOf);
   const inRows = places.filter(({ shelf }) => shelf === 0).map(({ seq }) => seq);
   if (inRows.length > 0) {
-    // Selects by `seq`, because an id may meanwhile belong to another run.
+    // Selects by `seq`, because another run may have the id by now.
     const these = sql`run_id IN (SELECT run_id FROM ${runs} WHERE seq IN ${sql.in(inRows)})`;
     yield* sql`DELETE FROM ${incidents} WHERE ${these}`;
     yield* sql`DELETE FROM ${questions} WHERE ${these}`;
   }
   yield* SqlParts.forget(tables, places);
-  // Another process may have deleted some already. Those are not counted here.
+  // Another process may have deleted some of them already. Those are not counted here.
   const deleted = yield* sql`DELETE FROM ${runs} WHERE seq IN ${sql.in(places.map(({ seq }) => seq))} RETURNING seq`;
   return deleted.length;
 });
 
 /**
- * Returns the time by which age is judged: the earlier of both clocks. A process whose clock is ahead of the server's would
- * otherwise forget the runs of all others.
+ * Returns the time by which age is judged: the earlier of both clocks. A process whose clock is ahead of the server's would otherwise
+ * delete the runs of all others.
  *
  * @param own wall clock of this process, in milliseconds since the epoch
  */
@@ -224,7 +224,7 @@ export const readAgreedNow = Effect.fnUntraced(function* (database: SqlDatabase,
 });
 
 /**
- * Forgets expired leases that own nothing.
+ * Deletes expired leases that own no run.
  *
  * @param now current time, in milliseconds since the epoch
  */

@@ -11,8 +11,8 @@ import * as SqlTables from "./SqlTables.ts";
 import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
 
 /**
- * Version of the tables: the number of migrations. A store of a newer version is used only as far as it declares that programs
- * of this version still read and write it correctly (`min_reader`, `min_writer`).
+ * Version of the tables: the number of migrations. A store of a newer version declares the oldest versions that still read and write it
+ * correctly (`min_reader`, `min_writer`), and is used only as far as these allow.
  */
 export const schemaVersion = 7;
 
@@ -20,12 +20,12 @@ export const schemaVersion = 7;
 export interface Ready {
   /** The store's key for digests. */
   readonly key: Uint8Array;
-  /** Explains why nothing may be written: a newer program has changed the format. */
+  /** The reason why nothing may be written: a newer program has changed the format. */
   readonly unwritable: RecorderError | undefined;
 }
 
 /**
- * Makes the store ready: creates or migrates its tables. Any number of processes may do so at once.
+ * Prepares the store by creating or migrating its tables. Any number of processes may do this at once.
  *
  * @param place name of the database for messages
  * @param shared true if the database belongs to a program, whose tables stay untouched. Otherwise a file of another program is refused
@@ -41,7 +41,7 @@ export const ready = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, p
   return { key: yield* digestKey(tables), unwritable } satisfies Ready;
 });
 
-/** True if a statement failed because the store has no tables, yet or any more. */
+/** True if a statement failed because the store does not have its tables, or no longer has them. */
 export const isMissingTable = (error: unknown): boolean =>
   SqlState.isMissingTable(error) ||
   (isSqlError(error) && primaryCode(error.reason.cause) !== 26 && /\bno such table\b/.test(error.message));
@@ -61,7 +61,7 @@ const versions = ({ meta, sql }: SqlTables.SqlTables): Effect.Effect<Versions | 
       const of = (wanted: string) => rows.find(({ name }) => name === wanted)?.value;
       const schema = of("schema_version");
       if (schema === undefined) return undefined;
-      // A store that declares nothing is only for programs of its own version.
+      // If a store declares nothing, only programs of its own version may use it.
       const [reader, writer] = [of("min_reader") ?? schema, of("min_writer") ?? schema];
       return { schema: Number(schema), reader: Number(reader), writer: Number(writer) };
     },
@@ -75,11 +75,11 @@ const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place:
     else if (!shared && names.length > 0) return yield* notOurs(names, place);
   }
   yield* sql`CREATE TABLE IF NOT EXISTS ${meta} (name TEXT PRIMARY KEY, value TEXT NOT NULL)`;
-  // Another process may have been faster, so only the state inside the transaction counts.
+  // Another process may have migrated already, so only the state inside the transaction counts.
   const found = yield* versions(tables);
   if (found !== undefined && found.schema >= schemaVersion) return found;
   for (const migration of migrations.slice(found?.schema ?? 0)) yield* migration(tables, found === undefined);
-  // The programs of one machine are updated together. Those of a server are not, so versions run side by side for a while.
+  // The programs of one machine are updated together. Those of a server are not, so different versions run side by side for a while.
   const oldest = found === undefined ? partsVersion : Math.max(oldestNeighbour, found.reader, found.writer);
   const neighbours = { min_reader: oldest, min_writer: oldest };
   const made = { schema_version: schemaVersion, ...(tables.dialect.name === "postgres" ? neighbours : {}) };
@@ -90,7 +90,7 @@ const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place:
   return { schema: schemaVersion, reader: oldest, writer: oldest } satisfies Versions;
 });
 
-/** Lists the tables of a file. Many programs share a server, so its tables prove nothing. */
+/** Lists the tables of a file. Many programs share a server, so tables on a server prove nothing. */
 const tablesIn = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<string>, SqlError> =>
   sql.onDialectOrElse({
     sqlite: () =>
@@ -196,7 +196,7 @@ const first = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
 
 const firstIndexes = ["runs_open", "runs_driven", "runs_kept", "runs_ended", "runs_broken", "runs_owned"] as const;
 
-/** Creates the indexes. Lists are ordered by seq. Few runs are open or broken, and a search for those must not scan all ended ones. */
+/** Creates the indexes. Lists are ordered by seq. Few runs are open or broken, so a search for those must not scan all ended ones. */
 const createIndexes = Effect.fnUntraced(function* ({ prefix, runs, sql }: SqlTables.SqlTables) {
   const nameOf = (name: (typeof firstIndexes)[number]) => sql.literal(prefix + name);
   yield* sql`CREATE INDEX ${nameOf("runs_open")} ON ${runs} (seq) WHERE ended_at IS NULL`;
@@ -208,7 +208,7 @@ const createIndexes = Effect.fnUntraced(function* ({ prefix, runs, sql }: SqlTab
   yield* sql`CREATE INDEX ${nameOf("runs_owned")} ON ${runs} (owner) WHERE owner IS NOT NULL`;
 });
 
-/** Counts renewals of a lease. A sweep reads the runs of expired leases, and never those of living ones. */
+/** Counts renewals of a lease. A sweep reads only runs of expired leases, never those of live processes. */
 const second = Effect.fnUntraced(function* ({ leases, prefix, runs, sql }: SqlTables.SqlTables) {
   yield* sql`ALTER TABLE ${leases} ADD COLUMN beats INTEGER NOT NULL DEFAULT 0`;
   yield* sql`ALTER TABLE ${leases} ADD COLUMN lease_ms DOUBLE PRECISION NOT NULL DEFAULT 0`;
@@ -217,7 +217,7 @@ const second = Effect.fnUntraced(function* ({ leases, prefix, runs, sql }: SqlTa
     WHERE owner IS NULL AND ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;
 });
 
-/** Adds the facts that processes share, which expire, and the secret for their keys. */
+/** Adds facts, which processes share and which expire, and the secret for their keys. */
 const third = Effect.fnUntraced(function* ({ dialect, facts, groups, meta, prefix, sql }: SqlTables.SqlTables) {
   const { word } = dialect;
   const secret = Buffer.from(newKey()).toString("hex");
@@ -231,7 +231,10 @@ const third = Effect.fnUntraced(function* ({ dialect, facts, groups, meta, prefi
   yield* sql`INSERT INTO ${meta} (name, value) VALUES ('shared_key', ${secret})`;
 });
 
-/** Adds the tables of the delivery log. Only older programs use them, which may run beside this one: docs/postgres.md. */
+/**
+ * Adds the tables of the delivery log, for older programs that may share the server with this one. This version does not use them:
+ * docs/postgres.md.
+ */
 const deliveries = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effect.Effect<void, SqlError> => {
   if (dialect.name !== "postgres") return Effect.void;
   const [all, parts] = [sql.literal(`${prefix}deliveries`), sql.literal(`${prefix}deliveryparts`)];
@@ -254,7 +257,7 @@ const deliveries = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effect.Effec
 /**
  * Moves the long parts of runs on PostgreSQL to their own table. A file is small and stays unchanged.
  *
- * A store with runs keeps their records in their rows, because the other programs that use it do not know the parts.
+ * If a store already has runs, records stay in their rows, because older programs that use the store do not know the parts.
  */
 const parted: Migration = ({ dialect, leases, parts, prefix, runs, shelves, sql }, isFirst) => {
   if (dialect.name !== "postgres") return Effect.void;
@@ -266,11 +269,12 @@ const parted: Migration = ({ dialect, leases, parts, prefix, runs, shelves, sql 
       n BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (shelf, seq, kind, id))`;
     yield* sql`ALTER TABLE ${runs} ADD COLUMN shelf INTEGER NOT NULL DEFAULT 0, ADD COLUMN changed TEXT,
       ALTER COLUMN record DROP NOT NULL`;
-    // New versions of a row need free space beside it, so that no index is written for them.
+    // New versions of a row need free space next to the old ones, so that no index has to be written.
     yield* sql`ALTER TABLE ${runs} SET (fillfactor = 30)`;
     yield* sql`ALTER TABLE ${leases} ADD COLUMN knows INTEGER NOT NULL DEFAULT 0`;
     yield* sql`DROP INDEX ${sql.literal(`${prefix}runs_ended`)}`;
-    // Incidents and questions are deleted explicitly, and a foreign key would be checked for every deleted row.
+    // The foreign keys are dropped, because they would be checked for every deleted row, and incidents and questions are deleted
+    // explicitly.
     for (const name of ["incidents", "questions"]) {
       yield* sql`ALTER TABLE ${sql.literal(prefix + name)}
         DROP CONSTRAINT IF EXISTS ${sql.literal(`${prefix}${name}_run_id_fkey`)}`;
@@ -291,7 +295,7 @@ const waiting: Migration = ({ dialect, prefix, runs, sql }) =>
 
 /**
  * Makes PostgreSQL delete ended runs by age, as a file does. Versions 5 and 6 kept parts in partitions: their content stays there, and the
- * newest partition takes all new parts. An operator of a large store creates the index beforehand: docs/postgres.md.
+ * newest partition takes all new parts. An operator of a large store should create the index beforehand: docs/postgres.md.
  */
 const unpartitioned: Migration = ({ dialect, prefix, runs, shelves, sql }) => {
   if (dialect.name !== "postgres") return Effect.void;
@@ -299,13 +303,13 @@ const unpartitioned: Migration = ({ dialect, prefix, runs, shelves, sql }) => {
     yield* sql`DROP INDEX IF EXISTS ${sql.literal(`${prefix}runs_aged`)}`;
     yield* sql`CREATE INDEX IF NOT EXISTS ${sql.literal(`${prefix}runs_ended`)} ON ${runs} (ended_at, seq)
       WHERE ended_at IS NOT NULL`;
-    // A program of version 6 opens and drops partitions according to these rows, so it now finds nothing to do.
+    // A program of version 6 opens and drops partitions according to these rows. Without them it has nothing to do.
     yield* sql`DELETE FROM ${shelves} WHERE id < (SELECT MAX(id) FROM ${shelves})`;
     yield* sql`UPDATE ${shelves} SET opened_at = 'Infinity', first_seq = 9223372036854775807`;
   });
 };
 
-/** First version that reads parts. Older programs must not read a store that has some. */
+/** First version that reads parts. Older programs must not read a store that has parts. */
 const partsVersion = 5;
 
 /** Oldest version that reads and writes a store without parts correctly. */
@@ -314,5 +318,5 @@ const oldestNeighbour = 2;
 /** @param isFirst true if the store has no tables yet, so that no older program uses it */
 type Migration = (tables: SqlTables.SqlTables, isFirst: boolean) => Effect.Effect<void, SqlError>;
 
-/** One migration per version, in order. The result of a published one never changes. */
+/** One migration per version, in order. A published migration never changes its result. */
 const migrations: ReadonlyArray<Migration> = [first, second, third, deliveries, parted, waiting, unpartitioned];

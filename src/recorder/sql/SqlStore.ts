@@ -19,9 +19,9 @@ import type { RowStatement } from "./sqlite/SqlNodeSqlite.ts";
 
 /** A record with the other columns of its row. */
 export interface Stored extends SqlParts.Place {
-  /** Counts the writes of the row. A process that knows the newest version knows the record. */
+  /** Counts the writes of the row. A process that knows the newest version also knows the record. */
   readonly version: number;
-  /** Lease of the driving process. */
+  /** Lease of the process that owns the run. */
   readonly owner: string | undefined;
   readonly record: RunRecord;
   /** The record as it was first written, if known. */
@@ -123,13 +123,13 @@ const partsOf = Effect.fnUntraced(function* (
 
 const parseAll = (texts: ReadonlyArray<string>): ReadonlyArray<unknown> => texts.map((text) => JSON.parse(text));
 
-/** A run changed by a transaction. */
+/** A run that a transaction changes. */
 export interface Changed {
   readonly runId: string;
   /** State that the transaction found; undefined for a new run. */
   readonly before: Stored | undefined;
   readonly record: RunRecord;
-  /** Lease of the process that drives the run after this write, or that has claimed it while it is parked. */
+  /** Lease of the process that owns the run after this write, including a claimed run that is still parked. */
   readonly owner: string | undefined;
 }
 
@@ -167,7 +167,7 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
   if (fresh.length > 0) {
     const { keptIn, values } = newRows(tables, fresh);
     for (const [runId, it] of keptIn(yield* tables.ask<Head>(insertTogether, values))) kept.set(runId, it);
-    // Nearly none of them has any.
+    // Nearly no new run has parts.
     const put = fresh.flatMap((run) => shelvedOf(kept.get(run.runId)?.place ?? inRow, run));
     if (put.length > 0) yield* tables.ask(SqlParts.putTogether, SqlParts.putValues(put));
   }
@@ -230,7 +230,7 @@ const shelvedOf = (place: SqlParts.Place, { before, record }: Changed): Readonly
     : SqlParts.changesOf(place, before?.record, record);
 
 /**
- * Updates runs that are on record. Parts share the statement of the rows. If a row or a record is not as expected, the transaction fails.
+ * Updates runs that are on record. Parts share the statement of the rows. The transaction fails if a row or a record is not as expected.
  */
 const updateKnown = Effect.fnUntraced(function* (
   tables: SqlTables,
@@ -275,7 +275,7 @@ const newColumns = ({ owner, record, runId }: Changed, { toStorable }: SqlTables
   ];
 };
 
-/** Parts of a run go to the newest shelf. Without a shelf, the record stays in its row. */
+/** The parts of a run go to the newest shelf. If there is no shelf, the record stays in its row. */
 const insertingWhere = (where: string) => `WITH v AS (
     SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
       WITH ORDINALITY AS u (run_id, owner, parked, ended_at, broken, provider, model, started_at, state, record, n)
@@ -313,9 +313,7 @@ const updateTogether = `UPDATE {runs} AS r SET version = r.version + 1, owner = 
     AS v (run_id, version, owner, parked, ended_at, broken, state, record, changed)
   WHERE r.run_id = v.run_id AND r.version = v.version::integer RETURNING r.seq`;
 
-/**
- * Returns one row per run of the expected version, and one per record that existed. All subqueries see the state before the statement.
- */
+/** Returns one row per run of the expected version, and one per record that existed. All subqueries see the state before the statement. */
 const updateWithParts = `WITH u AS (${updateTogether}), p AS (${SqlParts.putTogether})
   SELECT seq FROM u UNION ALL ${SqlParts.foundTogether}`;
 
@@ -335,7 +333,7 @@ export const rowStatement = (
   return [heldTemplates[template], [...values, lease]];
 };
 
-/** The lease's row decides if the lease is valid, because a process that fences it takes its runs over. */
+/** The templates write nothing if the lease was fenced, because the process that fences a lease takes its runs over. */
 const heldTemplates = templatesWhere(`EXISTS (${holding("")})`);
 
 const insert = Effect.fnUntraced(function* (
@@ -358,7 +356,7 @@ export const inRow: SqlParts.Place = { seq: 0, shelf: 0 };
 /**
  * Writes the changes of a run if its version is still the one that was read, and increments the version.
  *
- * @param owner lease of the process that drives the run after this write, or that has claimed it while it is parked
+ * @param owner lease of the process that owns the run after this write, including a claimed run that is still parked
  */
 export const update = (
   tables: SqlTables,

@@ -33,8 +33,8 @@ export interface SqlTables {
   /** Returns the cached text of a statement for the client's database; see `ask`. */
   readonly textOf: (template: string) => string;
   /**
-   * Runs a statement of fixed text inside a transaction. For statements of every write: the text is built once, and the
-   * statement goes directly to the transaction's connection.
+   * Runs a statement of fixed text inside a transaction. It is meant for the statements of every write, because the text is built only once
+   * and the statement goes directly to the transaction's connection.
    *
    * @param template SQL with `{runs}` for a table's name and `?` for a value
    * @param values values of the statement; a list is one value, on PostgreSQL
@@ -45,7 +45,7 @@ export interface SqlTables {
   ) => Effect.Effect<ReadonlyArray<Row>, SqlError>;
 }
 
-/** Tables of the first version, without the prefix. That version's names had none. */
+/** Tables of the first version, as named there: without a prefix. */
 export const firstTableNames = ["meta", "leases", "runs", "incidents", "questions"] as const;
 
 /** All tables, without the prefix. */
@@ -105,7 +105,7 @@ const asking = (sql: SqlClient, prefix: string): Pick<SqlTables, "ask" | "textOf
     const known = textOf(template);
     return Effect.contextWith((context: Context.Context<never>): Effect.Effect<ReadonlyArray<Row>, SqlError> => {
       const [connection] = Context.getOrUndefined(context, sql.transactionService) ?? [];
-      // Unchecked, as in a client's own statements: callers know their columns.
+      // Unchecked, as in a client's own statements, because callers know their columns.
       return connection === undefined
         ? sql.unsafe<Row>(known, values)
         : (connection.execute(known, values, undefined) as Effect.Effect<ReadonlyArray<Row>, SqlError>);

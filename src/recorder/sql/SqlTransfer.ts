@@ -25,7 +25,10 @@ interface DrivenRow extends SqlStore.Row {
   readonly driven: number;
 }
 
-/** Reads a page of runs. An unfenced lease counts as held, because a snapshot cannot tell more; `orphans` fences those that are over. */
+/**
+ * Reads a page of runs. An unfenced lease counts as held, because a snapshot cannot show if it is over; `orphans` fences leases that are
+ * over.
+ */
 const page = Effect.fnUntraced(function* (tables: SqlTables, from: number | undefined, limit: number) {
   const { dialect, leases, runs: ofRuns, sql } = tables;
   const rows = yield* sql<DrivenRow>`SELECT ${dialect.row},
@@ -54,7 +57,7 @@ const put = Effect.fnUntraced(function* (tables: SqlTables, key: string, records
   return { isNewKey, taken };
 });
 
-/** Decides what happens to each run, by comparing it with the recorded one. */
+/** Determines the result for each run by comparing it with the recorded one. */
 const classifyRuns = Effect.fnUntraced(function* (tables: SqlTables, key: string, records: ReadonlyArray<RunRecord>) {
   const { dialect, runs, sql } = tables;
   const ids = [...new Set(records.map(({ run_id }) => run_id))].filter(dialect.canStore);

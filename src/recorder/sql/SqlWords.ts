@@ -1,13 +1,13 @@
 /**
  * Sends and receives the notifications ("words") of a store's processes, and polls for missed ones.
  *
- * A server notifies processes of many machines (NOTIFY). The processes of a file check it for writes by others, every
- * `filePollMs` while they drive a run and otherwise when the system reports a write, and read the same rows.
+ * A server notifies processes of many machines (NOTIFY). The processes of a file poll it for writes by others, every `filePollMs` while
+ * they own a run and otherwise when the system reports a write, and they read the same rows.
  *
  * - W1: a word only rings a bell. Its subject is in a row before it is sent, so a lost word costs nothing but time.
  * - W2: a broken listening connection is reopened, and then everything is read once.
- * - W3: a connection counts as listening only once a word that this process sent has come back on it, because a pooler accepts
- *   LISTEN and drops the notifications. Everything is read every `lookMs` in either case.
+ * - W3: a connection counts as listening only once a word that this process sent has come back on it, because a pooler accepts LISTEN and
+ *   drops the notifications. Everything is read every `lookMs` in either case.
  */
 import { createHash } from "node:crypto";
 import * as Deferred from "effect/Deferred";
@@ -54,16 +54,16 @@ const pauseFirstMs = 100;
 /** Maximum pause before a broken connection is reopened, in milliseconds. */
 const pauseMaxMs = 5_000;
 
-/** Time between two looks at a file while a process drives a run or another one writes, in milliseconds. */
+/** Time between two polls of a file while a process owns a run or another process writes, in milliseconds. */
 export const filePollMs = 100;
 
-/** Time between two looks at an idle file, in milliseconds, if the system does not report writes. */
+/** Time between two polls of an idle file, in milliseconds, if the system does not report writes. */
 export const fileIdlePollMs = 500;
 
-/** Looks without a change before a process waits for a report. A report may arrive before its write is visible. */
+/** Number of polls without a change after which a process waits for a report. A report may arrive before its write is visible. */
 const quietLooks = 10;
 
-/** One in this many looks reads all facts, in case a change was missed. */
+/** One poll in this many reads all facts, in case a change was missed. */
 const pollsToLook = lookMs / filePollMs;
 
 /** Time for which the processes of a file can notice an answered question, in milliseconds. Its record keeps the answer for longer. */
@@ -76,7 +76,7 @@ const forgetMs = 60_000;
 const channelDigits = 12;
 
 /**
- * Creates the words of a store; returns undefined if a server's store has no secret.
+ * Creates the notifications of a store; returns undefined if a server's store has no secret.
  *
  * @param ear listener and the heartbeat's connection; without it, the store is polled
  */
@@ -88,7 +88,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Words | undefined, never, Scope.Scope> {
   const { dialect, meta, prefix, sql } = database.tables;
   const row = sql<{ readonly value: string }>`SELECT value FROM ${meta} WHERE name = 'shared_key'`;
-  // A newer program made a store that cannot be written now, and this one only reads it.
+  // If a newer program made a store that cannot be written, this process only reads the store, so a failure here is ignored.
   const [found] = yield* Effect.orElseSucceed(database.once(row), () => []);
   if (dialect.name !== "postgres") return yield* ofFile(database, lease, now, found?.value);
   if (found === undefined) return undefined;
@@ -118,7 +118,7 @@ export const make = Effect.fnUntraced(function* (
   };
 });
 
-/** Creates the words of a file. The next process that puts something deletes expired facts. */
+/** Creates the notifications of a file. A process that puts a fact also deletes expired facts. */
 const ofFile = Effect.fnUntraced(function* (
   database: SqlDatabase,
   lease: SqlLease,
@@ -158,18 +158,18 @@ const ofFile = Effect.fnUntraced(function* (
   const draw: SharedPacing["draw"] = (...drawn) => Effect.andThen(forgotten, facts.draw(...drawn));
   return {
     ...(secret === undefined ? {} : { facts: { ...facts, put, spend, draw, on } }),
-    // A process looks for cancels only while it drives a run.
+    // A process reads cancels only while it owns a run.
     cancels: { ...facts, put, driver: (runId) => SqlFacts.driver(database, runId) },
     pacing: { draw, spend },
     announceAnswer: (runId) => SqlFacts.announceAnswer({ database, now }, runId, answeredMs),
   };
 });
 
-/** Polls a file, and reports the kinds of facts that other processes have put since the last look. */
+/** Polls a file, and reports the kinds of facts that other processes have put since the last poll. */
 class FileBell {
   readonly #database: SqlDatabase;
   readonly #listeners: Listeners;
-  /** SQLite's `data_version` at the last look. */
+  /** SQLite's `data_version` at the last poll. */
   #version: number | undefined;
   #marks: ReadonlyMap<string, string> = new Map();
   #polls = 0;
@@ -186,7 +186,7 @@ class FileBell {
     return this.#quietLooks >= quietLooks;
   }
 
-  /** Makes the next look read all facts, after a time without looks. */
+  /** Makes the next poll read all facts, after a time without polls. */
   markMissed(): void {
     this.#hasMissed = true;
   }
@@ -202,12 +202,12 @@ class FileBell {
       });
       const late = Effect.map(Effect.sleep(lookMs), () => this.markMissed());
       const waits = Effect.suspend(() => (this.isQuiet ? Effect.raceAllFirst([woken, written, late]) : Effect.void));
-      // A look finds a write from just before the watch began.
+      // Polls once after the watch began, because a write may have come just before it.
       return Effect.ensuring(Effect.andThen(this.look, waits), Effect.sync(ends));
     });
   }
 
-  /** Looks at the file. If it cannot be read now, the next poll tries again, and reads by the listeners log the error. */
+  /** Polls the file. If the file cannot be read now, the next poll tries again, and reads by the listeners log the error. */
   readonly look: Effect.Effect<void> = Effect.suspend(() => Effect.ignore(this.#look));
 
   readonly #look = Effect.gen({ self: this }, function* () {
@@ -270,7 +270,7 @@ const listenOn = (
       const word = wordOf(payload);
       if (word !== undefined) listeners.say(word);
     };
-    // Sent by another connection, because a pooler would return a connection's own notifications to it.
+    // Another connection sends it, because a pooler would return a connection's own notifications to it.
     const said = Effect.ignore(beating.once(sql`SELECT pg_notify(${channel}, ${hello})`));
     const ready = Effect.suspend(() => {
       pauseMs = pauseFirstMs;

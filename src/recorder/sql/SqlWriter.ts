@@ -1,11 +1,12 @@
 /**
  * Commits the writes of this process in groups. Each write returns once it is on disk (law L8), and many share one commit.
  *
- * `make` returns a write that works for every entry. It relies on what this process knows: a run is new, or its record is known
- * and driven under a valid lease. The rows check that; if it no longer holds, the group starts again and reads them first.
+ * `make` returns a write that works for every entry. It assumes that this process's knowledge is current: a run is new, or its record is
+ * known and its lease is valid. The statements check that. If it no longer holds, the group starts again and reads the rows first.
  *
  * `makeTogether` adds a fast path for a file on this machine, which commits synchronously. Writes that are ready within one turn of the
- * scheduler share a commit. It takes only the usual writes, and leaves all others to the first path, which reads, waits and reports errors.
+ * scheduler share a commit. It accepts only the usual writes, and leaves all others to the first path, which reads, waits and reports
+ * errors.
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -30,18 +31,18 @@ import type { Driven, Held, SqlLease } from "./SqlLease.ts";
 import * as SqlStore from "./SqlStore.ts";
 import type { RowStatement } from "./sqlite/SqlNodeSqlite.ts";
 
-/** Maximum writes that wait for one commit, which takes all of them. Further writers are held back (backpressure). */
+/** Maximum writes that wait for one commit, which includes all of them. Further writers wait (backpressure). */
 const queuedWritesMax = 256;
 
 /**
- * Turns of the scheduler for which a write waits for others to join its commit. Every fiber that is ready to write does so
- * within one. A commit blocks the thread, so waiting longer would only add to it.
+ * Turns of the scheduler for which a write waits for others to join its commit. Every fiber that is ready to write does so within one turn.
+ * A commit blocks the thread, so a longer wait would only delay the streams more.
  */
 const gatherTurns = 1;
 
 /**
- * Maximum tries of a group that finds the file locked by another process's commit, and the pause between them, in milliseconds.
- * After that its writes take the path that waits, which costs each several times its share of a group.
+ * Maximum tries of a group that finds the file locked by another process's commit, and the pause between them, in milliseconds. After that
+ * its writes take the slow path, which waits and costs each write several times its share of a group.
  */
 const lockedMax = 8;
 const lockedPauseMs = 1;
@@ -90,7 +91,8 @@ export const make = (
           Effect.flatMap((taken) => (taken ? Deferred.await(done) : Effect.fail(errorAfterClose(runId)))),
         );
       });
-    // Only the caller's fiber knows of a transaction that it is in, and a file would have to wait for that.
+    // On a file, a write waits for a transaction that its caller is in, and only the caller's fiber knows that transaction. So only
+    // PostgreSQL gets the fiberless commit.
     if (dialect.name !== "postgres") return write;
     return committing(write, "late", (runId, entries, onDone) => {
       const checked = SqlEntryCheck.readable(runId, entries);
@@ -107,7 +109,7 @@ const errorAfterClose = (run_id: string): RecorderError =>
 
 type CommitGroup = (jobs: ReadonlyArray<Job>) => Effect.Effect<void>;
 
-/** Commits groups until the queue ends. An interrupted writer still commits its queue, because the queued events have happened. */
+/** Commits groups until the queue ends. An interrupted writer still commits its queue, because the queued events have already happened. */
 const work = (queue: Queue.Queue<Job, Cause.Done>, commit: CommitGroup): Effect.Effect<void> =>
   Effect.gen(function* () {
     while (true) {
@@ -123,12 +125,12 @@ const commitAll =
   (database: SqlDatabase, lease: SqlLease): CommitGroup =>
   (jobs) =>
     begin(database, lease, jobs).pipe(
-      // The transaction finds the write that is not plain data, and it does not affect the others there.
+      // If a write is not plain data, the transaction finds it, and the other writes are not affected.
       Effect.catchCause(() => Effect.succeed(jobs)),
       Effect.flatMap((left) => (left.length === 0 ? Effect.void : commitTransaction(database, lease)(left))),
     );
 
-/** Commits new runs in one round trip, if the server can. Returns the writes that are left to a transaction. */
+/** Commits new runs in one round trip if the server can do that. Returns the writes that are left to a transaction. */
 const begin = Effect.fnUntraced(function* (database: SqlDatabase, lease: SqlLease, jobs: ReadonlyArray<Job>) {
   const id = lease.steady;
   if (id === undefined || !database.canCommitOne) return jobs;
@@ -149,7 +151,7 @@ const begin = Effect.fnUntraced(function* (database: SqlDatabase, lease: SqlLeas
   const { keptIn, template, values } = SqlStore.beginStatement(database.tables, fresh, id);
   const rows = yield* database.commitOne(template, values);
   const kept = rows && keptIn(rows);
-  // The transaction finds out about any of them, and entries that are on record change nothing.
+  // If the commit is not confirmed, the transaction takes all jobs, because entries that are on record change nothing.
   if (kept === undefined) return jobs;
   yield* Metric.update(SqlFailure.commits, 1);
   remember(lease, { held: { id, beatAt: undefined }, kept, runs: begun });
@@ -171,13 +173,13 @@ const commitTransaction =
       Effect.tap(Metric.update(SqlFailure.commits, 1)),
       Effect.flatMap((committed) => Effect.sync(() => settle(lease, jobs, committed))),
       Effect.catch((error) => {
-        // A write that fails alone (a damaged page, a refused value) must not fail the others.
+        // If one write alone fails (a damaged page, a refused value), the others must not fail.
         if (jobs.length > 1 && SqlFailure.isOfOne(error)) {
           return Effect.forEach(jobs, (job) => commitTransaction(database, lease)([job]), { discard: true });
         }
         return failAll(jobs, error);
       }),
-      // A defect must not end the writer, or every later write would wait for ever.
+      // A defect must not end the writer. Otherwise every later write would wait for ever.
       Effect.catchDefect((cause) => failAll(jobs, SqlFailure.explain(cause, "the recorder"))),
     );
 
@@ -204,7 +206,7 @@ interface Committed {
   readonly refused: ReadonlyArray<RecorderError | undefined>;
 }
 
-/** Creates the transaction of a group. It trusts this process's knowledge once, and reads every row if it has to run again. */
+/** Creates the transaction of a group. It trusts this process's knowledge the first time, and reads every row if it has to run again. */
 const transaction = (
   database: SqlDatabase,
   lease: SqlLease,
@@ -214,7 +216,7 @@ const transaction = (
   return Effect.suspend(() => {
     if (tried || database.tables.dialect.name !== "postgres") return writeJobs(database, lease, jobs, false);
     tried = true;
-    // A new run that is already on record shows that this process knew too little.
+    // If a new run is already on record, this process's knowledge is incomplete.
     return Effect.catchIf(writeJobs(database, lease, jobs, true), isTaken, () =>
       Effect.fail(new SqlFailure.RowChanged()),
     );
@@ -262,7 +264,7 @@ const writeJobs = (
 const beginning = (owner: string, { entries }: Entries): Open | undefined =>
   entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner } : undefined;
 
-/** True if starting the run again is harmless, because its first entry names its starter. */
+/** True if the start of the run may be repeated safely, because its first entry names the process that started it. */
 const isRepeatable = ({ entries: [first] }: Entries): boolean =>
   first?._tag === "RunStarted" && first.started_by !== undefined;
 
@@ -270,7 +272,7 @@ const isRepeatable = ({ entries: [first] }: Entries): boolean =>
 const usual = (lease: SqlLease, held: string, write: Entries): Open | undefined => {
   const mine = lease.findDriven(write.runId);
   if (mine === undefined) return beginning(held, write);
-  // Knowledge of a run driven under another lease is stale.
+  // Knowledge of a run under another lease is stale.
   const { known } = mine;
   if (mine.lease !== held || known?.place === undefined) return undefined;
   const { base, place, record, version } = known;
@@ -289,7 +291,7 @@ const open = (
   if (head === undefined) return Effect.succeed({ before: undefined, record: undefined, owner: held, driven: mine });
   const isLost = mine !== undefined && mine.lease !== held;
   const owner = head.owner ?? undefined;
-  // A fence stops only durable runs. A volatile one is written by the process that started it, and by no other (L8).
+  // A fence stops only durable runs, because a volatile run is written only by the process that started it (L8).
   if (isLost || (owner !== undefined && owner !== held))
     return openFenced(database, held, runId, { owner, driven: mine });
   if (!isLost && mine?.known?.version === head.version) {
@@ -299,14 +301,14 @@ const open = (
   return SqlStore.load(database.tables, runId).pipe(
     Effect.map((stored) => ({
       ...{ before: stored, record: stored?.record, driven: mine },
-      // The next process writes the entries that a previous one spilled.
+      // If a previous process spilled the entries of this run, this process writes them and owns the run.
       owner: stored !== undefined && isTakenBack(stored.record) ? held : owner,
     })),
     Effect.catchIf((error) => error instanceof RecorderError, Effect.succeed),
   );
 };
 
-/** Opens a run under another lease than the current one. A volatile run returns to this process with its next write. */
+/** Opens a run that is owned by another lease than the current one. A volatile run returns to this process with its next write. */
 const openFenced = (
   database: SqlDatabase,
   held: string,
@@ -325,17 +327,17 @@ const openFenced = (
     ),
   );
 
-/** True for a volatile run that has not ended, or whose end is assumed. The process that writes it drives it. */
+/** True for a volatile run that has not ended, or whose end is assumed. The process that writes it owns it. */
 const isTakenBack = ({ end, volatile }: RunRecord.RunRecord): boolean =>
   volatile === true && (end === undefined || end.assumed === true);
 
 /** Folds a write into its run, completely or not at all. */
 const apply = (run: Open, { entries, runId }: Entries): RecorderError | undefined => {
-  // Without an owner, this process has released the run while the write was in flight.
+  // If the run has no owner, this process released it while the write was in flight.
   const record = RunRecord.applyAll(run.record, entries, run.owner === undefined);
   if (typeof record === "string") return runError(record, runId);
   run.record = record;
-  // A claimed run may still be parked, so only an entry of its driver releases it.
+  // A claimed run may still be parked, so the state alone does not release it. Only an entry of its owner does.
   if (entries.some(RunRecord.givesBack) || record?.state === "ended") run.owner = undefined;
   return undefined;
 };
@@ -379,7 +381,7 @@ export const makeTogether = (
     const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher();
     const group = new SqlGroup(database, lease, services, {
       soon: (flush) => dispatcher.scheduleTask(flush, 0),
-      // A group is no fiber, which would cost each write more than its share of a commit.
+      // A group does not use a fiber, because a fiber would cost each write more than its share of a commit.
       after: (ms, flush) => void Effect.runForkWith(services)(Effect.andThen(inRealTime(ms), Effect.sync(flush))),
     });
     yield* Effect.addFinalizer(() => Effect.sync(() => group.close()));
@@ -420,14 +422,14 @@ class SqlGroup {
     this.#times = times;
   }
 
-  /** Takes a write into the next commit. Returns false if it has to take the other path. */
+  /** Adds a write to the next commit. Returns false if the write has to take the other path. */
   take(...[runId, entries, onDone]: Parameters<Commit>): boolean {
     if (this.#isClosed || this.#jobs.length >= queuedWritesMax || this.#lease.steady === undefined) return false;
     const checked = SqlEntryCheck.readable(runId, entries);
     if ("reason" in checked || !this.#database.tables.dialect.canStore(runId)) return false;
     this.#jobs.push({ runId, entries: checked, onDone });
     if (this.#isDue) return true;
-    // An end waits for nothing if no other run could share its commit.
+    // If no other run could share the commit, an end need not wait.
     if (!checked.some(({ _tag }) => _tag === "RunEnded") || this.#lease.driveCount <= 1) {
       this.#isDue = true;
       this.#times.soon(() => this.#flush());
@@ -448,7 +450,7 @@ class SqlGroup {
     const made = prepared !== undefined && prepared.rows.length > 0 && this.#database.step?.(prepared.rows);
     if (made === "locked" && !this.#isClosed && this.#locked < lockedMax) {
       this.#locked += 1;
-      // Writes that arrive meanwhile join these.
+      // Writes that arrive in the meantime join this commit.
       this.#times.after(lockedPauseMs, () => this.#flush());
       return;
     }
@@ -459,7 +461,7 @@ class SqlGroup {
     for (const job of jobs) job.onDone(committed?.taken.has(job) === true ? "recorded" : "undecided");
   }
 
-  /** Returns undefined without a valid lease, or if a write is not plain data; the other path finds out which. */
+  /** Prepares a commit. Returns undefined without a valid lease, or if a write is not plain data; the other path then finds the cause. */
   #prepare(jobs: ReadonlyArray<Job>): Prepared | undefined {
     const id = this.#lease.steady;
     try {

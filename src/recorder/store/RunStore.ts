@@ -9,15 +9,15 @@ import { RunRecorder } from "../RunRecorder.ts";
 import { type SqlFileOptions, SqlRunRecorder } from "../sql/SqlRunRecorder.ts";
 import * as SqlFile from "../sql/sqlite/SqlFile.ts";
 
-/** Name of the store that ends with its process. A file of that name is `./memory`. */
+/** Name of the in-memory store, which ends with its process. A file with that name is `./memory`. */
 export const inMemory = "memory";
 
 /** True if the name is the address of a server. */
 export const isServer = (name: string): boolean => PostgresAddress.isAddress(name);
 
 /**
- * Returns the reason why a name is no store: SQLite would create a file with the name of an address. An address may
- * contain a password, so the message has only its scheme.
+ * Returns the reason why a name is not a valid store. Unsupported addresses are refused, because SQLite would create a file of that name.
+ * An address may contain a password, so the message has only its scheme.
  *
  * @returns undefined for a file, a `file:` URI of SQLite, and an address of PostgreSQL
  */
@@ -35,7 +35,7 @@ type Loaded = Pick<typeof import("../postgres/PostgresRunRecorder.ts"), "Postgre
 /**
  * Provides the recorder over a store.
  *
- * Fails if the name is no store; messages call that option `db`.
+ * Fails if the name is not a valid store; messages call that option `db`.
  *
  * @param options.file a path, `file:`, an address of PostgreSQL, or `memory`; see `problem`
  * @param load loads the PostgreSQL module

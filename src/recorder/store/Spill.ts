@@ -1,8 +1,8 @@
 /**
- * Keeps entries on disk that an exiting process could not write, until another process over the same store starts.
+ * Keeps entries that an exiting process could not write, on disk, until another process over the same store starts.
  *
- * Each process writes its own file, which only its owner may read. The next process to start claims it with a rename, queues
- * its entries, and deletes it once all of them are on record.
+ * Each process writes its own file, which only its owner may read. The next process to start claims it with a rename, queues its entries,
+ * and deletes it once all of them are on record.
  */
 import { createHash, randomUUID } from "node:crypto";
 import {
@@ -60,7 +60,7 @@ export const placeOf = (store: string, folder?: string): SpillPlace => {
   };
 };
 
-/** Writes the rest to a file. Returns the number of entries that are lost nevertheless. */
+/** Writes the unwritten entries to a file. Returns the number of entries that are lost nevertheless. */
 export const spillTo =
   ({ folder, prefix }: SpillPlace): Spill =>
   (unwritten) =>
@@ -91,7 +91,7 @@ const write = (folder: string, file: string, unwritten: ReadonlyArray<Unwritten>
       for (const run of unwritten) {
         const line = Buffer.from(`${JSON.stringify(run)}\n`);
         if (bytes + line.byteLength > spillBytesMax) break;
-        // A disk that fills up may accept part of a line.
+        // If a disk fills up, it may accept only a part of a line.
         for (let at = 0; at < line.byteLength; ) at += writeSync(fd, line, at);
         bytes += line.byteLength;
         kept += 1;
@@ -130,7 +130,7 @@ const listSpilled = ({ folder, prefix }: SpillPlace, now: number): ReadonlyArray
   }
 };
 
-/** True for a claimed file that no process finished in time. */
+/** True for a claimed file that its process did not finish in time. */
 const isAbandoned = (file: string, now: number): boolean =>
   file.endsWith(".claimed") && now - statSync(file).mtimeMs > 2 * claimedWaitMs;
 

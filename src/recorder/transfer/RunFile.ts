@@ -1,9 +1,9 @@
 /**
- * The file that moves runs between stores: JSON lines, with a head line, one line per run, and a last line with their number, so
+ * The file that moves runs between stores. It has JSON lines: a head line, one line per run, and a last line with the number of runs, so
  * that a truncated file is detected.
  *
- * It contains all the store's data including the key of its digests, and needs the same protection as the store. `IncidentExport`
- * is the format for sharing.
+ * It contains all the store's data including the key of its digests, and needs the same protection as the store. `IncidentExport` is the
+ * format for sharing.
  */
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
@@ -24,9 +24,9 @@ export const fileLineBytesMax = 33_554_432;
 export const FileHead = Schema.Struct({
   format: Schema.Literal(format),
   version: Schema.Literal(fileVersion),
-  /** Time of writing, wall clock, in milliseconds since the epoch. */
+  /** Wall clock at which the file was written, in milliseconds since the epoch. */
   at: Milliseconds,
-  /** The key with which the digests of its runs are made. */
+  /** The key with which the digests of its runs were computed. */
   digest_key: Schema.String.check(Schema.isPattern(/^[\da-f]{64}$/)),
 });
 export type FileHead = typeof FileHead.Type;
@@ -45,9 +45,9 @@ export type FileEnd = typeof FileEnd.Type;
 const RunLine = Schema.Struct({ run: RunRecord });
 
 /**
- * A file of runs cannot be read, or not to its end. `not_runs`: it has another format. `newer_format`: a newer version of this
- * package wrote it. `bad_line`: the named field of a line is invalid. `cut`: its last line is missing or has the wrong number of
- * runs. `too_long`: a line is longer than `fileLineBytesMax`.
+ * A file of runs cannot be read, or not completely. `not_runs`: it has another format. `newer_format`: a newer version of this package
+ * wrote it. `bad_line`: the named field of a line is invalid. `cut`: its last line is missing or has the wrong number of runs. `too_long`:
+ * a line is longer than `fileLineBytesMax`.
  */
 export class RunFileError extends Schema.TaggedError<RunFileError>()("RunFileError", {
   reason: Schema.Literals(["not_runs", "newer_format", "bad_line", "cut", "too_long"]),
@@ -75,7 +75,7 @@ export const endLine = (end: FileEnd["end"]): string => lineOf({ end } satisfies
 
 const lineOf = (value: object): string => `${JSON.stringify(value)}\n`;
 
-// Fields that a newer version added to a record would otherwise be lost silently.
+// Refuses unknown fields. Otherwise fields that a newer version added to a record would be lost silently.
 const strict = { onExcessProperty: "error" } as const;
 const readHead = Schema.decodeUnknownResult(FileHead, strict);
 const readRun = Schema.decodeUnknownResult(RunLine, strict);

@@ -12,7 +12,7 @@ import type { RunTransfer, Taken } from "./RunTransfer.ts";
 /** Default maximum number of runs in a batch. */
 const batchRuns = 100;
 
-/** Maximum text of a batch, in characters, so that its transaction stays short. */
+/** Maximum size of a batch, in characters. It keeps the transaction of the batch short. */
 const batchCharacters = 4_194_304;
 
 /** A line of a file as it was read. */
@@ -35,7 +35,7 @@ export interface Read {
   /** Runs that were already in the store, unchanged. */
   readonly same: number;
   readonly refused: number;
-  /** Runs that the file reports as left out. */
+  /** Number of runs that the file reports as left out. */
   readonly leftOut: number;
 }
 
@@ -43,7 +43,7 @@ export interface Read {
 export interface ReaderOptions {
   /** True to report the results without importing any run. */
   readonly dryRun?: boolean;
-  /** Maximum number of runs in a batch. */
+  /** Maximum number of runs in a batch; default 100. */
   readonly batchRuns?: number;
   /** Called with the results after each batch is committed. */
   readonly onBatch?: (read: Read, refused: ReadonlyArray<RefusedRun>) => void;

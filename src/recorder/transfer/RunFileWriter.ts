@@ -26,15 +26,15 @@ export interface WriterOptions {
   readonly at: number;
   /** True to include runs that a process owns. The receiving store treats them as if that process were gone. */
   readonly takesDriven: boolean;
-  /** Number of runs in a page. */
+  /** Number of runs in a page; default 200. */
   readonly pageRuns?: number;
   /** Called with the progress before each following piece. */
   readonly onProgress?: (written: Written) => void;
 }
 
 /**
- * Returns the texts of a file, each of whole lines. Every page is read at one moment, after the previous one was consumed, so
- * runs that start meanwhile come last.
+ * Returns the content of a file in pieces of whole lines. Each page is read in one snapshot, after the previous one was consumed, so runs
+ * that start meanwhile come last.
  */
 export const fileOf = (transfer: RunTransfer, options: WriterOptions): Stream.Stream<string, RecorderError> =>
   Stream.suspend(() => {

@@ -1,8 +1,8 @@
 /**
- * Moves whole runs between stores: the record stays the same, but the run loses its owner.
+ * Moves whole runs between stores. The record stays the same, but the run loses its owner.
  *
- * A digest is only valid under the key that made it. So an empty store adopts the key of the first runs that it receives. A store
- * that has runs and its own key accepts ended runs, and refuses an open run whose transcript it could never compare.
+ * A digest is only valid under the key that made it. So an empty store adopts the key of the first runs that it receives. A store that has
+ * runs and its own key accepts ended runs, and refuses an open run whose transcript it could never compare.
  */
 import type * as Effect from "effect/Effect";
 import type { RecorderError } from "../RecorderError.ts";
@@ -11,7 +11,7 @@ import type { RunRecord } from "../RunRecord.ts";
 /** A run as its store keeps it. */
 export interface KeptRun {
   readonly record: RunRecord;
-  /** True if a living process owns or has claimed the run. */
+  /** True if a live process owns or has claimed the run. */
   readonly isDriven: boolean;
 }
 
@@ -25,9 +25,9 @@ export interface RunPage {
 }
 
 /**
- * The result for a run that a store received. `same`: it was already there, unchanged. `differs`: another record with this id is
- * there, and stays. `foreign_key`: it is open, and the digest of its transcript uses another key than the store's. `unkept`: the
- * store's database cannot keep its id.
+ * The result for a run that a store received. `same`: it was already there, unchanged. `differs`: another record with this id is there, and
+ * stays. `foreign_key`: it is open, and the digest of its transcript uses another key than the store's. `unkept`: the store's database
+ * cannot store its id.
  */
 export type Taken = "added" | "same" | "differs" | "foreign_key" | "unkept";
 
@@ -44,7 +44,7 @@ export interface RunTransfer {
   /**
    * Imports runs without an owner in one transaction, and returns the result for each.
    *
-   * @param key the key of their store's digests, in hex
+   * @param key the key of the digests in the source store, in hex
    * @param dryRun true to return the results without importing any run
    */
   readonly put: (
@@ -54,7 +54,7 @@ export interface RunTransfer {
   ) => Effect.Effect<ReadonlyArray<Taken>, RecorderError>;
 }
 
-// Kept outside the service, because a program's own recorder only handles its own store.
+// Not part of the `RunRecorder` service, so that custom recorders need not implement transfers.
 const transfers = new WeakMap<object, RunTransfer>();
 
 /** Registers how the store of this recorder transfers whole runs. */
@@ -68,7 +68,7 @@ export const transferOf = (recorder: object): RunTransfer | undefined => transfe
 
 /** Returns true if two records are equal, regardless of the order of their members. */
 export const isSameRecord = (one: RunRecord, other: RunRecord): boolean =>
-  // Both were read by the same schema, which usually gives one order.
+  // Records decoded with the same schema usually have their keys in the same order, so the cheap comparison comes first.
   one === other || JSON.stringify(one) === JSON.stringify(other) || canonicalJson(one) === canonicalJson(other);
 
 const canonicalJson = (record: RunRecord): string =>

@@ -1,5 +1,5 @@
 /**
- * Keeps the events that have left a run for a reader that comes back: all of them or none.
+ * Keeps the events that have left a run, all or none, for a reader that comes back.
  *
  * Once an event does not fit, the log is incomplete. From then on it only passes events to the present reader and keeps none (L11).
  */
@@ -23,10 +23,10 @@ export interface KeptPool {
 export class KeptEvents<P> {
   readonly #pool: KeptPool;
   readonly #sizeOf: (part: P, observation: Observation) => number;
-  /** Weights of events that were made and have not left. */
+  /** Weights of events that were made but have not left the run yet. */
   readonly #weights = new Map<RunEvent<P>, number>();
   #events: Array<RunEvent<P>> = [];
-  /** Position of the first event that is still here. */
+  /** Position of the first event that is still kept. */
   #first = 0;
   #bytes = 0;
   #isWhole = true;
@@ -42,7 +42,7 @@ export class KeptEvents<P> {
     return this.#bytes;
   }
 
-  /** True if every event that has left the run is here. */
+  /** True if every event that has left the run is still kept. */
   get isWhole(): boolean {
     return this.#isWhole;
   }
@@ -73,7 +73,7 @@ export class KeptEvents<P> {
     }
   }
 
-  /** Marks the log as incomplete. Events that the reader has not taken yet remain until then. */
+  /** Marks the log as incomplete. Events that the reader has not taken yet stay until it takes them. */
   markIncomplete(): void {
     this.#isWhole = false;
     this.#pool.used -= this.#bytes;

@@ -1,13 +1,13 @@
 /**
  * The output of a run whose readers come and go, one at a time.
  *
- * Events are kept in the step in which they leave the run, and each reader takes from the kept events. More is requested only if
- * the reader has taken all of them and waits. So a part still counts as shown when the reader takes it (L4), and an interrupted
- * reader loses nothing. Without a reader the run holds its parts (Presence), but its other events and its end are kept.
+ * Events are kept in the step in which they leave the run, and each reader takes from the kept events. The run is asked for more only if
+ * the reader has taken all of them and waits. So a part still counts as shown when the reader takes it (L4), and an interrupted reader
+ * loses nothing. Without a reader the run holds its parts (Presence), but its other events and its end are kept.
  *
- * A reader departs when its consumer goes away without a signed cancel. The run then continues for the linger time, and is
- * cancelled in its user's name when that ends (L10); an ended run is kept for the same time. A new reader replaces the previous
- * one. A run whose events do not fit continues, but no reader can attach to it any more.
+ * A reader is detached when its consumer leaves without a signed cancel. The run then continues for the linger time, and is then cancelled
+ * on behalf of its user (L10). An ended run is kept for the same time. A new reader replaces the previous one. A run whose events do not
+ * fit continues, but no reader can attach to it any more.
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -56,11 +56,11 @@ interface Reader<P> {
 /** A reader that was attached. */
 interface AttachedReader<P> {
   readonly take: Taken<P>;
-  /** Called when the reader goes away. */
+  /** Called when the reader leaves. */
   readonly detach: (exit: Exit.Exit<unknown, unknown>) => boolean;
 }
 
-/** A run that continues without its reader. */
+/** A run that can continue without a reader. */
 export class LingeringRun<P> {
   readonly #lingerMs: number;
   readonly #kept: KeptEvents<P>;
@@ -73,7 +73,7 @@ export class LingeringRun<P> {
   #run: ReadRun<P> | undefined;
   #reader: Reader<P> | undefined = this.first;
   #end: Taken<P> | undefined;
-  /** The pending pull from the run. */
+  /** The pending pull from the run; undefined if there is none. */
   #asked: { fiber?: Fiber.Fiber<unknown> } | undefined;
   #timer: Fiber.Fiber<unknown> | undefined;
   #whenOver: (() => void) | undefined;
@@ -89,7 +89,7 @@ export class LingeringRun<P> {
     });
   }
 
-  /** Makes the readers of a run with these options; undefined if it ends with its only reader. */
+  /** Makes the readers of a run with these options; undefined if the run ends with its only reader. */
   static readonly of = <P, E, R>(
     { lingerMs = 0, sizeOf }: RunOptions<P, E, R>,
     pool: KeptPool,
@@ -122,7 +122,7 @@ export class LingeringRun<P> {
     return this.#end !== undefined && this.#reader === undefined;
   }
 
-  /** Prevents further readers, because too many runs can be attached to already. */
+  /** Prevents readers from attaching, because too many runs keep events already. */
   refuseReaders(): void {
     this.#kept.markIncomplete();
   }
@@ -189,7 +189,7 @@ export class LingeringRun<P> {
     this.#reader = undefined;
     if (!run.ledger.ended && run.stopper === undefined && !canReturn(exit)) run.stop(stopperOf(exit));
     if (run.stopper === undefined) this.#presence.markAway();
-    // No other reader could get the whole run.
+    // The whole response can no longer reach a reader, because part of it is gone.
     if (this.#presence.isAway && !this.#kept.isWhole) this.#presence.evict();
     if (this.#isOver) this.#letGo();
     else {
@@ -249,7 +249,7 @@ export class LingeringRun<P> {
     this.#end = end;
     if (this.#reader !== undefined || this.#isOver) return;
     this.#startTimer();
-    // Cancelled runs accept no reader.
+    // A cancelled run accepts no reader, so its events are not kept.
     if (this.#run?.stopper !== undefined) this.#letGo();
   }
 

@@ -65,9 +65,9 @@ export class LingeringRuns {
     return { lingering, tapped: lingering === undefined ? options : { ...options, taps: lingering.taps } };
   }
 
-  /** Lists a new run. A full list evicts its oldest idle run; if none is idle, no reader can attach to the new run. */
+  /** Lists a new run. If the list is full, the oldest idle run is evicted. If none is idle, no reader can attach to the new run. */
   admit<P>(runId: string, run: LingeringRun<P>): void {
-    // The record of an ended run may be gone, and its id reused.
+    // The record of an ended run may be deleted and its id used again.
     this.#runs.get(runId)?.retire();
     if (this.#runs.size >= lingeringRunsMax) this.#oldestIdle?.retire();
     if (this.#runs.size >= lingeringRunsMax) {
@@ -114,7 +114,7 @@ export class LingeringRuns {
     );
   }
 
-  /** Prevents further readers, and discards the kept events of runs without one. */
+  /** Prevents readers from attaching, and discards the kept events of runs without a reader. */
   close(): void {
     for (const run of [...this.#runs.values()]) run.retire();
   }

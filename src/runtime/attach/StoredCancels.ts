@@ -1,9 +1,9 @@
 /**
  * Cancels runs that other processes own, through a shared store.
  *
- * The cancelling process writes a row and waits until it is gone. The owner of the run deletes the row in the step that cancels;
- * other processes leave it. A row that no process takes is withdrawn, unless it was meant to remain pending. A pending row is found
- * by a suspended owner that continues, or by the process that takes the run over.
+ * The cancelling process writes a row and waits until it is gone. The owner of the run deletes the row in the step that cancels; other
+ * processes leave it. A row that no process takes is withdrawn, unless it is meant to stay pending. A suspended owner finds a pending row
+ * when it continues, or the process that takes the run over finds it.
  */
 import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
@@ -15,13 +15,13 @@ import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import type { SharedCancels } from "../../recorder/shared/SharedCancels.ts";
 import type { FactsFault, SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 
-/** Maximum time for the owner of a run to take a cancel, in milliseconds. */
+/** Maximum wait for the owner of a run to take a cancel, in milliseconds. */
 export const cancelMs = 2_000;
 
 /** Maximum time for which a cancel remains pending, in milliseconds. */
 export const standsMs = 3_600_000;
 
-/** Interval between checks if the row is gone, in milliseconds. */
+/** Interval at which the canceller checks if its row is gone, in milliseconds. */
 const lookMs = 50;
 
 /** A request to cancel a run. */
@@ -40,7 +40,7 @@ const read = Schema.decodeUnknownOption(Schema.fromJsonString(Cancel));
 export type CancelFacts = Pick<SharedFacts, "all" | "find" | "on" | "put" | "take">;
 
 /**
- * Cancels a run that another process owns. If the store rejects the row or cannot report its fate, this counts as a run without owner.
+ * Cancels a run that another process owns. If the store fails, the cancel counts as not taken.
  *
  * @param stands true if the cancel remains pending until a process takes it
  * @returns true if a process took the cancel
@@ -57,7 +57,7 @@ export const request = (facts: CancelFacts, it: Cancel, stands: boolean): Effect
     const gone = Effect.map(facts.find("cancel", key), (found) => found === undefined);
     const look = Effect.andThen(Effect.sleep(lookMs), gone);
     const taken = Effect.timeoutOption(Effect.repeat(look, { until: (it) => it }), cancelMs);
-    // Withdrawn in one step: if the row is already gone, the owner has cancelled.
+    // Withdraws the row in one step. If it is already gone, the owner has cancelled the run.
     const back = stands ? Effect.succeed(false) : Effect.map(facts.take("cancel", key), (mine) => mine === undefined);
     return Effect.andThen(
       put,
@@ -69,7 +69,7 @@ export const request = (facts: CancelFacts, it: Cancel, stands: boolean): Effect
 export const driverOf = ({ driver }: SharedCancels, runId: string): Effect.Effect<string | undefined> =>
   Effect.orElseSucceed(driver(runId), () => undefined);
 
-/** Returns the runs with a pending cancel. If the store fails, the next search for orphaned runs asks again. */
+/** Returns the runs with a pending cancel. If the store fails, the next poll for orphaned runs asks again. */
 export const standing = (facts: CancelFacts | undefined): Effect.Effect<ReadonlySet<string>> =>
   facts === undefined
     ? Effect.succeed(new Set())
@@ -78,7 +78,7 @@ export const standing = (facts: CancelFacts | undefined): Effect.Effect<Readonly
         (all) => new Set(all.flatMap(({ value }) => runIn(Option.getOrUndefined(read(value))))),
       );
 
-/** A cancel on behalf of one client is valid only in a process that can check that client, so it is ignored here. */
+/** Ignores a cancel on behalf of a client, because only a process that can check the client may carry it out. */
 const runIn = (asked: Cancel | undefined): ReadonlyArray<string> =>
   asked === undefined || asked.holder !== undefined ? [] : [asked.run_id];
 
@@ -95,7 +95,7 @@ export const settle = (facts: CancelFacts | undefined, runId: string): Effect.Ef
 /**
  * Listens for cancels for the lifetime of the scope.
  *
- * @param cancels carries a cancel out; called only for cancels that `isMine` accepts
+ * @param cancels carries out a cancel; called only for cancels that `isMine` accepts
  */
 export const hearing = Effect.fnUntraced(function* (
   facts: CancelFacts,
@@ -108,7 +108,7 @@ export const hearing = Effect.fnUntraced(function* (
       ({ key, value }) => {
         const asked = Option.getOrUndefined(read(value));
         if (asked === undefined || !isMine(asked)) return Effect.void;
-        // If the row was withdrawn in the meantime, the cancel is void.
+        // If the row is gone, the cancel was withdrawn and is void.
         return Effect.map(facts.take("cancel", key), (mine) => {
           if (mine !== undefined) cancels(asked);
         });

@@ -23,9 +23,9 @@ export type Polled<A> =
 export interface PolledReader<A> {
   /** Returns what has arrived. Returns the end or the error once everything was taken. */
   readonly poll: () => Polled<A>;
-  /** Calls `wake` once, when there is something to take. Called only after a poll that returned nothing. */
+  /** Calls `wake` once, when there is something to take. Call it only after a poll that returned undefined. */
   readonly wait: (wake: () => void) => void;
-  /** Stops reading immediately and waits for nothing. */
+  /** Stops reading immediately, without waiting. */
   readonly close: () => void;
 }
 
@@ -36,9 +36,9 @@ export interface AsyncSource<A, E> {
 }
 
 /**
- * Key under which `fromReader` stores the source on the stream itself. A stream that was mapped or merged since lacks it and is
- * read like any other. We avoid a `WeakMap` because V8's minor collections treat its values as live: every run in it would be
- * copied, and kept until the next full collection.
+ * Key under which `fromReader` stores the source on the stream itself. A stream that was mapped or merged since lacks it and is read like
+ * any other. We avoid a `WeakMap` because V8's minor collections treat its values as live, so every run in it would be copied, and kept
+ * until the next full collection.
  */
 const madeOf = Symbol("source");
 
@@ -52,8 +52,8 @@ export const sourceOf = <A, E, R>(
  *
  * @param open makes the iterable when the stream is run, so that each run has its own
  * @param onError converts an error of the iterable to the stream's error type
- * @returns a stream that ends with the iterable. When its scope closes, it calls `return()` without waiting for it: a source that
- *   ignores its abort must not hold an attempt open.
+ * @returns a stream that ends with the iterable. It calls `return()` when its scope closes and does not wait for it, because a source that
+ *   ignores its abort must not keep an attempt open.
  */
 export const fromAsyncIterable = <A, E>(
   open: () => AsyncIterable<A>,
@@ -105,7 +105,7 @@ class Reader<A> implements PolledReader<A> {
   #end: Exclude<Polled<A>, undefined> | undefined;
   #reading = false;
   #closed = false;
-  /** True if a flush is scheduled for the end of the microtasks. One is enough, however long they last. */
+  /** True if a wake-up is scheduled for the end of the microtasks, so that only one is scheduled. */
   #ticking = false;
   #wake: (() => void) | undefined;
 
@@ -118,7 +118,7 @@ class Reader<A> implements PolledReader<A> {
     if (ready.length === 0) return this.#end;
     this.#ready = [];
     if (!this.#reading && this.#end === undefined) void this.#read();
-    // The length was checked above. A copy only for the type would cost what this module saves.
+    // The length was checked above. Copying the array only for its type would cost the time that this module saves.
     return { _tag: "chunk", chunk: ready as unknown as readonly [A, ...Array<A>] };
   }
 
@@ -136,7 +136,7 @@ class Reader<A> implements PolledReader<A> {
     Promise.resolve(this.#iterator.return?.()).catch(() => undefined);
   }
 
-  /** Reads until enough is buffered. It never rejects: an error becomes the end. */
+  /** Reads until enough is buffered. It never rejects, because an error is stored as the end. */
   async #read(): Promise<void> {
     this.#reading = true;
     try {

@@ -1,8 +1,8 @@
 /**
  * One attempt of a run: reads the provider's stream (directly or in a fiber), folds its facts and hands over its parts.
  *
- * Source, watchdog and cancel race to end the attempt; the `isOver` flag lets exactly one of them win. From then on the attempt is
- * frozen: parts that were not handed over wait for the decision, and anything more from the source is refused (L6).
+ * Source, watchdog and cancel race to end the attempt; the `isOver` flag lets exactly one of them win. From then on the attempt is frozen:
+ * parts that were not handed over wait for the decision, and further parts of the source are refused (L6).
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -45,11 +45,11 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   readonly setup: AttemptSetup<P>;
   #fence: Fence | undefined;
   readonly facts: FactsFold;
-  /** Path of the request: the one of the run, or the origin that the transport reported. */
+  /** Path of the request: the run's own, or the origin that the transport reported. */
   path: string;
   readonly #host: AttemptHost<P, Attempt<P>>;
   #watch: Watch | undefined;
-  /** Reads the stream. Before the start, it waits for the attempt's turn. */
+  /** The fiber that reads the stream. Before the start, it waits for the attempt's turn. */
   #fiber: Fiber.Fiber<unknown, unknown> | undefined;
   /** Progress, as a value of `steps`. A single number saves memory, because many runs may wait at once. */
   #step: number = steps.made;
@@ -61,18 +61,18 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   #whenEnded: ((end: AttemptEnd) => void) | undefined;
   #reports = false;
   #terminalAtEnd = false;
-  /** True if a clean end would prove the last finish, and nothing should follow it. A long enough silence then proves it too. */
+  /** True if the last finish counts with a clean end and should be the last event. A long silence then counts as a clean end. */
   #lingers = false;
-  /** True if content has followed such a finish. This server sends one with every chunk, so only a clean end proves the last one. */
+  /** True if content has followed such a finish. This server sends a finish with every chunk, so only a clean end proves the last one. */
   #finishRecurs = false;
-  /** True if content has come without such a finish. This server does not send one with every chunk. */
+  /** True if content has come without such a finish, so this server does not send one with every chunk. */
   #hasOpenContent = false;
   /** Created for a protocol that separates its terminal marker from its last event. */
   #marker: HeldMarker | undefined;
   readonly #stage: SeamStage<P> | undefined;
   #unpark: (() => void) | undefined;
   readonly flow: PartFlow<P>;
-  /** Undefined if a seam joins: the seam may keep back the end of the very part that carries the cursor (L4). */
+  /** Undefined if the attempt has a seam, because the seam may withhold the end of the part that carries the cursor (L4). */
   cursor: string | undefined;
   finish: string | undefined;
 
@@ -120,7 +120,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#step = steps.started;
     const open = this.setup.request === "continue" ? options.canContinue : options.attempt;
     const made = this.#guard(() => (open ?? refuseContinuation)(this.#context()));
-    // An attempt that was ended by its own factory (by a signal or a cancel) opens no source, because nothing would close it.
+    // An attempt that its own factory has ended (by a signal or a cancel) opens no source, because nothing would close it.
     const stream = this.isOver ? undefined : made;
     const source = stream === undefined ? undefined : sourceOf(stream);
     if (source !== undefined) {
@@ -130,7 +130,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       return;
     }
     const pulled = stream === undefined ? Effect.void : readStream(stream, this, options);
-    // Provided only here: a source that is read directly has no transport that could ask for it.
+    // Provided only here, because a source that is read directly has no transport that would use it.
     const read = Effect.provideService(Effect.scoped(this.#decideOnExit(pulled, errors)), AttemptPath, (reported) => {
       this.path = this.#host.attach(this.path, reported);
     });
@@ -145,7 +145,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   waitToStart(go: Effect.Effect<void>, services: Context.Context<never>): void {
     this.#step = steps.started;
     const waiting = Effect.runForkWith(services)(go);
-    // The attempt may have started in this very step.
+    // `go` may have ended the wait and started the attempt within this call.
     if (this.#watch === undefined) this.#fiber = waiting;
   }
 
@@ -169,14 +169,14 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     if (!this.isOver) this.#guard(() => this.decide(this.#resolveEnd(endOf(exit, errors.classifying()))));
   }
 
-  /** Handles the end of the source. A clean end after the marker releases what the seam still kept back. */
+  /** Handles the end of the source. A clean end after the marker releases the parts that the seam still withheld. */
   #resolveEnd(end: AttemptEnd): AttemptEnd {
     if (this.#stage === undefined || end._tag === "failed") return end;
-    // A response without a marker was cut. It proves nothing about the seam, and the kept text may be half a repetition.
+    // A response without a marker was cut. It does not prove the seam, and the withheld text may be part of a repetition.
     if (!this.#terminalAtEnd && !this.facts.snapshot().terminal_seen) return end;
     const rest = this.#stage.end();
     if (typeof rest === "string") return unproven(rest);
-    // A finish that counts only with a clean end was kept back until that end. It is the response's own statement (L5).
+    // The seam withheld a finish that counts only with a clean end. That finish is the response's own statement (L5).
     const last = rest.observations.at(-1);
     if (last !== undefined) this.#terminalAtEnd = last.terminal_at_end === true;
     this.finish = last?.finish ?? this.finish;
@@ -248,9 +248,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return Effect.callback((resume) => this.whenEnded((end) => resume(Effect.succeed(end))));
   }
 
-  /**
-   * Freezes the parts that were not handed over. If anything throws, the run still gets an end, because it waits for nothing else (L7).
-   */
+  /** Freezes the parts that were not handed over. If this throws, the run still gets an end, because nothing else would end it (L7). */
   #freeze(end: AttemptEnd): AttemptEnd {
     try {
       if (!this.#isCut(end)) this.countMarker();
@@ -264,7 +262,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /**
-   * Counts a marker if the protocol's last event never came: the response is complete anyway.
+   * Counts a marker although the protocol's last event never came, because the response is complete anyway.
    *
    * @returns true if there was such a marker
    */
@@ -274,7 +272,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return true;
   }
 
-  /** Returns the observation to count. If the whole response is held, its marker waits for the protocol's last event. */
+  /** Returns the observation to count. While the whole response is held, its marker waits for the protocol's last event. */
   #due(observation: Observation): Observation {
     this.#marker ??= new HeldMarker();
     return this.#marker.due(observation, this.setup.reveal.isHoldingAll, () => this.#watch?.terminal(this.#host.now()));
@@ -298,7 +296,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     if (word === "left") this.#unpark?.();
   }
 
-  /** True if the response ended before the protocol's last event: the held parts can then be requested again, unseen. */
+  /** True if the response ended before the protocol's last event. The held parts were not shown, so they can be requested again. */
   #isCut(end: AttemptEnd): boolean {
     if (!this.setup.reveal.isHoldingAll) return false;
     const kind = end._tag === "failed" ? end.failure.kind : "truncated";
@@ -319,7 +317,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       this.#reading?.close();
       if (this.hasClosed) return Effect.succeed(true);
       const fiber = this.#fiber;
-      // A source that ends in its very first step ends before its fiber is known, and is closed like any other.
+      // A source that ends in its very first step does so before its fiber is assigned. Close it in the next step.
       if (fiber === undefined) {
         return this.#step >= steps.started ? Effect.andThen(Effect.yieldNow, this.close()) : Effect.succeed(true);
       }
@@ -383,7 +381,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
         const known = Delivery.literals.includes(delivery) ? delivery : "accepted";
         this.facts.delivery(known);
         if (known === "ambiguous") this.#watch?.onRequestWritten(this.#host.now());
-        // A refusal may announce a cooldown in its body too, so its head alone must not release any request.
+        // Only an accepted response may release other requests. The body of a refusal may still announce a cooldown.
         if (known === "accepted" && (status === undefined || (status >= 200 && status < 400))) this.#onHead();
       },
       bytes: (count) => {
@@ -411,13 +409,13 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     }
   }
 
-  /** Joins parts to the shown text. Returns undefined and ends the attempt if the seam cannot be proven. */
+  /** Joins parts to the shown text. If the seam cannot be proven, ends the attempt and returns undefined. */
   #join<E, R>(stage: SeamStage<P>, parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): Batch<P> | undefined {
     const observations = parts.map((part) => ObservationReading.read(options.observe(part)));
-    // The clocks count also the parts that the stage keeps back.
+    // Parts that the stage withholds also reset the clocks.
     for (const { keep_alive } of observations) if (keep_alive) this.#watch?.keepAlive();
     this.#watch?.recordParts(this.#host.now(), observations.some(isProgress));
-    // The last statement of the source counts for its end, even if the stage keeps it back.
+    // The source's last statement counts for its end, even if the stage withholds it.
     for (const observation of observations) {
       if (isProgress(observation) && observation.terminal_at_end !== true) this.#hasOpenContent = true;
       this.#mayEnd(observation);
@@ -438,15 +436,15 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     }
     // Parts that came before the error wait for the decision, in order.
     this.flow.keepFrozen(passed);
-    // An error after the marker revokes nothing.
+    // The response was already complete at the marker, so an error after it changes nothing.
     this.countMarker();
     if (!broken.observation.terminal) this.facts.decoded(broken.observation);
     this.decide(failureEnd({ in_band: true, ...broken.failure }, broken.part));
   }
 
   /**
-   * Follows a finish that a clean end proves. Keep-alives after it change nothing. Silence also proves it if it came with a call,
-   * or after content without a finish. A text with a finish in its first chunk may be the first of many such chunks.
+   * Tracks a finish that a clean end proves. Keep-alives after it change nothing. Silence also proves it if it came with a call, or after
+   * content without a finish. If the first chunk already has a finish, many such chunks may follow.
    */
   #mayEnd(observation: Observation): void {
     const { closes, keep_alive, terminal_at_end } = observation;

@@ -27,7 +27,7 @@ export const failureEnd = (failure: Failure, cause: unknown): AttemptEnd => ({ _
 /** Code of an attempt that was ended because its silent path was found lost. */
 export const pathLost = "path_lost";
 
-/** Gemini's marker is its last finishReason together with a clean end, so it is a fact of the end and not of a part. */
+/** Gemini's marker is its last finishReason together with a clean end, so the marker belongs to the end and not to a part. */
 export const terminalAtCleanEnd: Observation = { ...none, terminal: true, quiet: true };
 
 /** Settings for the conversion of errors to failures. */
@@ -35,14 +35,15 @@ export interface Classifying<E> {
   readonly classify: ((error: E) => Failure) | undefined;
   /** Wall clock in milliseconds since the epoch, for Retry-After dates. */
   readonly nowMs: number;
-  /** True if this process has reached the provider before. If its name no longer resolves, the network is at fault. */
+  /** True if this process has reached the provider before. If the provider's name no longer resolves, the network is then at fault. */
   readonly reachedHostBefore: boolean;
 }
 
 /**
  * Derives the end of an attempt from the exit of its source, unless this process asked for that end.
  *
- * The source's own typed failure takes precedence over a defect. An interrupt that this process did not cause is the provider's cancel.
+ * The source's own typed failure takes precedence over a defect. An interrupt that this process did not cause counts as the provider's
+ * cancel.
  */
 export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: Classifying<E>): AttemptEnd => {
   if (Exit.isSuccess(exit)) return ended;
@@ -61,12 +62,12 @@ export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: 
 const classify = <E>(error: E, classifying: Classifying<E>): Failure => {
   if (classifying.classify === undefined) return classifyUnknown(error, classifying);
   const failure = FailureReading.read(classifying.classify(error));
-  // The caller knows its error, but only this process knows if it has ever reached the host.
+  // The caller knows its own error, but only this process knows if the host was ever reached.
   if (failure.kind !== "transport" || failure.code === undefined || !classifying.reachedHostBefore) return failure;
   return TransportCodes.lookup(failure.code)?.meaning === "dns" ? { reached_host_before: true, ...failure } : failure;
 };
 
-/** Trusts an error that carries its failure, like those of ProviderClient, and classifies any other. */
+/** Classifies an error. An error that carries its failure, like those of ProviderClient, is used as it is. */
 const classifyUnknown = (error: unknown, classifying: Classifying<never>): Failure => {
   if (Predicate.hasProperty(error, "reason") && isFailure(error.reason)) return error.reason;
   return FailureClassifier.classify(error, {

@@ -36,15 +36,15 @@ export interface AttemptHost<P, A> {
   readonly taps: Taps<P> | undefined;
   readonly now: () => number;
   /**
-   * Commits the facts of an attempt, with the calls that become complete, before a part of it is handed over. Resolves to true if
-   * the parts may be handed over. Returns `true` itself if the store completed the write synchronously.
+   * Commits the facts of an attempt, with the calls that become complete, before a part of it is handed over. Resolves to true if the parts
+   * may be handed over. Returns `true` directly if the store completes the write synchronously.
    */
   readonly recordShown: (attempt: A, calls: ReadonlyArray<NamedCall>) => true | Deferred.Deferred<boolean>;
   /** Path of the next request. */
   readonly path: string;
   /** Called when a transport reports the path of an attempt's request. Returns the path that applies. */
   readonly attach: (path: string, reported: Path) => string;
-  /** Called with the attempt's path when the transport reports a head that is no refusal, at the latest with the first part. */
+  /** Called with the attempt's path when the transport reports a response head other than a refusal, at the latest with the first part. */
   readonly onHead: (path: string) => void;
   /** Called when the first part of an attempt has arrived. */
   readonly onResponse: () => void;
@@ -55,7 +55,7 @@ export interface AttemptHost<P, A> {
   readonly note: (attempt: number, event: Noted, detail?: string) => void;
 }
 
-/** Provides the settings that convert an error of the source to a failure, read at the time of the error. */
+/** Provides the settings that convert an error of the source to a failure. They are read when the error occurs. */
 export interface ErrorReader<E> {
   readonly classifying: () => Classifying<E>;
 }
@@ -75,6 +75,6 @@ export interface AttemptSetup<P> {
   readonly route: string | undefined;
   readonly facts: FactsFold;
   readonly reveal: Reveal<P>;
-  /** Parts of the same response that an earlier attempt held back. `reveal` contains them already. */
+  /** Parts of the same response that an earlier attempt held. `reveal` contains them already. */
   readonly carried: Carried<P> | undefined;
 }

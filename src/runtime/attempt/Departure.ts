@@ -3,7 +3,7 @@
  *
  * D1 A waiting request was not sent, and no clock of its attempt runs.
  * D2 Each wait is announced, counted and recorded when it begins and when it ends, no matter how it ends.
- * D3 A released request leaves its wave once: when it has a response, or when there will be none.
+ * D3 A released request frees its slot in its batch once: when it has a response, or cannot have one any more.
  * D4 All waits together never exceed the budget, until a person lets the run continue.
  */
 import type * as Context from "effect/Context";
@@ -65,7 +65,7 @@ const earlyMs = 50;
 /** The request may be sent. */
 export const goes: Departed = { _tag: "goes" };
 
-/** Leaves no wave. */
+/** Frees no slot, because the request was released outside of any batch. */
 const nothingHeld = (): void => undefined;
 
 /** Returns the scope of a run's requests. */
@@ -85,7 +85,7 @@ export const attach = (
 /** Releases the requests of one run. Created for the first request that cannot be sent immediately. */
 export class Departure {
   readonly #run: Owner;
-  /** Makes a released request leave its wave (D3). */
+  /** Frees the request's slot in its batch (D3); undefined if the next request was not released. */
   #leave: (() => void) | undefined;
   #open: OpenWait | undefined;
   #mayNotWait = false;
@@ -96,12 +96,12 @@ export class Departure {
     this.#run = run;
   }
 
-  /** True if the next request was released. Its path then counts as up and without a cooldown, even if other requests wait. */
+  /** True if the next request was released. For it, the path counts as up and without a cooldown, even if other requests still wait. */
   get isLetGo(): boolean {
     return this.#leave !== undefined;
   }
 
-  /** True if the next request waited for its path and was released. It may be sent once, regardless of the spent budget. */
+  /** True if the next request waited for its path and was released. It may be sent once, even if the budget is exhausted. */
   get hasWaitedForPath(): boolean {
     return this.#waitedForPath;
   }
@@ -111,14 +111,14 @@ export class Departure {
     this.#waitedForPath = has;
   }
 
-  /** True if the request may be sent in this step. A refusal in the meantime stops even a released request. */
+  /** True if the request may be sent in this step. A refusal that arrives in the meantime stops even a released request. */
   get mayGo(): boolean {
     const { budget, scope, shared } = this.#run;
     if (this.#leave === undefined) return shared.paths.isOpen(scope);
     return shared.paths.standing(scope, budget.max_retry_after_ms).cooldownMs <= 0;
   }
 
-  /** Budget of the run for a decision. A run that found no room to wait may wait no longer (D4). */
+  /** Budget of the run for a decision. After a wait that did not fit into the budget, no further waiting time is left (D4). */
   get budget(): Budget {
     const { budget, spending } = this.#run;
     return this.#mayNotWait ? { ...budget, max_outage_ms: spending.facts().waited_ms } : budget;
@@ -155,7 +155,7 @@ export class Departure {
    * Waits for the turn of an attempt that has begun: the first one, or one that lost its turn in the meantime.
    *
    * @param go sends the attempt's request
-   * @param elsewhere completes once another route would accept the request, which ends the wait and lets the decision move it
+   * @param elsewhere completes once another route would accept the request. The wait then ends, and the decision may change the route.
    */
   inTurn(
     attempt: { readonly decide: (end: AttemptEnd) => unknown },
@@ -175,7 +175,7 @@ export class Departure {
     return Effect.map(elsewhere, () => this.#asItStands);
   }
 
-  /** Leaves the wave, because the request has a response or there will be none (D3). */
+  /** Frees the request's slot in its batch, because the request has a response or cannot have one any more (D3). */
   leave(): void {
     this.#leave?.();
     this.#leave = undefined;
@@ -186,7 +186,7 @@ export class Departure {
     this.#leave ??= nothingHeld;
   }
 
-  /** True if the last connect failed although its path works. That is no outage, and counts as a normal failure. */
+  /** True if the last connect failed although its path works. That is not an outage, so it counts as a normal failure. */
   get hasFailedOnOpenPath(): boolean {
     return this.#failedThough;
   }
@@ -237,7 +237,7 @@ export class Departure {
   /** Records the end of a wait (D2). */
   #recordWaitEnd(admitted: Admitted | undefined): void {
     if (!this.#closeWait()) return;
-    // A timer may ring slightly early; the rest counts as waited.
+    // A timer may fire slightly early. The rest of the time then counts as waited.
     if (admitted?._tag === "too_long" && this.#leftMs < earlyMs) this.#run.spending.addDepartureWait(this.#leftMs);
     this.#run.note(this.#run.attempts, "waiting", "over");
     this.#record({ _tag: "RunWaited", waited_ms: this.#run.spending.facts().waited_ms });
@@ -297,7 +297,10 @@ interface Traveller {
   readonly going: Departure | undefined;
 }
 
-/** Returns the path state and cooldown for a run's next request, as input of a decision. A released request waits for nothing. */
+/**
+ * Returns the path state and cooldown for a run's next request, as input of a decision. For a released request the path counts as up,
+ * without a cooldown.
+ */
 export const standingOf = (run: Traveller): Pick<RunFacts, "path" | "waited_for_path" | "cooldown_ms"> => {
   const { going } = run;
   if (going?.isLetGo === true) return { path: "up", waited_for_path: going.hasWaitedForPath, cooldown_ms: 0 };
@@ -329,7 +332,7 @@ export const tell = (run: Traveller, { facts, isAnswered, path }: Travelled, fai
   const refusal = refusalOf(failure);
   if (refusal !== undefined) shared.paths.recordRefusal(scope, refusal);
   if (failure.kind === "transport" && failure.code !== pathLost && !isUnconnected(failure, delivery)) {
-    // A connection that breaks was established, so the address is right even if no head ever came over it.
+    // A connection that breaks was established first. So the address is right, even if no response head ever came.
     shared.paths.markReached(scope.path);
     shared.paths.recordBreak(scope);
   }
@@ -345,7 +348,7 @@ const refusalOf = (failure: Failure): Refusal | undefined => {
 };
 
 /**
- * Returns true if no connection could be made: the request was not sent, or only a connect can fail like this. Certificate errors
+ * Returns true if no connection could be made, because the request was not sent or only a connect can fail like this. Certificate errors
  * count too, because something other than the origin may have answered.
  */
 export const isUnconnected = (failure: Failure, delivery: Delivery): boolean => {

@@ -17,7 +17,7 @@ export const emptyFacts = (
   request: AttemptContext["request"],
 ): Facts.FactsFold =>
   Facts.make({
-    // A resumed response exposes no new tools: the attempt that it resumes has counted its calls.
+    // A resumed response exposes no further tools, because the attempt that it resumes has already counted them.
     sideEffects: request !== "resume" ? sideEffects : { ...snapshot([], false), guarded: sideEffects.guarded },
     discardable,
     boundaries: tools,

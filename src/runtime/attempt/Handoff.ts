@@ -1,13 +1,13 @@
 /**
  * The single output of a run, read by one reader on demand.
  *
- * Events of the run wait in a short queue. Parts wait in one slot, and count as shown only when they are handed over (L4). While
- * the slot is full the attempt stops reading, so at most one chunk of parts is in flight. A reader that is already waiting gets
- * parts in the step in which they arrive.
+ * Events of the run wait in a short queue. Parts wait in one slot, and count as shown only when they are handed over (L4). While the slot
+ * is full the attempt stops reading, so at most one chunk of parts is in flight. A reader that is already waiting gets parts in the step in
+ * which they arrive.
  *
- * A tee sees all output in the same step (see Taps). While it consumes events, no effect runs and the reader keeps waiting. Events
- * that it declines are passed to the reader, and parts wait in the slot until the reader pulls again. Parts also wait there,
- * neither counted nor recorded, while the room is not free.
+ * A tee sees all output in the same step (see Taps). While it consumes events, no effect runs and the reader keeps waiting. Events that it
+ * declines are passed to the reader, and parts wait in the slot until the reader pulls again. While the room is not free, parts also wait
+ * in the slot, neither counted nor recorded.
  */
 import type * as Cause from "effect/Cause";
 import * as Effect from "effect/Effect";
@@ -16,7 +16,7 @@ import type { Room, Tee } from "../contract/Taps.ts";
 
 type Taken<P> = Effect.Effect<readonly [RunEvent<P>, ...Array<RunEvent<P>>], RunInterrupted | Cause.Done>;
 
-/** Parts that have arrived and were not taken. */
+/** Parts that have arrived and that the reader has not taken yet. */
 export interface Slot<P> {
   /** True if the parts continue those that were just handed over, and must leave in a later turn of the event loop. */
   readonly inNextTurn: boolean;
@@ -44,7 +44,7 @@ export class Handoff<P> {
 
   /**
    * @param tee sees the output of the run, and may consume it in the reader's place
-   * @param room holds back all output while it is not free
+   * @param room blocks all output while it is not free
    */
   constructor(tee?: Tee<P>, room?: Room) {
     this.#tee = tee;
@@ -68,7 +68,7 @@ export class Handoff<P> {
     this.#wake(this.take);
   }
 
-  /** Hands parts to the waiting reader. Call it only if `isWanted` is true. */
+  /** Passes events to the waiting reader. Call it only if `isWanted` is true. */
   give(events: ReadonlyArray<RunEvent<P>>): void {
     if (isFilled(events) && this.#tee?.(events) !== true) this.#wake(Effect.succeed(events));
   }
@@ -115,7 +115,7 @@ export class Handoff<P> {
     const slot = this.#slot;
     if (slot !== undefined) return slot.inNextTurn ? this.#takeLater(slot) : this.#takeSlot(slot);
     if (this.#end === undefined) return this.#awaitOutput;
-    // The run may stay in memory for its calls, but must not retain a buffer (L11).
+    // The run may stay in memory for its calls, but it must not keep a buffer alive (L11).
     this.#tee = undefined;
     this.#room = undefined;
     return this.#end;
@@ -141,7 +141,7 @@ export class Handoff<P> {
     if (record === undefined) return this.#empty(slot);
     return Effect.flatMap(record, (may) => {
       if (this.#slot !== slot) return this.take;
-      // Parts that may not be handed over stay here until their attempt is decided.
+      // Parts that may not be handed over stay in the slot until their attempt is decided.
       return may ? this.#empty(slot) : this.#awaitOutput;
     });
   }

@@ -12,7 +12,7 @@ export class HeldMarker {
     return this.#marker !== undefined;
   }
 
-  /** True if the marker is waiting, and the protocol's clients need the last event. */
+  /** True if the marker is waiting and clients of the protocol need the last event. */
   get isLastRequired(): boolean {
     return this.#marker?.isRequired === true;
   }

@@ -14,7 +14,7 @@ export class LostPaths implements PathListener {
   readonly #watchdog: Pick<Watchdog, "lose" | "now">;
   readonly #context: Context.Context<never>;
 
-  /** @param context services for its own fibers: a probe must not block the watchdog that reports the path */
+  /** @param context services for its own fibers, because a probe must not block the watchdog that reports the path */
   constructor(paths: PathsService, watchdog: Pick<Watchdog, "lose" | "now">, context: Context.Context<never>) {
     this.#paths = paths;
     this.#watchdog = watchdog;
@@ -23,7 +23,7 @@ export class LostPaths implements PathListener {
 
   onSilent(path: string): void {
     const since = this.#watchdog.now();
-    // Bytes that arrive during the probe prove that their connection is alive, whatever the probe finds.
+    // Bytes that arrive during the probe prove that their connection is alive, so those attempts are not ended.
     const onResult = (isLost: boolean) => (isLost ? this.#watchdog.lose(path, since) : undefined);
     Effect.runForkWith(this.#context)(Effect.map(this.#paths.isLost(path), onResult));
   }

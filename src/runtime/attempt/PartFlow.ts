@@ -29,22 +29,22 @@ export interface FlowHost<P> {
 /** Services that an attempt provides to its flow. */
 export interface FlowOwner extends LedgerAttempt {
   /**
-   * Commits the attempt's facts, with the calls that become complete, before a part is handed over. Resolves to true if the parts
-   * may be handed over. Returns `true` itself if the store completed the write synchronously.
+   * Commits the attempt's facts, with the calls that become complete, before a part is handed over. Resolves to true if the parts may be
+   * handed over. Returns `true` directly if the store completes the write synchronously.
    */
   readonly recordShown: (calls: ReadonlyArray<NamedCall>) => true | Deferred.Deferred<boolean>;
   /** Called when the slot is free again. */
   readonly onSlotFree: () => void;
 }
 
-/** Parts on their way to the reader, and their state in the facts. */
+/** Parts on their way to the reader. `counted` tells how far the facts already count them. */
 interface Transit<P> extends Batch<P> {
   counted: "no" | "decoded" | "handed_over";
   /** The write that the hand-over waits for, once it has begun. Resolves to true if the parts may be handed over. */
   record?: Deferred.Deferred<boolean> | undefined;
 }
 
-/** Maximum parts that are handed over in one turn of the event loop. Held parts may be many more. */
+/** Maximum parts that are handed over in one turn of the event loop. More parts may be held. */
 export const turnPartsMax = 512;
 
 /** The parts of one attempt on their way to the caller. */
@@ -98,7 +98,7 @@ export class PartFlow<P> {
     return this.#inSlot !== undefined && this.#host.taps?.presence?.isAway !== true;
   }
 
-  /** Handles a change of the run's reader. Once a reader is back, held parts pass exactly as they would have before. */
+  /** Handles a change of the run's reader. For a reader that is back, held parts pass under the same rules as before. */
   reader(word: ReaderWord): void {
     if (word === "left") {
       this.#reveal.onReaderLeft(this.#untaken());
@@ -136,12 +136,12 @@ export class PartFlow<P> {
     };
   }
 
-  /** Discards parts that can no longer reach a reader: they were decoded, not shown (L4). */
+  /** Discards parts that can no longer reach a reader. They count as decoded, not as shown (L4). */
   #throwAway(batch: Batch<P>): void {
     this.#countDecoded({ ...batch, counted: "no" });
   }
 
-  /** Waits for a write that an interrupted pull left running, so that later entries follow it. */
+  /** Waits for the write of an interrupted pull, so that later entries follow it. */
   get awaitWrite(): Effect.Effect<unknown> {
     return Effect.suspend(() =>
       this.#lastWrite === undefined ? Effect.void : Effect.exit(Deferred.await(this.#lastWrite)),
@@ -187,7 +187,7 @@ export class PartFlow<P> {
     this.#host.handoff.put(this.#slot(transit, inNextTurn));
   }
 
-  /** Keeps parts that came directly before the failure: they were decoded, not shown. */
+  /** Keeps parts that came directly before the failure. They count as decoded, not as shown. */
   keepFrozen(batch: Batch<P>): void {
     const transit: Transit<P> = { ...batch, counted: "no" };
     this.#frozen = [...this.#frozen, transit];
@@ -216,8 +216,8 @@ export class PartFlow<P> {
   }
 
   /**
-   * Removes and returns the frozen parts that a caller which cannot discard must not receive yet: all parts from the first call on,
-   * or all parts if there is no content before it.
+   * Removes and returns the frozen parts that a caller without discard must not receive yet: all parts from the first call on, or all parts
+   * if there is no content before it.
    *
    * @param begun true if content of the response was handed over before
    */
@@ -234,8 +234,8 @@ export class PartFlow<P> {
   }
 
   /**
-   * Keeps the frozen text before the first call and discards the rest: text that no call closes would be directly followed by the
-   * continued text.
+   * Keeps the frozen text before the first call and discards the rest. Otherwise the continued text would directly follow text that no call
+   * separates from it.
    */
   dropOpen(): void {
     const observations = this.#frozen.flatMap((transit) => transit.observations);
@@ -284,7 +284,7 @@ export class PartFlow<P> {
     );
   }
 
-  /** Starts the write, which continues even if its pull is interrupted. Returns undefined if it is already complete. */
+  /** Starts the write, which continues even if the pull is interrupted. Returns undefined if it is already complete. */
   #startWrite(calls: ReadonlyArray<NamedCall>): Deferred.Deferred<boolean> | undefined {
     const record = this.#owner.recordShown(calls);
     if (record === true) return undefined;
@@ -313,13 +313,13 @@ export class PartFlow<P> {
     };
   }
 
-  /** True if the hand-over of these parts raises facts that must be recorded first (L8). */
+  /** True if the facts that this hand-over raises must be recorded first (L8). */
   #isRecordNeeded(transit: Transit<P>): boolean {
     if (transit.counted === "handed_over") return false;
     const { facts } = this.#owner;
     for (const observation of transit.observations) {
       if (facts.wouldShow(observation)) return true;
-      // The record names every complete call, even if its row was folded and shows nothing new.
+      // Every complete call must be named on record, even if its row was folded and adds no facts.
       if (observation.calls.length > 0 && wholeCalls(observation.calls).length > 0) return true;
     }
     return false;
@@ -339,7 +339,7 @@ export class PartFlow<P> {
     const owner = this.#owner;
     const attempt = owner.number;
     let events: Array<PartEvent<P>> | undefined;
-    // The index is counted by hand wherever every part passes, because `entries` allocates a pair for each.
+    // A manual index, because `entries` would allocate a pair for each part.
     let index = 0;
     if (seams !== undefined)
       for (const part of transit.parts) seams.recordSent(part, transit.observations[index++] ?? none);

@@ -1,7 +1,7 @@
 /**
- * Reads an attempt's source on its caller's demand: reading stops while the slot is full.
+ * Reads an attempt's source on its caller's demand. Reading stops while the slot is full.
  *
- * `readStream` is a plain function over the attempt, because many runs wait at once and each would hold another object.
+ * `readStream` is a plain function over the attempt, because many runs wait at once and each would need another object.
  */
 import type * as Cause from "effect/Cause";
 import * as Channel from "effect/Channel";
@@ -43,11 +43,13 @@ export const readStream = <P, E, R>(
     });
   });
 
-/** Opens a stream in the current scope. `Stream.toPull` would guard each pull against concurrent ones, and there are none. */
+/**
+ * Opens a stream in the current scope. `Stream.toPull` is not used, because it guards each pull against concurrent ones and there are none.
+ */
 const openPull = <P, E, R>(stream: Stream.Stream<P, E, R>) =>
   Effect.flatMap(Effect.scope, (scope) => Channel.toPullScoped(Stream.toChannel(stream), scope));
 
-/** Input of a direct reading, held until it is over. */
+/** The input of a direct reading, dropped when the reading is over. */
 interface Reading<P, E, R> {
   readonly source: AsyncSource<P, E>;
   readonly options: RunOptions<P, E, R>;
@@ -66,7 +68,7 @@ export class DirectReading<P, E, R> {
     this.#reading = reading;
   }
 
-  /** True if nothing of the source is read or held any more. */
+  /** True if the reading is over and keeps nothing of the source. */
   get isOver(): boolean {
     return this.#reading === undefined;
   }
@@ -78,14 +80,14 @@ export class DirectReading<P, E, R> {
     this.#closeReader();
   }
 
-  /** Reads everything available, then waits for more. If the source throws, this ends it, because no caller would see the error. */
+  /** Reads everything available, then waits for more. An exception of the source ends the reading, because no caller would see it. */
   readonly step = (): void => {
     const reading = this.#reading;
     if (reading === undefined) return;
     try {
       if (this.#reader === undefined) {
         this.#reader = reading.source.open();
-        // Opening the source may end this attempt.
+        // The call that opens the source may have ended this attempt.
         if (this.isOver) {
           this.#closeReader();
           return;
@@ -122,7 +124,7 @@ export class DirectReading<P, E, R> {
     onEnd(exit);
   }
 
-  /** An error of the close is dropped: the attempt waits for nothing more of its source. */
+  /** Closes the reader. Its error is dropped, because the attempt needs nothing more from its source. */
   #closeReader(): void {
     const reader = this.#reader;
     this.#reader = undefined;

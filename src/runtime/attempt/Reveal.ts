@@ -1,19 +1,19 @@
 /**
- * The first tap of a run's output: holds back parts that must not be shown yet.
+ * The first tap of a run's output: withholds parts that must not be shown yet.
  *
- * `live` holds nothing. `on_complete` holds everything until the terminal marker, so that any earlier break can be replayed unseen,
- * or until its time limit. `undiscardable` serves a caller that cannot discard: it holds the lifecycle prefix, so that the caller
- * never sees two starts, and everything from the first tool call on. If a finish may count as a failure, both hold a response that
- * contains only its marker until its end is known. Held parts are bounded per run and per process; beyond these limits the hold
- * ends and the parts are handed over.
+ * `live` holds nothing. `on_complete` holds everything until the terminal marker, so that any earlier break can be replayed unseen, or
+ * until its time limit. `undiscardable` serves a caller that cannot discard: it holds the lifecycle prefix, so that the caller never sees
+ * two starts, and everything from the first tool call on. If a finish may count as a failure, both hold a response that contains only its
+ * marker until its end is known. Held parts are bounded per run and per process; beyond these limits the hold ends and the parts are handed
+ * over.
  *
- * While the reader is away nothing passes in any mode: released parts wait for the reader in order, and the mode keeps holding the
- * rest. The limits apply to both together. If something does not fit, it cannot be handed over, and `isOverfull` is true.
+ * While the reader is away nothing passes in any mode: released parts wait for the reader in order, and the mode keeps holding the rest.
+ * The limits apply to both together. If something does not fit, it cannot be handed over, and `isOverfull` is true.
  */
 import type { Observation } from "../../domain/Observation.ts";
 import type { Presence } from "../contract/Presence.ts";
 
-/** Hold mode: nothing, everything, or only what a caller that cannot discard must not receive early. */
+/** Hold mode: hold nothing, everything, or only the parts that a caller which cannot discard must not receive early. */
 export type RevealMode = "live" | "on_complete" | "undiscardable";
 
 /** Maximum held parts of one run, in bytes as measured by `sizeOf`. */
@@ -22,7 +22,7 @@ export const heldBytesMax = 8 * 1024 * 1024;
 /** Maximum held parts of all runs of a processor, in bytes. */
 export const heldBytesProcessMax = 256 * 1024 * 1024;
 
-/** Assumed weight of a part besides its visible characters, for the envelope of its event, in bytes. */
+/** Assumed size of a part's event in addition to its visible characters, in bytes. */
 export const envelopeBytes = 256;
 
 /** Counter of the bytes that a processor holds. */
@@ -41,7 +41,7 @@ interface Filling<P> extends Batch<P> {
   readonly observations: Array<Observation>;
 }
 
-/** Parts of a response that an earlier attempt held back and did not hand over. */
+/** Parts of a response that an earlier attempt held and did not hand over. */
 export interface Carried<P> extends Batch<P> {
   /** True if content of the response was handed over before. */
   readonly begun: boolean;
@@ -78,7 +78,7 @@ interface RevealOptions<P> {
   readonly presence?: Pick<Presence, "isAway" | "keptBytes"> | undefined;
 }
 
-/** Holds back the parts of one attempt. */
+/** Withholds the parts of one attempt until they may be shown. */
 export class Reveal<P> {
   #mode: RevealMode;
   readonly #discardable: boolean;
@@ -117,7 +117,7 @@ export class Reveal<P> {
     this.#holding = mode !== "live" && !openEnd;
     if (isAway) {
       this.#waiting = { parts: [], observations: [] };
-      // None of the carried parts has passed yet, including those that the mode does not hold.
+      // The reader is away, so none of the carried parts has passed yet, not even those that the mode does not hold.
       if (carried !== undefined) this.pass(carried);
       return;
     }
@@ -127,7 +127,7 @@ export class Reveal<P> {
     }
   }
 
-  /** True if the whole response is held until it is proven: nothing of this attempt was handed over. */
+  /** True if the whole response is held until it is proven, so that nothing of this attempt was handed over. */
   get isHoldingAll(): boolean {
     return this.#mode === "on_complete" && this.#holding;
   }
@@ -165,7 +165,7 @@ export class Reveal<P> {
     return this.#keepWhileAway(this.#passEach(batch));
   }
 
-  /** Returns released parts, or lets them wait for the reader. */
+  /** Returns released parts, or keeps them until the reader comes back. */
   #keepWhileAway(batch: Batch<P>): Batch<P> {
     const waiting = this.#waiting;
     if (waiting === undefined) return batch;
@@ -205,7 +205,7 @@ export class Reveal<P> {
 
   /**
    * Ends the hold of the whole response, which continues as if it had been shown from its start. A caller that cannot discard still
-   * gets no call before the end is proven (L4).
+   * receives no call before the end is proven (L4).
    *
    * @param proven true if the terminal marker has come, so that nothing has to be held any more
    * @returns the parts that may be handed over now, in order
@@ -326,7 +326,10 @@ const isAnswer = ({ calls, progress }: Observation): boolean => progress === "ou
 /** Default weight of a part, in bytes. */
 const defaultWeight = (_part: unknown, observation: Observation): number => observation.characters + envelopeBytes;
 
-/** Returns the caller's `sizeOf`, with the default weight for results that are no finite number: held bytes must be known (L11). */
+/**
+ * Returns the caller's `sizeOf`, with the default weight for results that are not finite numbers, because the size of held parts must be
+ * known (L11).
+ */
 export const weigherOf = <P>(sizeOf: ((part: P, observation: Observation) => number) | undefined) =>
   sizeOf === undefined
     ? defaultWeight

@@ -26,7 +26,10 @@ export class RunClocks {
     this.#clocks = clocksOf(options);
   }
 
-  /** Resets the clocks for another route, whose model may think longer. A doubled limit belonged to the previous one. */
+  /**
+   * Resets the clocks for another route, whose model may think longer. Doubled limits are dropped, because they belong to the previous
+   * route.
+   */
   reset(options: Clocked): void {
     this.#clocks = clocksOf(options);
   }
@@ -84,16 +87,16 @@ export class RunClocks {
   }
 
   /**
-   * Ends the watch of an attempt, and doubles the clock that cut it for the next one.
+   * Ends the watch of an attempt, and doubles the clock that ended it for the next attempt.
    *
    * @param watch undefined if the attempt was never started
-   * @param stalled the clock that cut the attempt; undefined if none did, or if that proves nothing about the model
+   * @param stalled the clock that ended the attempt; undefined if none did, or if the stall proves nothing about the model
    * @returns the time since its last progress, in milliseconds
    */
   endWatch(watch: Watch | undefined, stalled: ClockName | undefined): number {
     if (stalled !== undefined) this.#clocks = Clocks.doubleClock(this.#clocks, stalled);
     if (watch === undefined) return 0;
-    // A break may arrive before the watchdog has detected a suspension, and that gap must not count.
+    // Detect a suspension first, because a break may be reported before the watchdog wakes, and the gap must not count.
     this.#watchdog.catchUp();
     const now = this.#watchdog.now();
     this.#watchdog.unwatch(watch);

@@ -1,7 +1,7 @@
 /**
  * Stage before the hold of an attempt that continues shown text. Nothing passes until the seam is proven, and then only new text.
  *
- * Text that it keeps back is never handed over and never frozen. It counts as decoded, because the provider has sent it.
+ * Text that the stage withholds is never handed over or frozen. It counts as decoded, because the provider has sent it.
  */
 import { none, type Observation } from "../../domain/Observation.ts";
 import type { SeamFault } from "../../domain/SeamWords.ts";
@@ -50,7 +50,7 @@ export class SeamStage<P> {
   /**
    * Handles a clean end of the source.
    *
-   * @returns the parts that were still kept back, or the reason why the seam is not proven
+   * @returns the parts that were still withheld, or the reason why the seam is not proven
    */
   end(): Batch<P> | SeamFault {
     const out: Filling<P> = { parts: [], observations: [] };
@@ -59,7 +59,7 @@ export class SeamStage<P> {
 
   #apply(passed: SeamPassed<P>, observation: Observation | undefined, out: Filling<P>): SeamFault | undefined {
     if (passed.type === "unproven") {
-      // This marker does not belong to the shown response, which has no end.
+      // This marker does not end the shown response, so it does not count as terminal.
       if (observation !== undefined) this.#owner.facts.decoded({ ...observation, terminal: false });
       return passed.fault;
     }
@@ -68,7 +68,7 @@ export class SeamStage<P> {
       this.#owner.onContinued();
     }
     if (this.#joined && passed.parts.length > 0) fill(out, passed);
-    // Text after the seam counts when it is handed over.
+    // New text is not counted here, because it counts when it is handed over.
     else if (observation !== undefined)
       this.#owner.facts.decoded(this.#joined ? { ...observation, characters: 0 } : observation);
     return undefined;

@@ -18,11 +18,11 @@ export interface WatchListener {
   readonly onSuspended: (ms: number) => void;
   /** Path of the attempt's request; undefined if unknown. */
   readonly path?: string;
-  /** Called when the path is lost, and the attempt with it. */
+  /** Called when the path is lost. The attempt then ends. */
   readonly onPathLost?: () => void;
 }
 
-/** The watchdog of a watch. */
+/** The watchdog that checks a watch. */
 interface WatchKeeper {
   /** Called when the deadline of a watch may be nearer. */
   readonly nearer: (watch: Watch) => void;
@@ -74,7 +74,8 @@ export class Watch implements Due {
   }
 
   /**
-   * Starts `first_progress` when the request is written, so that it excludes the wait for a connection. Further calls have no effect.
+   * Starts the `first_progress` clock when the request is written, so that the wait for a connection does not count. Further calls have no
+   * effect.
    */
   onRequestWritten(now: number): void {
     if (this.#written) return;
@@ -89,16 +90,16 @@ export class Watch implements Due {
     this.#watchdog.nearer(this);
   }
 
-  /** Records bytes that are not a part yet. */
+  /** Records bytes, also if they do not complete a part. */
   bytes(now: number): void {
     this.#bytesAt = this.#standing(now);
     if (this.#asked === undefined) return;
-    // The next silence is probed sooner than the rest of this one would have been.
+    // A new silence starts, and it may have to be probed earlier than the old one.
     this.#asked = undefined;
     this.#watchdog.nearer(this);
   }
 
-  /** Returns the time, which is frozen during a hold; `release` adds the gap. */
+  /** Returns the time, which stands still during a hold; `release` adds the gap. */
   #standing(now: number): number {
     return this.#holds > 0 ? this.#heldAt : now;
   }
@@ -139,17 +140,21 @@ export class Watch implements Due {
     this.#watchdog.nearer(this);
   }
 
-  /** Grants time after a suspension, at most `suspendGracesMax` times, so that a permanently starved process still cuts. */
+  /**
+   * Grants extra time after a suspension, at most `suspendGracesMax` times, so that the clocks still end attempts in a process that is
+   * starved all the time.
+   */
   grant(ms: number): void {
     this.#graces += 1;
     if (this.#graces <= suspendGracesMax) this.#graceMs += ms;
   }
 
   /**
-   * Excludes the `ms` before `now`, in which this process did not run. Events since then keep their time, so that no clock starts in the future.
+   * Excludes the `ms` before `now`, in which this process did not run. Events since then keep their time, so that no clock starts in the
+   * future.
    */
   skip(ms: number, now: number): void {
-    // If the gap lies within a hold, its release excludes it.
+    // If the gap lies within a hold, releasing the hold excludes it.
     if (this.#holds > 0 && this.#heldAt <= now - ms) return;
     const until = this.#standing(now);
     this.#startedAt = Math.min(this.#startedAt + ms, until);

@@ -1,15 +1,16 @@
 /**
  * Watches the clocks of all live attempts with one fiber.
  *
- * An event writes one number into its `Watch`; nothing is armed or raced per event. The fiber sleeps until the nearest deadline, at
- * most `sweepMs`, and checks the watches that may be due. Anything that brings a deadline nearer wakes it: the first progress, the
- * keep-alive that arms `silence`, the terminal marker, a release. The clocks of a held watch are stopped.
+ * An event writes one number into its `Watch`; nothing is armed or raced per event. The fiber sleeps until the nearest deadline, at most
+ * `sweepMs`, and checks the watches that may be due. Anything that brings a deadline nearer wakes it: the first progress, the keep-alive
+ * that arms `silence`, the terminal marker, a release. The clocks of a held watch are stopped.
  *
- * An attempt that is silent for a while has not stalled yet. We probe its path, and end the attempt early if the path is lost;
- * clocks and checks never wait for a probe. Probes start at most twice a second, so that the fiber does not wake for each silent attempt.
+ * An attempt that is silent for a while has not stalled yet. The watchdog has its path probed and ends the attempt early if the path is
+ * lost. Clocks and checks never wait for a probe. Probes start at most twice per second, so that the fiber does not wake for each silent
+ * attempt.
  *
- * A suspension is a gap in which this process did not run: a closed lid, SIGSTOP, a paused container, a blocked event loop. The
- * fiber detects it by waking late. All clocks exclude the gap, and none cuts for a grace period.
+ * A suspension is a gap in which this process did not run: a closed lid, SIGSTOP, a paused container, a blocked event loop. The fiber
+ * detects it because it wakes late. All clocks exclude the gap, and for a grace period none of them ends an attempt.
  */
 import * as Clock from "effect/Clock";
 import * as Deferred from "effect/Deferred";
@@ -55,11 +56,11 @@ export class Watchdog {
   #wake = Deferred.makeUnsafe<void>();
   #lastMonotonic: number;
   #lastWall: number;
-  /** End of the grace period, in which no clock cuts. It also covers attempts that start within it. */
+  /** End of the grace period, in which no clock ends an attempt. It also covers attempts that start within it. */
   #graceUntil = Number.NEGATIVE_INFINITY;
   /** True if the previous check was postponed because the fiber woke late. A check is postponed only once. */
   #putOff = false;
-  /** Number of waiting runs that have no attempt to watch. */
+  /** Number of waiting runs without an attempt, for which suspensions are detected too. */
   #awake = 0;
   #sleptMs = 0;
   #paths: PathListener | undefined;
@@ -87,7 +88,7 @@ export class Watchdog {
     return monotonicMs(this.#clock);
   }
 
-  /** Starts to watch an attempt, with the read for its first part outstanding. */
+  /** Starts to watch an attempt while the read for its first part is outstanding. */
   watch(clocks: Clocks, listener: WatchListener, runElapsedMs: number): Watch {
     const now = this.now();
     if (this.#isIdle) this.#mark(now);
@@ -102,12 +103,12 @@ export class Watchdog {
     this.#watches.delete(watch);
   }
 
-  /** Time that this process has slept while something was watched, by the monotonic clock, in milliseconds. */
+  /** Time that this process was suspended while something was watched, by the monotonic clock, in milliseconds. */
   get sleptMs(): number {
     return this.#sleptMs;
   }
 
-  /** Detects suspensions also for a waiting run without an attempt, until the same number of `allowSleep` calls. */
+  /** Also detects suspensions for a waiting run without an attempt, until the same number of `allowSleep` calls. */
   keepAwake(): void {
     if (this.#isIdle) this.#mark(this.now());
     this.#awake += 1;
@@ -123,7 +124,7 @@ export class Watchdog {
     return this.#watches.size === 0 && this.#awake === 0;
   }
 
-  /** Ends the attempts of a path from which nothing has come since a time. */
+  /** Ends the attempts of a path that have received nothing since the given time. */
   lose(path: string, since: number): void {
     for (const watch of this.#watches.values()) {
       if (watch.listener.path !== path || !watch.isSilentSince(since)) continue;
@@ -155,14 +156,14 @@ export class Watchdog {
   }
 
   #wakeNow(): void {
-    // Any delay from now on counts as lateness, even before the first check of this watch.
+    // Any delay from now on counts as lateness, even if this watch was not checked before.
     this.#wakesAt = this.now();
     Deferred.doneUnsafe(this.#wake, Effect.void);
   }
 
   /**
-   * Detects a suspension. Called before any conclusion from the time, because a socket that broke during a sleep may report it
-   * before the watchdog's own fiber wakes.
+   * Detects a suspension. Called before any conclusion from the time, because a socket that broke in the gap may report it before the
+   * watchdog's own fiber wakes.
    */
   catchUp(): void {
     this.#noticeSuspension(this.now());
@@ -178,7 +179,7 @@ export class Watchdog {
           ? woken
           : Effect.raceFirst(woken, Effect.sleep(Duration.millis(Math.ceil(wait))));
       }).pipe(
-        // The watch of a listener that throws is already removed. Without this fiber all other attempts would wait for ever.
+        // The watch of a listener that throws is already removed. If the fiber ended, all other attempts would wait forever.
         Effect.catchDefect((defect) => Effect.logError("cannot notify an attempt that its clock expired", defect)),
       ),
     );
@@ -204,7 +205,7 @@ export class Watchdog {
     if (this.#nothingBefore > now) return;
     const silent = new Set<string>();
     try {
-      // One check also covers the deadlines that follow shortly, so that the fiber does not wake for each that has moved.
+      // One check also covers deadlines that follow shortly, so that the fiber does not wake again for each moved deadline.
       for (const watch of this.#watches.due(now + foresightMs)) this.#place(watch, watch.nearest().at, now, silent);
       while (this.#nothingBefore <= now) this.#cutFirst(now, silent);
     } finally {
@@ -246,11 +247,11 @@ export class Watchdog {
   }
 
   /**
-   * Excludes a gap in which this process did not run from all clocks.
+   * Excludes from all clocks a gap in which this process did not run.
    *
-   * On some systems the monotonic clock keeps running while the process is stopped or the machine sleeps, and this fiber wakes
-   * late. On others it stops, and the wall clock runs ahead of it. That also happens if the wall clock is set forward, and the two
-   * cannot be distinguished. A wall clock that is set back is ignored.
+   * On some systems the monotonic clock keeps running while the process is stopped or the machine sleeps, and this fiber wakes late. On
+   * others it stops, and the wall clock runs ahead of it. A wall clock that is set forward looks the same, so it counts as a suspension. A
+   * wall clock that is set back is ignored.
    *
    * @returns the lateness by the monotonic clock, in milliseconds
    */

@@ -13,18 +13,18 @@ export type AttachAfter = { readonly attempt: number; readonly ordinal: number }
 
 /** Options for attaching a reader to a run. */
 export interface AttachOptions {
-  /** The reader's position: it receives exactly the events after it. Without it, the reader receives the run from its first event. */
+  /** The reader's position. It receives exactly the events after it, or all events of the run if it is absent. */
   readonly after?: AttachAfter;
 }
 
 /** The reader could not be attached. The run is unchanged. */
 export class AttachRefused extends Schema.TaggedError<AttachRefused>()("AttachRefused", {
   reason: Schema.Literals([
-    /** This process has no run with this id: it never existed, another process has it, or it is no longer kept. */
+    /** This process has no such run. It never existed, another process has it, or it is no longer kept. */
     "unknown",
     /** The run was started without `lingerMs`. */
     "not_lingering",
-    /** The run's output exceeded the limits for kept output, so it is no longer complete. */
+    /** The run's output exceeded the limits, so the kept output is incomplete. */
     "evicted",
     /** The run was cancelled, or its reader stopped because it had everything it wanted. No more output is delivered. */
     "ended",

@@ -1,8 +1,8 @@
 /**
  * Clocks of an attempt with their defaults, in milliseconds. `Infinity` switches a clock off.
  *
- * Any byte resets `silence`, but only progress resets `idle`: a provider that sends keep-alives for ever is stalled, one that is
- * thinking is not. The sixth clock, `connect`, belongs to the socket and lives in ProviderClient.
+ * Any byte resets `silence`, but only progress resets `idle`, because a provider that sends only keep-alives is stalled. The sixth clock,
+ * `connect`, belongs to the socket and is part of ProviderClient.
  */
 import type { ClockName } from "../../domain/Failure.ts";
 import type { Provider } from "../../domain/RunFacts.ts";
@@ -11,7 +11,7 @@ import type { Provider } from "../../domain/RunFacts.ts";
 export interface Clocks {
   /** From the written request to the first progress, response head included. A request that is not written yet has the same limit. */
   readonly first_progress: number;
-  /** Maximum time between two signs of progress. */
+  /** Maximum time between two parts that make progress. */
   readonly idle: number;
   /** Maximum time without any byte. Applies only after this attempt has received `keepAlivesToArm` keep-alives. */
   readonly silence: number;
@@ -27,34 +27,34 @@ export interface Clocks {
 /** Clocks that a caller can set, in milliseconds; `false` switches a clock off. */
 export type ClockOptions = { readonly [K in keyof Clocks]?: number | false };
 
-/** `first_progress` for a model that does not reason: it waits only in the provider's queue and for the prompt to be read. */
+/** Default of `first_progress` for a model that does not reason. It covers the provider's queue and the processing of the prompt. */
 export const firstProgressMs = 180_000;
 
-/** `first_progress` for models that reason or may reason. A limit of 60 s killed healthy slow models (coder #26010). */
+/** Default of `first_progress` for models that reason or may reason. A limit of 60 s aborted healthy slow models (coder #26010). */
 export const firstProgressReasoningMs = 600_000;
 
-/** Default of `idle`: longer than any thinking pause that was measured, shorter than a lost evening. */
+/** Default of `idle`. It is longer than any thinking pause that was measured, and short enough for a person to wait. */
 export const idleMs = 300_000;
 
 /** Default of `silence`, for a provider that sends keep-alives. */
 export const silenceMs = 90_000;
 
-/** Keep-alives that prove that a provider sends them. Without that proof, silence means nothing. */
+/** Keep-alives that prove that a provider sends them. Without this proof, silence does not prove a stall. */
 export const keepAlivesToArm = 2;
 
-/** Idle limit after the terminal marker. Usage may follow the marker, but a socket that is left open must not delay the end. */
+/** Idle limit after the terminal marker. Usage may follow the marker, but a socket that stays open must not delay the end. */
 export const lingerMs = 10_000;
 
 /**
- * Maximum sleep of the watchdog while it watches anything, in milliseconds. A suspension can hide in the rest of a sleep, so
- * every suspension longer than `suspendLateMs` plus `sweepMs` is detected.
+ * Maximum sleep of the watchdog while it watches anything, in milliseconds. A suspension during a sleep shows only as the lateness after
+ * it, so only suspensions longer than `suspendLateMs` plus `sweepMs` are always detected.
  */
 export const sweepMs = 1_000;
 
 /** Lateness of the watchdog, by either clock, above which we assume that this process was suspended, in milliseconds. */
 export const suspendLateMs = 2_000;
 
-/** Time after a suspension in which no clock cuts, in milliseconds: sockets and providers need a moment to notice it. */
+/** Time after a suspension in which no clock ends an attempt, in milliseconds. Sockets and providers need it to notice the suspension. */
 export const suspendGraceMs = 20_000;
 
 /** Time without a byte after which we check whether the path is lost, in milliseconds. */
@@ -64,8 +64,8 @@ export const askAfterMs = 10_000;
 export const askAgainMs: ReadonlyArray<number> = [10_000, 20_000, 40_000, 60_000];
 
 /**
- * A look at the deadlines also covers those due within this time, in milliseconds, so that a deadline that has moved away does
- * not need a separate wake-up.
+ * A check of the deadlines also covers those due within this time, in milliseconds, so that a deadline that moves needs no wake-up of its
+ * own.
  */
 export const foresightMs = 500;
 
@@ -75,12 +75,12 @@ export const foresightMs = 500;
  */
 export const askGridMs = 500;
 
-/** Maximum suspensions of one attempt that earn a grace period. The clocks exclude the gap of every suspension. */
+/** Maximum suspensions of one attempt that are followed by a grace period. The clocks exclude the gap of every suspension. */
 export const suspendGracesMax = 32;
 
 /**
- * Lateness of a wake-up after which arrived parts may still be unread, in milliseconds. Clocks are then checked again before they
- * cut.
+ * Lateness of a wake-up after which arrived parts may still be unread, in milliseconds. Clocks are then checked again before they end an
+ * attempt.
  */
 export const lateMs = 50;
 
@@ -113,7 +113,7 @@ const build = (provider: Pick<Provider, "reasoning">, streaming: boolean, option
   run: limit(options.run, Number.POSITIVE_INFINITY),
 });
 
-/** Doubles one clock, so that a retry after a stall is not cut at the same deadline during the same prefill. */
+/** Doubles one clock, so that a retry after a stall does not end at the same point of the same prefill. */
 export const doubleClock = (clocks: Clocks, clock: ClockName): Clocks =>
   clock === "connect" ? clocks : { ...clocks, [clock]: clocks[clock] * 2 };
 

@@ -1,14 +1,14 @@
 /**
  * A binary heap of members by deadline, earliest first, in which each member knows its own position.
  *
- * A member whose deadline moves later does not have to report it. Its entry is only a time before which it is not due, and a look
- * at an entry that has come up asks the member for its real deadline. So moving a deadline later costs nothing, and a look asks
- * only members that may be due.
+ * A member whose deadline moves later does not have to report it. Its entry is only a time before which it is not due, and when that time
+ * comes, a check reads the member's real deadline. So moving a deadline later costs nothing, and a check reads only members that may be
+ * due.
  */
 
 /** A member of `Deadlines`. Only `Deadlines` writes `dueAt` and `place`. */
 export interface Due {
-  /** Breaks ties between equal times: the lower id comes first. */
+  /** Breaks ties between equal times, lower ids first. */
   readonly id: number;
   /** The member is not due before this time, in monotonic milliseconds. */
   dueAt: number;
@@ -39,7 +39,7 @@ export class Deadlines<D extends Due> {
     return this.#members[member.place] === member;
   }
 
-  /** Adds or moves a member: it is not due before `at`. */
+  /** Adds or moves a member, which is not due before `at`. */
   set(member: D, at: number): void {
     member.dueAt = at;
     if (this.has(member)) this.#settle(member, member.place);
@@ -57,8 +57,8 @@ export class Deadlines<D extends Due> {
   }
 
   /**
-   * Returns the members that may be due at a time, children before parents. Moving them later in this order takes a step or two
-   * each, not a walk through the whole heap.
+   * Returns the members that may be due at a time, children before parents. Moving them later in this order takes one or two steps each
+   * instead of a walk through the whole heap.
    */
   due(at: number): ReadonlyArray<D> {
     const found: Array<D> = [];

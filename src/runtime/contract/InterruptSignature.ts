@@ -1,6 +1,4 @@
-/**
- * The parties that can stop a run. Only a signature attributes an interrupt to the user or the lifecycle (L10).
- */
+/** The parties that can stop a run. An interrupt counts as the user's or the lifecycle's only if it is signed (L10). */
 import * as Cause from "effect/Cause";
 import * as Context from "effect/Context";
 import * as Exit from "effect/Exit";
@@ -32,11 +30,11 @@ type Signer = "user" | "lifecycle";
 type Signature = Signer | "client_gone";
 
 /**
- * Signs an interrupt: `Fiber.interruptAs(fiber, id, Context.make(InterruptSignature, "user"))`. An unsigned interrupt, for
- * example from a shutdown, a timeout or a lost race, counts as `caller_interrupted`.
+ * Signs an interrupt: `Fiber.interruptAs(fiber, id, Context.make(InterruptSignature, "user"))`. An unsigned interrupt, for example from a
+ * shutdown, a timeout or a lost race, counts as `caller_interrupted`.
  *
- * The signature reaches the run through everything between the interrupted fiber and the run: an `Effect.timeout`, a race, a
- * toolkit or nested fibers.
+ * The signature reaches the run even if an `Effect.timeout`, a race, a toolkit or nested fibers lie between the interrupted fiber and the
+ * run.
  */
 export class InterruptSignature extends Context.Service<InterruptSignature, Signer>()(
   "effect-stream-recovery/InterruptSignature",
@@ -58,8 +56,8 @@ export const stopperOf = (exit: Exit.Exit<unknown, unknown>): Stopper => {
 };
 
 /**
- * True if the consumer may come back: it did not finish, and neither the user nor the lifecycle signed a cancel. A client that
- * disconnected from Effect's HTTP server may only have lost its network.
+ * True if the consumer may come back, because it did not finish and neither the user nor the lifecycle signed a cancel. A client that
+ * disconnects from Effect's HTTP server may come back, because it may only have lost its network.
  */
 export const canReturn = (exit: Exit.Exit<unknown, unknown>): boolean => {
   if (Exit.isSuccess(exit)) return false;
@@ -90,9 +88,8 @@ const passing = new WeakSet<Interruptible>();
 /**
  * Makes signed interrupts propagate their signature, in every fiber of the same copy of Effect.
  *
- * `Effect.timeout`, a race, a closing scope and an ending parent interrupt their fibers without annotations, and Effect offers no
- * hook to add one. So we wrap the method that interrupts a fiber: if a fiber that was interrupted with a signature interrupts
- * another fiber, the other one gets the same signature.
+ * `Effect.timeout`, a race, a closing scope and an ending parent interrupt their fibers without annotations, and Effect offers no hook to
+ * add one. So we wrap the method that interrupts a fiber. If a signed fiber interrupts another one, the other one gets the same signature.
  *
  * @param fiber any fiber of that copy of Effect
  */

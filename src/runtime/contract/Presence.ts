@@ -1,16 +1,16 @@
 /**
  * Tracks the reader of a run: present, away or evicted.
  *
- * While the reader is away, arriving parts are held and do not count as shown (L4). The attempt keeps reading with its clocks
- * running, and later attempts start in the same state, so a break is decided on what was really delivered. When the reader
- * returns, the held parts are delivered as usual, after the same writes (L8).
+ * While the reader is away, arriving parts are held and do not count as shown (L4). The attempt keeps reading with its clocks running, and
+ * later attempts start in the same state, so a break is decided on what was really delivered. When the reader returns, the held parts are
+ * delivered as usual, after the same writes (L8).
  *
- * If the held parts exceed the limits of Reveal.ts, the run is `evicted`: they and all later parts are discarded. They count as
- * decoded, never as shown. An evicted run continues to its own end. If it breaks, it is not retried, because the whole response
- * can no longer reach a reader: it ends as the user's cancel, unless the terminal marker was seen.
+ * If the held parts exceed the limits of Reveal.ts, the run is `evicted`: they and all later parts are discarded. They count as decoded,
+ * never as shown. An evicted run continues to its own end. If it breaks, it is not retried, because the whole response can no longer reach
+ * a reader. It then ends as if the user had cancelled it, unless the terminal marker was seen.
  */
 
-/** A change of the reader: it left, came back, or the parts held for it were evicted. */
+/** A change of the reader: it left, it came back, or the parts held for it were evicted. */
 export type ReaderWord = "left" | "back" | "evicted";
 
 /** Notified synchronously of changes of the run's reader. The callback must not block or throw. */
@@ -69,7 +69,7 @@ export class Presence {
     this.#listener = listener;
   }
 
-  /** @internal Drops the listener of an ended run: a presence outlives its run and must not keep it in memory (L11). */
+  /** @internal Drops the listener of an ended run, because a presence outlives its run and must not keep it in memory (L11). */
   clearListener(listener: PresenceListener): void {
     if (this.#listener !== listener) return;
     this.#listener = undefined;

@@ -2,13 +2,12 @@
  * A map in insertion order that lets the garbage collector free deleted values.
  *
  * When V8 rehashes a `Map` or `Set`, the old table points to the new one. A full collection promotes the current table to the old
- * generation. Once it is dead, every minor collection still treats it, all later tables and their contents as live. If entries
- * come and go with each run, whole runs are copied and kept until the next full collection. Here the tables hold only keys and
- * numbers.
+ * generation. Even after that table is dead, every minor collection treats it, all later tables and their contents as live. If entries come
+ * and go with each run, whole runs are copied and kept until the next full collection. Here the tables hold only keys and numbers.
  */
 export class Roster<K extends string | number, V> {
   readonly #places = new Map<K, number>();
-  /** Values by place, at most as many as the peak since the roster was last empty. A free place is undefined. */
+  /** Values by place. There are at most as many places as the peak since the roster was last empty. A free place is undefined. */
   readonly #values: Array<V | undefined> = [];
   /** Free places, at most as many as `#values` has. */
   readonly #free: Array<number> = [];

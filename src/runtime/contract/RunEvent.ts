@@ -1,13 +1,12 @@
 /**
  * Events that a caller of `StreamProcessor.run` receives, and the error that ends a run.
  *
- * The grammar is tested. `AttemptStarted` opens every attempt; its `Part`s follow with ordinals from 1 without a gap. A break is
- * followed by `RetryScheduled` and any number of `Waiting`, or by `QuestionAsked` and, unless the question was superseded,
- * `QuestionAnswered`. `AttemptDiscarded` withdraws parts that were handed over. It comes directly before the next
- * `AttemptStarted`, so a wait that is cut short withdraws nothing. `CallVerified` comes between a break and the reaction to it. A
- * stream that resumes a run of an earlier process starts after the break: its first `AttemptDiscarded` may name an attempt of
- * that process, and everything kept of that attempt must go. A stream ends exactly once: with `RunCompleted` as its last element,
- * or by failing with `RunInterrupted`.
+ * The grammar is tested. `AttemptStarted` opens every attempt; its `Part`s follow with ordinals from 1 without a gap. A break is followed
+ * by `RetryScheduled` and any number of `Waiting`, or by `QuestionAsked` and, unless the question was superseded, `QuestionAnswered`.
+ * `AttemptDiscarded` withdraws parts that were handed over. It comes directly before the next `AttemptStarted`, so a run that ends during a
+ * wait withdraws nothing. `CallVerified` comes between a break and the reaction to it. A stream that resumes a run of an earlier process
+ * starts after the break: its first `AttemptDiscarded` may name an attempt of that process, and the caller must discard everything that it
+ * kept of that attempt. A stream ends exactly once: with `RunCompleted` as its last element, or by failing with `RunInterrupted`.
  */
 import * as Schema from "effect/Schema";
 import * as SchemaTransformation from "effect/SchemaTransformation";
@@ -66,9 +65,9 @@ export interface RetryScheduled {
 /**
  * The run waits for its path, or for a wait that its provider announced.
  *
- * It occurs any number of times between `RetryScheduled` or an answer and the next `AttemptStarted`. A first request that waits
- * emits it after its `AttemptStarted` and before any part. So does a later request if, at the moment of its start, its path went
- * down or its provider refused another request.
+ * It occurs any number of times between `RetryScheduled` or an answer and the next `AttemptStarted`. A first request that waits emits it
+ * after its `AttemptStarted` and before any part. A later request does the same if its path went down, or its provider refused another
+ * request, just before it was sent.
  */
 export interface Waiting {
   readonly _tag: "Waiting";
@@ -92,7 +91,7 @@ export interface QuestionAnswered {
   readonly choice: Choice;
 }
 
-/** A tool reports that its own call of unknown outcome ran or did not run, so the call needs no answer from a person. */
+/** A tool reports if its own call of unknown outcome ran, so no person has to answer. */
 export interface CallVerified {
   readonly _tag: "CallVerified";
   readonly attempt: number;
@@ -102,7 +101,7 @@ export interface CallVerified {
 }
 
 /**
- * The text that was shown continues: the seam is proven, and the parts of this attempt follow it directly. Comes before the first
+ * The text that was shown continues. The seam is proven, and the parts of this attempt directly follow the text. Comes before the first
  * part of such an attempt.
  */
 export interface Continued {
@@ -261,7 +260,7 @@ export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInt
     /** The store did not accept an entry that must be on record first: an incident, an attempt or a call (L8). */
     "record_failed",
     /**
-     * Nothing was sent: the id is already on record, an option cannot be recorded, or the run cannot be taken up. After a store
+     * Nothing was sent, because the id is already on record, an option cannot be recorded, or the run cannot be taken up. After a store
      * outage this may come late, once the store is back.
      */
     "refused",
@@ -276,7 +275,7 @@ export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInt
   rule: Rule,
   failure: Failure,
   attempts: Schema.Natural,
-  /** A sentence for people: what happened, whether a tool ran, and what is safe to do. */
+  /** A sentence for people: what happened, if a tool ran, and which step is safe. */
   message: Schema.String,
   /** The id of the route that failed; absent for the run's own first route. */
   route: Schema.optionalKey(Schema.String),

@@ -30,9 +30,8 @@ export interface AttemptContext {
   /** The reason for this attempt: a first request, a replay, a continuation or a resumption. */
   readonly mode: AttemptMode;
   /**
-   * The request to send: the run's `first`, a `continue` built from the settled transcript and `calls`, or a `resume` of the same
-   * response from `cursor`. A `replay` repeats the request of the failed attempt, so after a `continue` this says `continue` with
-   * the same calls.
+   * The request to send: the run's `first`, a `continue` built from the settled transcript and `calls`, or a `resume` of the same response
+   * from `cursor`. A `replay` repeats the request of the failed attempt, so the replay of a `continue` has `continue` and the same calls.
    */
   readonly request: "first" | "continue" | "resume";
   /** Outcome of every call of the run at the time the continuation was decided; empty for the first request. */
@@ -45,16 +44,16 @@ export interface AttemptContext {
   /** The `id` of the attempt's route among `routes`; undefined for the run's own first route. */
   readonly route: string | undefined;
   /**
-   * The seam that the continuation must prove: its request quotes the end of the shown text or gives it as a prefill. Set only
-   * with request `continue`, if text is continued.
+   * The seam that the continuation must prove. Its request quotes the end of the shown text, or sends it as a prefill. Set only with
+   * request `continue`, if text is continued.
    */
   readonly seam: SeamPlan | undefined;
   /** The cursor to resume from. Set only with request `resume`. */
   readonly cursor: string | undefined;
   /**
-   * Reports how far the request got. A transport that reports `not_sent` before it starts takes over this proof. Otherwise an
-   * attempt is `ambiguous` from its first pull and `accepted` from its first part. Report `accepted` with the status of the
-   * response head: after a refusal, no other request of the path leaves until the length of the wait is known.
+   * Reports how far the request got. A transport that reports `not_sent` before it starts must also report the later steps. Otherwise an
+   * attempt is `ambiguous` from its first pull and `accepted` from its first part. Report `accepted` with the status of the response head:
+   * after a refusal, no other request of the path is sent until the length of the wait is known.
    */
   readonly delivery: (delivery: Delivery, status?: number) => void;
   /** Reports received bytes, which reset the `silence` clock and feed the counters. */
@@ -75,7 +74,7 @@ export interface RunRoute<P, E, R> {
   readonly observe: (part: P) => Observation;
   /** The path of this route's requests. Default: as for a run. */
   readonly path?: string | Path;
-  /** True if 400, 401 and 404 are the fault of this route, because its credential and model are not the caller's. Default true. */
+  /** True if the statuses 400, 401 and 404 are this route's fault, because its credential and model are not the caller's. Default true. */
   readonly own?: boolean;
 }
 
@@ -89,9 +88,9 @@ export interface SpentBefore {
 
 /** Retries spent before a run began, known to another process. */
 export interface SpentElsewhere {
-  /** Looks up the amount. Run once, before the first decision. */
+  /** Looks up the retries. Runs once, before the first decision. */
   readonly asked: Effect.Effect<SpentBefore>;
-  /** True to run `asked` during the first attempt already, so that `retryOf` is on record as soon as it is known. */
+  /** True to run `asked` already during the first attempt, so that `retryOf` is recorded as soon as it is known. */
   readonly beside: boolean;
 }
 
@@ -101,13 +100,13 @@ export type RunOptions<P, E, R> = RunBase<P, E, R> & TextOptions<P>;
 /** Controls a break after shown text: a question or a continuation. `continueText: "auto"` requires a `seam`. */
 export type TextOptions<P> = TextContinues<P> | TextAsks<P>;
 
-/** Every break after shown text asks a question; with a seam, the question offers a continuation. */
+/** Every break after shown text asks a question. With a seam, the question offers a continuation. */
 export interface TextAsks<P> {
   readonly continueText?: "ask";
   readonly seam?: () => TextSeam<P>;
 }
 
-/** Shown text continues without a question. */
+/** Shown text is continued without a question. */
 export interface TextContinues<P> {
   /** `auto` continues shown text without a question, if `seam` proves that no text is repeated or missing. Default `ask`. */
   readonly continueText: "auto";
@@ -118,7 +117,7 @@ export interface TextContinues<P> {
   readonly seam: () => TextSeam<P>;
 }
 
-/** Options of a run, without those for shown text. */
+/** Options of a run, except those about continuing shown text. */
 export interface RunBase<P, E, R> {
   /** The provider and its model. Its `reasoning` flag chooses the default of the `first_progress` clock. */
   readonly provider: Provider;
@@ -145,7 +144,7 @@ export interface RunBase<P, E, R> {
    */
   readonly routes?: ReadonlyArray<RunRoute<P, E, R>>;
   /**
-   * True if 400, 401 and 404 of the first route are the fault of the route; `credential` if only 401 is. Default false: they are
+   * True if the statuses 400, 401 and 404 of the first route are the route's fault; `credential` if only 401 is. Default false: they are
    * the caller's fault.
    */
   readonly ownRoute?: boolean | "credential";
@@ -155,52 +154,52 @@ export interface RunBase<P, E, R> {
    */
   readonly group?: string;
   /**
-   * Tokens of the request, counted or estimated by the caller: the cost of repeating it, until a provider reports the real
-   * number.
+   * Tokens of the request, counted or estimated by the caller. They are the cost of repeating it until a provider reports the real number.
    */
   readonly requestTokens?: number;
   /** Finishes that count as failures, so that another route can answer. Default none. */
   readonly finishFailures?: ReadonlyArray<FinishFailure>;
   /**
-   * Determines who waits for the record of this run (L8). `first` (default) makes the run durable: its start, each incident and
-   * each call are on record before the run acts, and another process can take it over. `behind` makes the run volatile: its
-   * entries are written afterwards, it waits for the store only for a guarded tool or a question, and no other process can take
-   * it over.
+   * Determines if the run waits for its record (L8). `first` (default) makes the run durable: its start, each incident and each call are on
+   * record before the run acts, and another process can take it over. `behind` makes the run volatile: its entries are written later, no
+   * other process can take it over, and it waits for the store only before a guarded tool or a question.
    */
   readonly record?: "first" | "behind";
-  /** The run's id; generated if absent. It must be new: the id of a run that is on record, live, parked or ended is `refused`. */
+  /** The run's id; generated if absent. It must be new, because the id of a run that is on record (live, parked or ended) is `refused`. */
   readonly runId?: string;
   /**
-   * The source of the first request, as text: the runtime's own serialisation of its transcript. Only its digest is kept, and
-   * `StreamProcessor.takeUp` accepts no other transcript.
+   * The transcript of the first request, as serialised by the runtime. Only its digest is kept, and `StreamProcessor.takeUp` accepts no
+   * other transcript.
    */
   readonly transcript?: string;
   /** The id of the failed run whose request this one repeats: a client's own retry. */
   readonly retryOf?: string;
   /**
-   * Classifies an error of the stream; defaults to FailureClassifier. A result that is not a valid failure is replaced by the
-   * most restrictive one that it can mean, in the last resort `unknown`.
+   * Classifies an error of the stream; defaults to FailureClassifier. A result that is not a valid failure is replaced by the most
+   * restrictive failure that it can mean, at worst `unknown`.
    */
   readonly classify?: (error: E) => Failure;
   /**
-   * The user's Stop signal, the same one that the attempt gives its SDK. Once it aborts, the run is cancelled in the user's name,
-   * and no later failure is retried, even if the SDK's error arrives before the abort. A run whose signal has already aborted
-   * sends nothing. A signal that aborts by timeout acts like an unsigned interrupt of the caller.
+   * The user's Stop signal, the same one that the attempt gives its SDK. Once it aborts, the run is cancelled on behalf of the user, and no
+   * later failure is retried, even if the SDK's error arrives before the abort. A run whose signal has already aborted sends nothing. A
+   * signal that aborts by timeout acts like an unsigned interrupt of the caller.
    */
   readonly signal?: AbortSignal;
-  /** Hands parts over as they arrive (`live`, the default), or only after the terminal marker has proven the response complete. */
+  /**
+   * `live` (the default) hands parts over as they arrive. `on_complete` waits until the terminal marker has proven the response complete.
+   */
   readonly reveal?: "live" | "on_complete";
   /**
-   * Maximum time that `on_complete` holds a response, in milliseconds from the start of the run. The run then continues as if it
-   * had been `live` from the start. No limit by default.
+   * Maximum time that `on_complete` holds a response, in milliseconds from the start of the run. After that the run continues as if it had
+   * been `live`. No limit by default.
    */
   readonly holdMaxMs?: number;
   /**
-   * `always` (the default) asks every question that the policy leaves to a person. `if_it_matters` stops instead if every choice
-   * leaves the caller with what it has: nothing can be retried or continued, and no call's outcome can be told.
+   * `always` (the default) asks every question that the policy leaves to a person. `if_it_matters` stops instead if no choice changes
+   * anything for the caller: nothing can be retried or continued, and no call has an unknown outcome to settle.
    */
   readonly asks?: "always" | "if_it_matters";
-  /** False for a caller of `run` that cannot discard parts: nothing is ever handed over twice, as with `parts`. Default true. */
+  /** False for a caller of `run` that cannot discard parts. Then no part is ever handed over twice, as with `parts`. Default true. */
   readonly discardable?: boolean;
   /**
    * Opens a continuation: an attempt with `request` `continue`, whose request continues the settled transcript, `calls` and
@@ -223,24 +222,24 @@ export interface RunBase<P, E, R> {
   readonly streaming?: boolean;
   /** Clocks of the attempt, in milliseconds; `false` switches one off. */
   readonly clocks?: ClockOptions;
-  /** Limits on what the run may spend. Absent fields have their defaults. */
+  /** Limits on what the run may spend. Absent fields use their defaults. */
   readonly budget?: Partial<Budget>;
   /**
-   * Time that the run continues without its consumer, in milliseconds; maximum `lingerMsMax`. A consumer that leaves without a
-   * signed cancel can come back through `StreamProcessor.attach` within this time, and within the same time after the end of the
-   * run. After that the run is cancelled in its user's name. Anything that `attempt` uses must outlive its consumer. Default 0:
-   * the run ends with its consumer.
+   * Time that the run continues without its consumer, in milliseconds; maximum `lingerMsMax`. A consumer that leaves without a signed
+   * cancel can come back through `StreamProcessor.attach` within this time, and within the same time after the end of the run. After that
+   * the run is cancelled on behalf of its user. Anything that `attempt` uses must outlive its consumer. Default 0: the run ends with its
+   * consumer.
    */
   readonly lingerMs?: number;
   /** Replaces the default policy. */
   readonly policy?: RecoveryPolicy;
   /** @internal Retries that were spent elsewhere before the run began. They reduce the budget. */
   readonly spentBefore?: SpentElsewhere;
-  /** @internal True if the id was just generated at random: no run on record can have it, so the store is not asked. */
+  /** @internal True if the id was just generated at random. No run on record can have it, so the store is not checked. */
   readonly isNewId?: boolean;
   /**
-   * @internal Maximum wait of a refused request before its next attempt, in milliseconds, if the provider announced none. Called
-   *   for each decision; undefined leaves the wait to the policy. A longer wait ends the run like a spent budget.
+   * @internal Maximum wait of a refused request before its next attempt, in milliseconds, if the provider announced none. Called for each
+   *   decision; undefined leaves the wait to the policy. A longer wait ends the run, like an exhausted budget.
    */
   readonly patienceMs?: () => number | undefined;
   /**
@@ -285,12 +284,11 @@ export interface TakeUpOptions<P, E, R> {
 }
 
 /**
- * Reduces the options to what an ended run still needs: its calls may run later, and the store may record its end later. The
- * request and the parts reader can be large and are released (L11).
+ * Reduces the options to those that an ended run still needs, because its calls may run and its end may be recorded later. The request and
+ * the parts reader can be large, so they are released (L11).
  */
 export const letGo = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R> => {
-  // Destructured here and not in the parameters, because the published types would then name the internal options, which they
-  // lack.
+  // Destructured here, because destructured parameters would add the internal options, which the published types lack, to those types.
   const { canContinue, continueText, group, provider, refreshCredentials, requestTokens, tools } = options;
   const text: TextOptions<P> = continueText === "auto" ? { continueText, seam: seamOfEnded } : {};
   return {
@@ -306,7 +304,7 @@ export const letGo = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
   };
 };
 
-/** An ended run needs no seam; its own was made when it began. */
+/** An ended run needs no seam, because its seam was made when it began. */
 const seamOfEnded = (): never => {
   throw new Error("the run has ended");
 };

@@ -3,10 +3,10 @@
  *
  * Output passes through a run in one direction, and each tap has its place:
  *
- *     attempt → seam (join) → Reveal (hold) → PartFlow (count) → Handoff (tee) → reader
+ * attempt → seam (join) → Reveal (hold) → PartFlow (count) → Handoff (tee) → reader
  *
- * The seam joins the parts of a continuation to the shown text. The hold keeps parts back until they may be shown, and keeps all
- * of them while the reader is away. The tee sees all output once and in order; if it has a room, only while the room is free.
+ * The seam joins the parts of a continuation to the shown text. The hold withholds parts until they may be shown, and all parts while the
+ * reader is away. The tee sees all output once and in order; if it has a room, only while the room is free.
  */
 import type * as Effect from "effect/Effect";
 import type { Observation } from "../../domain/Observation.ts";
@@ -16,8 +16,8 @@ import type { PartEvent, RunEvent } from "./RunEvent.ts";
 /**
  * Receives events synchronously as they leave the run. It must not throw.
  *
- * @returns true if it consumes the events in the reader's place, which keeps waiting. False if the reader must receive them (a
- *   socket has to drain first, or a copy is kept beside the reader): until the reader pulls again, parts wait in their slot.
+ * @returns true if it consumes the events in place of the reader, which keeps waiting. False if the reader must receive them, because a
+ *   socket has to drain first or the tee only keeps a copy. Parts then wait in their slot until the reader pulls again.
  */
 export type Tee<P> = (events: ReadonlyArray<RunEvent<P>>) => boolean;
 
@@ -25,8 +25,8 @@ export type Tee<P> = (events: ReadonlyArray<RunEvent<P>>) => boolean;
 export type Weighed<P> = (event: PartEvent<P>, observation: Observation) => void;
 
 /**
- * Backpressure of the output, for example from a socket that must drain. While the room is not free nothing leaves, so nothing
- * counts as shown (L4): parts wait in their slot, and the attempt stops reading.
+ * Backpressure of the output, for example from a socket that must drain. While the room is not free, nothing leaves the run or counts as
+ * shown (L4). Parts wait in their slot, and the attempt stops reading.
  */
 export interface Room {
   readonly isFree: () => boolean;
@@ -34,7 +34,7 @@ export interface Room {
   readonly freed: Effect.Effect<void>;
 }
 
-/** The optional taps of one run; seam and hold always exist. */
+/** The optional taps of one run. The seam and the hold are not optional. */
 export interface Taps<P> {
   readonly tee?: Tee<P>;
   readonly room?: Room;

@@ -31,15 +31,12 @@ export type CallReference =
   | Pick<ReadyCall, "run_id" | "attempt" | "call">
   | { readonly run_id: string; readonly id: string };
 
-/** A call and its outcome, as an attempt factory receives it to build a continuation. */
+/** A call and its outcome, which an attempt factory receives to build a continuation. */
 export interface SettledCall {
   readonly attempt: number;
   readonly call: string;
   readonly id: string;
   readonly tool: string;
-  /**
-   * `not_run`: close the call as not run. `unknown`: it may have run. `it_ran` and `it_did_not_run` are the answer of a person or
-   * a tool.
-   */
+  /** `not_run`: the call never started. `unknown`: it may have run. `it_ran` and `it_did_not_run` are the answer of a person or a tool. */
   readonly outcome: "settled" | "not_run" | "unknown" | "it_ran" | "it_did_not_run";
 }

@@ -1,8 +1,8 @@
 /**
  * Determines the outcomes of the calls of a run whose process is gone.
  *
- * A stream often ends before its tools do. The run is then complete on record, and `recover` has nothing to decide. The program
- * that builds the next request still must not guess which calls ran.
+ * A stream often ends before its tools do. The run is then complete on record, and `recover` has nothing to decide. But the program that
+ * builds the next request must know which calls ran.
  */
 import * as Effect from "effect/Effect";
 import { toBounded } from "../../recorder/BoundedRecorder.ts";
@@ -16,12 +16,12 @@ import { ToolGuard } from "../tools/ToolGuard.ts";
 /**
  * Returns the outcome of every complete call that a run handed over.
  *
- * Use it for runs without an owner, including ended ones, at boot before the next request is built. A `not_run` call never
- * started and may be run. An `unknown` call may have run: do not run it again until `settle` has given it a verdict.
+ * Use it for runs without an owner, including ended ones, at boot before the next request is built. A `not_run` call never started, so it
+ * may be run. An `unknown` call may have run, so do not run it again until `settle` has recorded a verdict.
  *
  * @param runId the run
- * @param tools the tools of the run; one with a `verify` is asked about its calls of unknown outcome first, and its verdicts are
- *   put on record
+ * @param tools the tools of the run; one with a `verify` is asked about its calls of unknown outcome first, and its verdicts are put on
+ *   record
  */
 export const of = (
   runId: string,
@@ -66,7 +66,7 @@ export const settle = (
     return true;
   });
 
-/** Seen from another process, a call that started and has not settled is of unknown outcome. */
+/** Returns the outcome of a call. Another process cannot see running handlers, so a call that started and has not settled is `unknown`. */
 const outcomeOf = ({ attempts }: RunRecord, { attempt, call, verdict }: CallRecord): SettledCall["outcome"] => {
   if (verdict !== undefined) return verdict;
   const facts = attempts.find((it) => it.attempt === attempt)?.facts;

@@ -1,8 +1,8 @@
 /**
  * Plans the next step of a run that its process left behind: the entries to write and the resulting state of the run.
  *
- * Pure. A step is one write, so a recovery that dies has either taken it or not. Each plan reads the pending work from the record
- * again, so no step is taken twice.
+ * Pure. A step is one write, so it is either taken completely or not at all, even if the recovery dies. Each plan reads the pending work
+ * from the record again, so no step is taken twice.
  */
 
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
@@ -31,7 +31,7 @@ export interface RunStanding {
   readonly revision?: number;
 }
 
-/** The next step. `expire`: the question is answered with its default, and the following step is planned on the resulting record. */
+/** The next step. `expire` answers the question with its default. The following step is then planned on the resulting record. */
 export type RecoveryStep =
   | { readonly _tag: "write"; readonly entries: ReadonlyArray<RunRecord.Entry>; readonly standing: RunStanding }
   | {
@@ -40,10 +40,10 @@ export type RecoveryStep =
       readonly choice: Choice;
       readonly standing: RunStanding;
     }
-  /** Nothing to write: the run is already in the right state. */
+  /** Nothing has to be written, because the run is already in the right state. */
   | { readonly _tag: "keep"; readonly standing: RunStanding };
 
-/** Inputs of a plan besides the record. */
+/** Inputs of a plan in addition to the record. */
 export interface PlanOptions {
   /** Wall clock, in milliseconds since the epoch. */
   readonly now: number;
@@ -56,15 +56,15 @@ export interface PlanOptions {
   /** The end reason of a run that would have to continue but cannot. Default `not_resumable`. */
   readonly unresumable?: string;
   /**
-   * True if the store was restored to an earlier state: before the run continues on a decision or answer from that state, a
-   * person is asked again.
+   * True if the store was restored to an earlier state. A person is then asked again before the run continues on a decision or answer from
+   * that state.
    */
   readonly restored?: boolean;
 }
 
 /**
- * Returns true if the record alone would make the run continue: a decided retry, an answer, or a question that expires to `retry`
- * or `continue`.
+ * Returns true if the record alone would make the run continue, by a decided retry, an answer, or a question that expires to `retry` or
+ * `continue`.
  */
 export const canContinueUnasked = (record: RunRecord.RunRecord): boolean => {
   const due = Orphan.due(record);
@@ -108,7 +108,7 @@ export const next = (record: RunRecord.RunRecord, options: PlanOptions): Recover
 const processLossEnd = ({ cancelled }: PlanOptions): End.End =>
   cancelled === true ? { ...End.processLost, reason: "user_cancelled" } : End.processLost;
 
-/** Returns true if the step would override an answer that arrives first. A run that is only parked keeps its question. */
+/** Returns true if the step would override an answer that arrives first. A step that only parks the run keeps its question open. */
 const isReplacing = (step: RecoveryStep): boolean =>
   step._tag === "write" && step.entries.some(({ _tag }) => _tag !== "RunParked");
 
@@ -208,8 +208,8 @@ const offerRetry = (
     : endUnresumable(record, incident, entries, options);
 
 /**
- * Ends a run that would have to continue but cannot: it was started without its transcript, so its request is lost with its
- * caller, and `StreamProcessor.takeUp` refuses every request for it.
+ * Ends a run that would have to continue but cannot. It was started without its transcript, so the request is lost with the caller and
+ * `StreamProcessor.takeUp` refuses the run.
  */
 const endUnresumable = (
   record: RunRecord.RunRecord,
@@ -223,8 +223,8 @@ const endUnresumable = (
   });
 
 /**
- * No stream waits for the answer of a run that cannot be taken up, so a question would keep it open for nothing. The exception is a
- * question about a call of unknown outcome, because a person should look at it anyway.
+ * A run that cannot be taken up has no stream that waits for an answer, so a question would only keep it open. The exception is a question
+ * about a call of unknown outcome, because a person should check that call anyway.
  */
 const isWorthAsking = (record: RunRecord.RunRecord, { decision }: RunIncident): boolean =>
   Orphan.isResumable(record) || decision.choices?.includes("it_ran") === true;
@@ -251,7 +251,7 @@ const planWaiting = (record: RunRecord.RunRecord, due: DueOf<"waiting">, options
   const standing: RunStanding = { outcome: "waiting", rule: incident.decision.rule, revision: question.revision };
   if (question.expires_at !== undefined && question.expires_at <= options.now)
     return { _tag: "expire", question, choice: Question.expiryChoice(question), standing };
-  // The process that asked could have continued the run; no process can now.
+  // The process that asked could have continued the run, but no process can now.
   if (isOfferFutile(record, due)) return actOn(record, incident, [], options);
   return park(record, "question", [], standing);
 };
@@ -278,7 +278,7 @@ const actOnAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, option
       const settled = RunRecord.applyAll(record, entries);
       if (settled === undefined || typeof settled === "string") return stopWith();
       const then = Orphan.due(settled);
-      // A verdict that settles nothing (folded rows) would be asked for again without end.
+      // A verdict that settles nothing (folded rows) would be asked for again forever.
       if (then?._tag !== "decide") return stopWith();
       return after(entries, decide(settled, then, options));
     }
@@ -291,11 +291,11 @@ const actOnAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, option
   }
 };
 
-/** Prepends entries to a step that was planned on the record after them, as one write. */
+/** Prepends entries to a step, so that all are one write. The step was planned on the record as it is after these entries. */
 const after = (entries: ReadonlyArray<RunRecord.Entry>, step: RecoveryStep): RecoveryStep =>
   step._tag === "write" ? { ...step, entries: [...entries, ...step.entries] } : write(entries, step.standing);
 
-/** Parks a run. If it is already parked for this reason and nothing is added, it stays unchanged. */
+/** Parks a run. If it is already parked for this reason and there is nothing to add, nothing is written. */
 const park = (
   record: RunRecord.RunRecord,
   reason: RunRecord.Parked,
@@ -313,10 +313,10 @@ const write = (entries: ReadonlyArray<RunRecord.Entry>, standing: RunStanding): 
 });
 
 /**
- * Records what a crash means for the facts: the last response may have been requested, and every started call without an outcome,
- * in any attempt, is of unknown outcome.
+ * Returns the entries for the facts that a crash leaves uncertain. The last response may have been requested, and every started call
+ * without an outcome, in any attempt, is of unknown outcome.
  *
- * @param decided facts of the response on which the decision is based; an incident may know more than its attempts
+ * @param decided facts of the response on which the decision is based; an incident may have more facts than its attempts
  */
 const crashEntries = (record: RunRecord.RunRecord, decided: AttemptFacts): ReadonlyArray<RunRecord.Entry> => {
   const response = Orphan.lastResponse(record);

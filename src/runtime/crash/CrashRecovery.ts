@@ -1,8 +1,8 @@
 /**
- * Recovers runs whose process is gone: takes pending decisions, asks pending questions, and ends what is over.
+ * Recovers runs whose process is gone: takes pending decisions, asks pending questions, and ends runs that are over.
  *
- * It contacts no provider. A retry that is decided here waits for `StreamProcessor.takeUp`, which has the request.
- * docs/recovery.md describes the steps.
+ * It contacts no provider. A retry that is decided here waits for `StreamProcessor.takeUp`, which has the request. docs/recovery.md
+ * describes the steps.
  */
 import * as Cause from "effect/Cause";
 import * as Clock from "effect/Clock";
@@ -32,10 +32,12 @@ export { findPolicy as policyNamed } from "./Takeover.ts";
 /** Number of runs read from the store at once. */
 export const batchRuns = 100;
 
-/** Number of runs recovered concurrently: the whole batch, because each waits for commits and a durable store groups them. */
+/**
+ * Number of runs recovered concurrently. The whole batch runs at once, because each run waits for commits and a durable store groups them.
+ */
 export const concurrentRuns = batchRuns;
 
-/** Maximum runs that one `recover` handles, and maximum rows of its report. `more` means that the next call finds others. */
+/** Maximum runs that one `recover` handles, and maximum rows of its report. `more` is true if the next call would find further runs. */
 export const runsMax = 10_000;
 
 /** Default interval of sweeps, in milliseconds: about the silence after which a process's lease ends. */
@@ -53,22 +55,22 @@ export interface RecoverOptions extends TendOptions {
 export interface Report {
   readonly runs: ReadonlyArray<Row>;
   readonly counts: Readonly<Record<Outcome, number>>;
-  /** True if it stopped at its limit and the next call finds more. */
+  /** True if the recovery stopped at its limit and the next call would find more runs. */
   readonly more: boolean;
 }
 
 /**
  * Recovers every undecided run without an owner, and every parked run that was answered or has expired.
  *
- * Each run is claimed first, so that only one process recovers it. If a recovery dies, the next one continues: every step is one
- * write, and pending work is read from the record again.
+ * Each run is claimed first, so that only one process recovers it. If a recovery dies, the next one continues, because every step is one
+ * write and pending work is read from the record again.
  *
  * @returns one row per run. Fails if the store fails; the steps done by then remain.
  */
 export const recover = (options: RecoverOptions = {}): Effect.Effect<Report, RecorderError, RunRecorder> =>
   recoverRuns(options, true);
 
-/** @param isWhole true to include parked runs as well as those whose process is gone */
+/** @param isWhole true to include parked runs in addition to those whose process is gone */
 const recoverRuns = (options: RecoverOptions, isWhole: boolean): Effect.Effect<Report, RecorderError, RunRecorder> =>
   Effect.gen(function* () {
     const recorder = toBounded(yield* RunRecorder);
@@ -94,7 +96,7 @@ const recoverRuns = (options: RecoverOptions, isWhole: boolean): Effect.Effect<R
     return reportOf(rows, more || overdue.more);
   });
 
-/** Decides a run with a pending cancel as cancelled, and settles the cancel. */
+/** Recovers one run. A run with a pending cancel is decided as cancelled, and the cancel is settled. */
 const tendOne = (
   recorder: RunRecorder["Service"],
   runId: string,
@@ -125,7 +127,7 @@ const eachOrphan = (
 ): Effect.Effect<boolean, RecorderError> =>
   Effect.gen(function* () {
     const seen = new Set<string>();
-    // Runs held by others stay in the list, so we ask for that many more: they must not hide other runs.
+    // Runs that other processes hold stay in the list. Read that many more, so that they do not hide the rest.
     let held = 0;
     while (seen.size < limit) {
       const found = yield* recorder.orphans(held + batchRuns);
@@ -156,7 +158,7 @@ const overdueRuns = (
         (record) =>
           isOverdue(record, clock.currentTimeMillisUnsafe()) || (restored && CrashPlan.canContinueUnasked(record)),
       ),
-      // One more than the limit shows if there are more.
+      // One more than the limit, to see if there are more.
       Stream.take(limit + 1),
       Stream.map(({ run_id }) => run_id),
     );
@@ -165,9 +167,8 @@ const overdueRuns = (
   });
 
 /**
- * Answers the newest question of a run, and carries out the answer if the run has no owner and no provider is needed: `stop` and
- * `accept` end the run, a verdict on calls settles them. Any other answer waits for `StreamProcessor.takeUp`. An owner acts on
- * the answer itself.
+ * Answers the newest question of a run, and carries out the answer if the run has no owner and no provider is needed. `stop` and `accept`
+ * end the run; a verdict settles its calls. Any other answer waits for `StreamProcessor.takeUp`. An owner acts on the answer itself.
  *
  * @returns the resulting run. An accepted answer is never lost: if it cannot be carried out now, the next `recover` does so.
  */
@@ -189,10 +190,10 @@ export const answer = (
   });
 
 /**
- * Ends a run that has no owner and that no program will continue, for example the run of an adapter, whose request is not on
- * record. Pending work is recovered first, and an open question is answered with `stop`.
+ * Ends a run that has no owner and that no program will continue, for example the run of an adapter, whose request is not on record.
+ * Pending work is recovered first, and an open question is answered with `stop`.
  *
- * @returns the ended run. Fails with `owned` while a living process owns the run, and with `run_ended` if it has already ended.
+ * @returns the ended run. Fails with `owned` while a live process owns the run, and with `run_ended` if it has already ended.
  */
 export const giveUp = (
   runId: string,
@@ -202,7 +203,7 @@ export const giveUp = (
     const recorder = toBounded(yield* RunRecorder);
     const { outcome } = yield* tend(recorder, runId, options);
     const tended = yield* recorder.run(runId);
-    // The pending step has ended the run, as it does for a run without its transcript.
+    // The pending step has already ended the run, as for a run without its transcript.
     if (outcome !== "skipped" && tended?.state === "ended") return tended;
     const question = tended === undefined ? undefined : openQuestion(tended);
     if (question !== undefined)
@@ -218,11 +219,11 @@ export interface SweepOptions extends RecoverOptions {
   /** Pause between two sweeps, in milliseconds. */
   readonly intervalMs?: number;
   /**
-   * Minimum time between two looks at parked runs, in milliseconds: those that were answered but whose process died first, and
-   * those whose question has expired. By default every sweep looks at them. Every sweep looks for runs whose process is gone.
+   * Minimum time between two polls of parked runs, in milliseconds. They are due if they were answered but their process died first, or if
+   * their question has expired. By default every sweep polls them. Every sweep looks for runs whose process is gone.
    */
   readonly parkedMs?: number;
-  /** Completes each time a sweep is due early, because runs are known to have lost their process. */
+  /** Completes each time a sweep is due early, because runs have lost their process. */
   readonly due?: Effect.Effect<void>;
   /**
    * Called with the report of a sweep that handled any run. Runs that are `offered` or `answered` wait for
@@ -238,8 +239,8 @@ export const sweepFailures = Metric.counter("stream_recovery.sweep_failures", {
 });
 
 /**
- * Recovers immediately and then repeatedly while the layer lives. A failed sweep is counted and does not stop the loop. The log
- * reports the first failure, one a minute while failures last, and the recovery.
+ * Recovers immediately and then repeatedly while the layer lives. A failed sweep is counted and does not stop the loop. While sweeps fail,
+ * the log reports the first failure, then at most one per minute, and finally the recovery.
  */
 export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, RunRecorder> => {
   const { due = Effect.never, intervalMs = sweepIntervalMsDefault, onSwept, parkedMs = 0 } = options;
@@ -249,7 +250,7 @@ export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, Run
     const now = monotonicMs(clock);
     const isWhole = now - lookedAt >= parkedMs;
     return Effect.tap(recoverRuns(options, isWhole), () => {
-      // Set only on success, so that the next sweep repeats a failed look.
+      // Set only after success, so that the next sweep repeats a failed poll.
       if (isWhole) lookedAt = now;
       return Effect.void;
     });
@@ -268,7 +269,7 @@ const sweepWords = {
   back: "looking for orphaned runs again",
 };
 
-/** Logs a failed sweep: a store error in one sentence, a defect once with its cause. */
+/** Logs a failed sweep. A store error is logged as one sentence, a defect once with its cause. */
 const logSweepFailure = (outage: OutageLog, cause: Cause.Cause<RecorderError>): Effect.Effect<void> => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause));
   if (error !== undefined) return outage.recordFailure(error.message === "" ? error.reason : error.message);

@@ -1,10 +1,10 @@
 /**
- * Cancels a run in its user's name, whichever process owns it, and reports the result.
+ * Cancels a run on behalf of its user, whichever process owns it, and reports the result.
  *
  * X1 Only the owner cancels a run (L10): this process, or another one that is notified through the store.
- * X2 A run without an owner is decided as cancelled from its recorded facts, and ends. None of it is retried.
- * X3 A cancel that no process has taken yet stays pending: the owner takes it when it continues, or the process that decides the
- *    run after the owner decides it as cancelled. It stays pending for at most `standsMs` (L11).
+ * X2 A run without an owner is decided as cancelled from its recorded facts, and ends. No part of it is retried.
+ * X3 A cancel that no process has taken yet stays pending, for at most `standsMs` (L11). The owner takes it when it continues. If the owner
+ * is gone, the process that recovers the run decides it as cancelled.
  */
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
@@ -32,7 +32,7 @@ const lookMs = 50;
  */
 export interface CancelResult {
   readonly outcome: "ended" | "here" | "forwarded" | "unowned" | "pending" | "unreachable";
-  /** The name under which a person knows the owner, if it is another process. */
+  /** The display name of the owner, if it is another process. */
   readonly driver: string | undefined;
   /** The current record of the run. */
   readonly record: RunRecord;
@@ -42,7 +42,7 @@ export interface CancelResult {
 export interface CancelOptions {
   /** Cancels the run if this process owns it, and returns true if so. Absent in a process that owns no runs. */
   readonly here?: (runId: string) => Effect.Effect<boolean>;
-  /** Maximum wait for a silent owner, in milliseconds. By default until its next heartbeat or the end of its lease. */
+  /** Maximum wait for a silent owner, in milliseconds. Default: until its next heartbeat or the end of its lease. */
   readonly silentMs?: number;
 }
 
@@ -80,8 +80,8 @@ export const cancel = Effect.fn("RunCancel.cancel")(function* (
 });
 
 /**
- * Handles a run that a process owns: one that was silent, or that took the run since the first look. The cancel is taken or stays
- * pending (X3).
+ * Handles a run that a process owns. Its owner was silent, or has claimed it since the first check. The owner takes the cancel, or the
+ * cancel stays pending (X3).
  */
 const standing = Effect.fnUntraced(function* (
   recorder: RunRecorder["Service"],
@@ -93,7 +93,7 @@ const standing = Effect.fnUntraced(function* (
   const away = ({ message }: FactsFault) => new RecorderError({ reason: "unavailable", run_id, message });
   const driver = before ?? (yield* StoredCancels.driverOf(cancels, run_id));
   const asked = StoredCancels.request(cancels, { run_id }, true);
-  // An owner that was known before has already been notified.
+  // If the owner was known before, its cancel is already requested.
   const wasAsked = before === undefined ? Effect.succeed(false) : StoredCancels.isPending(cancels, run_id);
   const isTaken = Effect.flatMap(wasAsked, (stands) => (stands ? Effect.succeed(false) : asked));
   const taken = yield* Effect.mapError(isTaken, away);

@@ -15,30 +15,28 @@ import type { Entry, RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import * as CrashPlan from "./CrashPlan.ts";
 
-/** Knowledge of the program that is not on record. */
+/** Knowledge of the program that the record does not contain. */
 export interface TendOptions {
   /**
-   * The program's policies, found by name; `default` and `strict` are built in. A run of an unknown policy never retries
-   * automatically.
+   * The program's policies, found by name; `default` and `strict` are built in. A run whose policy is unknown never retries automatically.
    */
   readonly policies?: ReadonlyArray<RecoveryPolicy.RecoveryPolicy>;
   /** Expiry and defaults of questions asked here. */
   readonly terms?: QuestionTerms;
   /**
-   * Returns the program's own end reason for one of its runs that would have to continue but cannot; undefined for runs of
-   * others.
+   * Returns the program's own end reason for one of its runs that would have to continue but cannot; undefined for runs of other programs.
    */
   readonly unresumable?: (runId: string) => string | undefined;
   /** True if the user has cancelled the run. */
   readonly cancelled?: boolean;
   /**
-   * True if the store was restored to an earlier state, whose records may lack later events: nothing continues without an answer
-   * from a person, and earlier answers do not count.
+   * True if the store was restored to an earlier state, so that its records may lack later events. Then nothing continues without a
+   * person's answer, and earlier answers do not count.
    */
   readonly restored?: boolean;
 }
 
-/** The state of a run; `skipped` if another process holds it or has ended it meanwhile. */
+/** The state of a run; `skipped` if another process holds it or has ended it in the meantime. */
 export type Outcome = CrashPlan.RunStanding["outcome"] | "skipped";
 
 /** The result for one run. */
@@ -51,11 +49,11 @@ export interface Row {
   readonly revision?: number;
 }
 
-/** Maximum steps per run. Each reads the record again, and a step that an answer overtakes is planned again. */
+/** Maximum steps per run. Each reads the record again, and a step is planned again if an answer overtakes it. */
 const stepsMax = 4;
 
 /**
- * Claims a run and takes the pending steps. In every case, the run has no owner afterwards.
+ * Claims a run, takes the pending steps, and releases the run.
  *
  * @returns the state of the run; `skipped` if another process holds it
  */
@@ -68,7 +66,7 @@ export const tend = (
     Effect.flatMap(recorder.claim(runId), (record) =>
       restore(takeSteps(recorder, record, options)).pipe(
         Effect.onExit((exit) =>
-          // A write that parks or ends the run has released it, and a stream of this process may own it again by now.
+          // The write that parks or ends the run also releases it. A stream of this process may already own it again.
           Exit.isSuccess(exit) && exit.value.givenBack ? Effect.void : releaseRun(recorder, runId),
         ),
         Effect.map(({ standing }): Row => ({ run_id: runId, ...standing })),
@@ -82,7 +80,7 @@ export const tend = (
   );
 
 /**
- * Ends a run that no process will continue. The run is released if the store does not accept its end.
+ * Ends a run that no process will continue. If the store does not accept the end, the run is released.
  *
  * @returns the run as it was claimed
  */
@@ -141,7 +139,7 @@ const takeSteps = (
   Effect.gen(function* () {
     const clock = yield* Clock.Clock;
     const { cancelled = false, restored = false } = options;
-    // A question on a restored record waits for a person; its expiry chooses nothing.
+    // A question on a restored record waits for a person, so it gets no expiry.
     const terms = restored ? undefined : options.terms;
     const unresumable = options.unresumable?.(claimed.run_id);
     let record = claimed;
@@ -188,7 +186,7 @@ const writeUnlessAnswered = (
       : Effect.fail(error),
   );
 
-/** Answers an expired question with its default. If another answer came first, it counts and the record has it. */
+/** Answers an expired question with its default. If another answer came first, that answer counts. */
 const expireQuestion = (
   recorder: RunRecorder["Service"],
   record: RunRecord,
@@ -199,19 +197,19 @@ const expireQuestion = (
     Effect.map(recorder.run(record.run_id), (now) => now ?? record),
   );
 
-/** Another process owns the run by now, or the run has ended. */
+/** Returns true if another process now owns the run, or the run has ended or has no record. */
 const isElsewhere = (reason: RecorderError["reason"]): boolean =>
   reason === "owned" || reason === "fenced" || reason === "run_ended" || reason === "unknown_run";
 
-/** Releases a run. If that fails, the end of this process's lease releases it. */
+/** Releases a run. If that fails, it is released when this process's lease ends. */
 const releaseRun = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
   Effect.catch(recorder.release(runId), ({ reason }) =>
     isElsewhere(reason) ? Effect.void : Effect.logWarning("could not release a run", { run_id: runId, reason }),
   );
 
 /**
- * Decides runs whose policy this program does not know: the strict preset, asking wherever it would retry. The unknown policy
- * might ask about any retry, so we permit none in its name.
+ * Decides runs whose policy this program does not know. It is the strict preset, but asks wherever that would retry, because the unknown
+ * policy might have asked.
  */
 export const unknownPolicy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.make({
   name: "strict+ask",
@@ -222,7 +220,7 @@ export const unknownPolicy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.make(
 /**
  * Returns the policy with this name.
  *
- * @param own the program's policies, besides the presets `default` and `strict`
+ * @param own the program's policies, in addition to the presets `default` and `strict`
  * @returns undefined if the name is unknown
  */
 export const findPolicy = (

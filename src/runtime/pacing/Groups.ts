@@ -1,12 +1,12 @@
 /**
  * Accounts for the combined spending of a group of runs (an agent and its sub-agents).
  *
- * G1 A run's spending is booked in the step that decides it, so runs that decide at the same time do not see the same budget as free.
- * G2 A retry that was taken counts once. If its run decides again before the retry starts, retries that others took meanwhile do not
- *    count against it. A run that ends first, or decides against the retry, has taken none.
+ * G1 A run's spending is booked in the step that decides it, so two runs cannot spend the same rest of the budget.
+ * G2 A retry that was taken counts once. If its run decides again before the retry starts, retries that others took meanwhile do not count
+ * against it. A run that ends first, or decides against the retry, has not taken one.
  * G3 The cost of a response counts once, however often its run decides about it.
- * G5 If processes share a store, a run counts its retry there before it decides and returns it if it takes none. It decides by its
- *    place among all processes, so together they take no more retries than one process would.
+ * G5 If processes share a store, a run counts its retry there before it decides, and returns it if it does not take it. It decides by its
+ * place among all processes, so together they take no more retries than one process would.
  * G4 A group is forgotten after `idleMs` without use; beyond `groupsMax`, the least recently used one is evicted (L11).
  */
 import type { RunFacts } from "../../domain/RunFacts.ts";
@@ -81,7 +81,7 @@ export class Groups {
     share.tokens = Math.max(share.tokens, tokens);
   }
 
-  /** Returns what the run would add to its group: the broken response and the retry that it may take (G2, G3, G5). */
+  /** Returns what the run may add to its group: the broken response and the retry that it may take (G2, G3, G5). */
   additionOf(
     { group, runId }: GroupMember,
     tokens: number,
@@ -122,7 +122,7 @@ export class Groups {
   /**
    * Marks the run's retry as started.
    *
-   * @param goesOn true if it continues the same response, whose cost then continues too (G3)
+   * @param goesOn true if the retry continues the same response, whose cost then still grows (G3)
    */
   markStarted(member: GroupMember, goesOn: boolean, now: number): void {
     const joined = this.#join(member, now);
@@ -158,7 +158,7 @@ export class Groups {
     return found === undefined || now - found.at > idleMs ? undefined : found;
   }
 
-  /** Groups are in order of last use, so the first ones are evicted (G4). */
+  /** Evicts the first groups, because groups are in order of last use (G4). */
   #forget(now: number): void {
     for (const [group, { at }] of this.#groups) {
       if (this.#groups.size <= groupsMax && now - at <= idleMs) return;

@@ -1,9 +1,9 @@
 /**
  * Counts a group's spending in the store, so that all processes of the store share the group's budget (G5 of `Groups`).
  *
- * Only a run whose budget limits its group asks, once per broken response. It waits for the store as long as its record would,
- * because a retry needs both. If the store does not return, the run decides by what its own process knows, and its retry does not
- * start for lack of a record.
+ * Only a run whose budget limits its group asks the store, once per broken response. It waits for the store as long as for its record,
+ * because a retry needs both. If the store stays unavailable, the run decides from what its own process knows, but its retry cannot start
+ * without a record.
  */
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
@@ -24,10 +24,10 @@ export interface SharingRun {
 export class SharedGroups {
   readonly #groups: Groups;
   readonly #pacing: SharedPacing | undefined;
-  /** Runs with a retry counted in the store that has neither started nor been returned. Bounded by the runs in progress here. */
+  /** Runs whose retry is counted in the store and has neither started nor been returned. Bounded by the runs in progress here. */
   readonly #counted = new Set<string>();
 
-  /** @param pacing shared pacing of a bounded recorder, whose calls always return */
+  /** @param pacing shared pacing of a bounded recorder, whose calls are limited in time */
   constructor(groups: Groups, pacing: SharedPacing | undefined) {
     this.#groups = groups;
     this.#pacing = pacing;
@@ -56,7 +56,7 @@ export class SharedGroups {
           setEverywhere({ group_retries: all.retries - 1, group_wasted_tokens: all.tokens });
         },
       });
-      // A stopped run takes no retry, so one that is counted afterwards is returned.
+      // A stopped run takes no retry, so a retry that is counted too late is returned.
       const late = Effect.suspend(() => (isLeft && added.retries > 0 ? this.#giveBack(member) : Effect.void));
       const markLeft = Effect.sync(() => {
         isLeft = true;

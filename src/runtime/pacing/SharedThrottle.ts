@@ -1,8 +1,8 @@
 /**
  * Draws tokens for retries from the store, so that all its processes together start no more retries than one process would.
  *
- * Only a response that would be retried draws a token, and returns it if it is not retried. Responses that break together share
- * one statement. If the store is unavailable or slow, the process does not wait but uses its own bucket, which holds one token.
+ * Only a response that would be retried draws a token, and returns it if it is not retried. Responses that break together share one
+ * statement. If the store is unavailable or slow, the process does not wait. It uses its own bucket, which holds one token.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -12,10 +12,10 @@ import { Throttle, throttleSize, tokensMax, tokensPerSecond } from "./Throttle.t
 /** Maximum time that a decision waits for its token, in milliseconds. */
 const drawWaitMs = 500;
 
-/** Bucket of a process on its own: `1 / tokensMax` of the shared one, so that each process has at least one immediate retry. */
+/** Bucket of a process on its own: `1 / tokensMax` of the shared bucket, so that each process has at least one immediate retry. */
 const aloneSize = { max: 1, perSecond: tokensPerSecond / tokensMax };
 
-/** Validity of such knowledge, in milliseconds: meanwhile other processes return tokens. */
+/** Time for which a known wait is used, in milliseconds. It is short, because other processes return tokens in the meantime. */
 const knownMs = 1_000;
 
 /** Maximum providers with a known wait. Beyond it the oldest is forgotten, and the store is asked again. */
@@ -37,13 +37,13 @@ interface Asking {
   isLeft: boolean;
 }
 
-/** The store's answer for a bucket whose tokens are all taken in advance, in monotonic milliseconds. */
+/** The store's answer for an empty bucket: when its next token is free. Times are monotonic milliseconds. */
 interface Known {
   readonly until: number;
   readonly at: number;
 }
 
-/** Requests for one provider's bucket that arrive while a statement is in flight. */
+/** Requests for one provider's bucket that wait for the next statement, and tokens to be returned with it. */
 interface Line {
   asking: Array<Asking>;
   back: number;
@@ -58,7 +58,7 @@ export class SharedThrottle {
   readonly #lines = new Map<string, Line>();
   readonly #taken = new Map<string, Known>();
 
-  /** @param pacing shared pacing of a bounded recorder, whose calls always return */
+  /** @param pacing shared pacing of a bounded recorder, whose calls are limited in time */
   constructor(pacing: SharedPacing | undefined) {
     this.#pacing = pacing;
     this.own = new Throttle(pacing === undefined ? throttleSize : aloneSize);
@@ -105,7 +105,7 @@ export class SharedThrottle {
     return Effect.uninterruptible(back);
   }
 
-  /** Must not be interrupted: a line without a worker would make its runs wait for ever. */
+  /** Not interruptible, because a line without a worker would make its runs wait forever. */
   #joinLine(
     pacing: SharedPacing,
     provider: string,
@@ -118,12 +118,12 @@ export class SharedThrottle {
       const line: Line = { asking: [], back: 0 };
       join(line);
       this.#lines.set(provider, line);
-      // In a detached fiber, because the run that asks may leave while others wait.
+      // Runs in a detached fiber, because the run that asks may leave while others wait.
       return Effect.asVoid(Effect.forkDetach(this.#serveLine(pacing, provider, line, now)));
     });
   }
 
-  /** Runs one statement after the other, each for all requests that arrived in the meantime. */
+  /** Runs statements one after the other. Each one serves all requests that arrived during the previous one. */
   readonly #serveLine = Effect.fnUntraced(function* (
     this: SharedThrottle,
     pacing: SharedPacing,
@@ -166,7 +166,7 @@ export class SharedThrottle {
     return known === undefined || now - known.at >= knownMs ? 0 : known.until - now;
   }
 
-  /** Remembers only waits: a bucket with tokens is always asked. */
+  /** Remembers only waits, because the store is always asked for a bucket that has tokens. */
   #rememberWait(provider: string, waitMs: number, now: number): void {
     this.#taken.delete(provider);
     if (waitMs === 0) return;

@@ -1,5 +1,5 @@
 /**
- * Protects a broken provider from a retry storm: a token bucket per provider that every automatic retry draws from.
+ * Protects a broken provider from a retry storm. Every automatic retry takes a token from its provider's bucket.
  *
  * Modelled on gRPC A6 (retry throttling), but refilled by time instead of successes, because a stream takes minutes to succeed.
  */
@@ -14,7 +14,7 @@ export const tokensPerSecond = 10;
 /** Size of the bucket that all processes of a store share, or of the bucket of a process without a shared store. */
 export const throttleSize: BucketSize = { max: tokensMax, perSecond: tokensPerSecond };
 
-/** Maximum number of buckets. Beyond it the least recently used one is evicted, and starts full again. */
+/** Maximum number of buckets. The least recently used bucket is evicted first. A provider without a bucket starts with a full one. */
 export const providersMax = 256;
 
 interface Bucket {

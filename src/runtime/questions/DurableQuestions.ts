@@ -24,7 +24,7 @@ export const pollMsDefault = 250;
 
 /** Options of `UserDecisions.layerDurable`. */
 export interface DurableOptions extends QuestionTerms {
-  /** Maximum time that a stream waits for its answer before it is parked, in milliseconds; `Infinity` waits for ever. */
+  /** Maximum time that a stream waits for its answer before it is parked, in milliseconds; `Infinity` waits forever. */
   readonly parkAfterMs?: number;
   /** Interval at which the record is polled for answers from other processes, in milliseconds. */
   readonly pollMs?: number;
@@ -49,7 +49,7 @@ export const make = (options: DurableOptions = {}) =>
     const expiryMs = expiryOf(options.expiryMs);
     const parkAfterMs = waitOf(options.parkAfterMs, parkAfterMsDefault);
     const askMs = waitOf(options.pollMs, pollMsDefault);
-    // If the store announces every answer, polling only finds the announcements that were missed.
+    // If the store announces every answer, polling only catches missed announcements.
     const pollMs = () => (recorder.shared?.hears() === true ? Math.max(askMs, lookMs) : askMs);
     const now = () => clock.currentTimeMillisUnsafe();
     const monotonic = () => monotonicMs(clock);
@@ -62,7 +62,7 @@ export const make = (options: DurableOptions = {}) =>
     };
   });
 
-/** A negative or non-numeric wait falls back to the default: as a timer it would not wait, and the loop would spin. */
+/** A negative or non-numeric wait falls back to the default. A timer would fire at once, and the loop would spin. */
 const waitOf = (given: number | undefined, byDefault: number): number =>
   given !== undefined && given >= 0 ? given : byDefault;
 
@@ -74,7 +74,7 @@ const waitOf = (given: number | undefined, byDefault: number): number =>
 export const notifyAnswered = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
   Effect.sync(() => ring(waiting.get(toBounded(recorder))?.get(runId)));
 
-/** A stream that is woken may hang its next bell at once: it must not be rung too. */
+/** Copies the set, because a stream that is woken may register its next bell at once, which must not be rung. */
 const ring = (bells: Iterable<Bell> = []): void => {
   for (const bell of [...bells]) Deferred.doneUnsafe(bell, Effect.void);
 };
@@ -157,7 +157,7 @@ const answerOf = (
     return yield* recorder.answer({ run_id, revision, choice, by: "expiry" }).pipe(
       Effect.as<Choice | "parked" | undefined>(choice),
       Effect.catchTags({
-        // The first answer counts.
+        // The first answer on record counts.
         AnswerRefused: ({ reason }) =>
           reason === "already_answered" ? onRecord(recorder, question) : Effect.succeed(refusedAs[reason]),
         RecorderError: (error) => Effect.as(notRead(recorder, error), undefined),
@@ -166,8 +166,8 @@ const answerOf = (
   });
 
 /**
- * Results for a refused expiry. A question that is not on record cannot be answered, so the wait ends. If facts have grown, the
- * run asks a new question and interrupts this wait.
+ * Results for a refused expiry. A question that is not on record cannot be answered, so the wait ends. If facts have grown, the run asks a
+ * new question, which interrupts this wait.
  */
 const refusedAs = {
   unknown_run: "stop",
@@ -189,7 +189,7 @@ const onRecord = (
     Effect.tap(outageOf(recorder).worked),
     Effect.map((record) => {
       const newest = record?.questions.at(-1);
-      // A newer question means that the process that asked it now owns the run.
+      // A newer question means that another process has asked it and now owns the run.
       if (newest !== undefined && newest.revision > revision) return "parked" as const;
       return record?.questions.find((it) => it.revision === revision)?.answer;
     }),

@@ -17,18 +17,17 @@ export class UserDecisions extends Context.Service<
     /**
      * Asks a question. It may take as long as a person needs, and is interrupted when the run is cancelled or closed.
      *
-     * @returns one of `question.choices`; any other answer counts as `stop`. `parked` means that no answer will come for now: the
-     *   stream ends with `RunInterrupted { parked }` while the question stays open
+     * @returns one of `question.choices`; any other answer counts as `stop`. `parked` means that no answer will come for now. The stream
+     *   then ends with `RunInterrupted { parked }` while the question stays open
      */
     ask(question: UserDecisions.Question): Effect.Effect<Choice | "parked">;
     readonly terms?: UserDecisions.QuestionTerms;
   }
 >()("effect-stream-recovery/UserDecisions") {
   /**
-   * Answers immediately by configuration. This is the default: without a person, nothing uncertain is repeated.
+   * Answers immediately by configuration. This is the default, so nothing uncertain is repeated without a person.
    *
-   * It answers five questions of a run and stops the run at the sixth, so that a persistent failure does not cost money without
-   * limit.
+   * It answers five questions of a run and stops the run at the sixth, so that a persistent failure does not cause unlimited cost.
    */
   static readonly layerHeadless = (options?: UserDecisions.HeadlessOptions) =>
     Layer.succeed(UserDecisions, {
@@ -56,10 +55,9 @@ export class UserDecisions extends Context.Service<
     );
 
   /**
-   * Asks through the record: a program, a command line or a page answers, in this process or another one. Needs a recorder.
+   * Asks through the record. A program, the command line or a page can answer, in this process or another one. Needs a recorder.
    *
-   * @param options.parkAfterMs maximum wait of a stream before it is parked, in milliseconds (default 10 minutes); its question
-   *   stays open
+   * @param options.parkAfterMs maximum wait of a stream before it is parked, in milliseconds (default 10 minutes); its question stays open
    */
   static readonly layerDurable = (options?: UserDecisions.DurableOptions) =>
     Layer.effect(UserDecisions, DurableQuestions.make(options));
@@ -72,8 +70,8 @@ export declare namespace UserDecisions {
   /** Options of `layerHeadless`. */
   export interface HeadlessOptions {
     /**
-     * The answer for questions that no rule names; default `stop`. It never repeats a side effect: a `retry` that may repeat
-     * something, and `it_did_not_run`, which lets a call run again, become `stop`. Name the rule to allow them.
+     * The answer for questions that no rule names; default `stop`. It never repeats a side effect. So `it_did_not_run`, which lets a call
+     * run again, and a `retry` that may repeat something become `stop`. Name the rule in `rules` to allow them.
      */
     readonly otherwise?: Choice;
     /**
@@ -84,9 +82,9 @@ export declare namespace UserDecisions {
   }
 }
 
-/** Maximum questions of a run that `layerHeadless` answers. A response that breaks this often will break again. */
+/** Maximum questions of a run that `layerHeadless` answers. A response that has broken this often will break again. */
 const headlessAnswersMax = 5;
 
-/** A blanket answer does not consent to repeating what this question may repeat. */
+/** Returns the default answer, or `stop` if that answer may repeat something, because a default does not consent to that. */
 const blanket = ({ choices, may_repeat }: Question, otherwise: Choice | undefined): Choice =>
   otherwise === "it_did_not_run" ? "stop" : Choices.defaultOf(choices, may_repeat, otherwise);

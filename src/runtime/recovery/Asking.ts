@@ -1,8 +1,8 @@
 /**
  * Asks a person about decisions that the policy leaves open, and carries out the answer.
  *
- * A question is on record before it is asked, and its answer before the run acts on it (L8). An answer counts only while the
- * facts are still those that the question was asked on.
+ * A question is on record before it is asked, and its answer before the run acts on it (L8). An answer counts only if the facts have not
+ * grown since the question.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -23,7 +23,7 @@ import { launch, type Next } from "./Launch.ts";
 import { recordVerdict } from "./Verify.ts";
 import { abandonable, awaitDeparture, sleepUnlessStopped } from "./Waits.ts";
 
-/** Closes the question in every outcome. */
+/** Closes the question, no matter how asking ends. */
 const closing = <A, E, R>(asking: Effect.Effect<A, E, R>, run: AskingRun) =>
   Effect.ensuring(
     Effect.suspend(() => {
@@ -42,7 +42,7 @@ interface AskingRun {
   readonly endAsking: () => void;
 }
 
-/** Asks a new question. If the facts grow meanwhile, the decision is taken again. */
+/** Asks a new question. If the facts grow in the meantime, the decision is taken again. */
 export const ask = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -65,7 +65,7 @@ export const ask = Effect.fnUntraced(function* <P, E, R>(
   return yield* resolveQuestion(run, broken, { decision, incident, question });
 }, closing);
 
-/** Applies the default to a question that the store did not accept, because no answer from elsewhere can reach it (L8). */
+/** Applies the default to a question that the store did not accept, because an answer from elsewhere could not reach it (L8). */
 const byDefault = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -98,7 +98,7 @@ export const askAgain = Effect.fnUntraced(function* <P, E, R>(
 export const isWorthAsking = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, decision: Decision): boolean =>
   run.options.asks !== "if_it_matters" || Choices.matter(choicesOf(run, broken, decision));
 
-/** Offers a verdict on calls only if none of the open calls has a running handler here, because a handler reports its own outcome. */
+/** Offers a verdict on calls only if no open call has a handler running here, because a handler reports its own outcome. */
 const choicesOf = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -126,9 +126,9 @@ const resolveQuestion = Effect.fnUntraced(function* <P, E, R>(
   run.handoff.push({ _tag: "QuestionAsked", question });
   run.telemetry.reportQuestion(incident);
   const told = yield* answerOf(run, question);
-  // A run that no process can take up is not kept for a later answer.
+  // No process can take up this run, so it is not kept for a later answer.
   const answer = told === "parked" && !run.canBeTakenUp ? "stop" : told;
-  // An answer is refused if the facts have grown since the question, even in the same step (Q2).
+  // An answer is refused if the facts have grown since the question, even in the same step.
   if (run.question.close()) return "again";
   if (answer === undefined && !isLeftToOthers(run)) return "again";
   // While the store is unavailable, the question waits with the entry that parks the run, and both are recorded together.
@@ -162,8 +162,8 @@ const isLeftToOthers = <P, E, R>(run: Run<P, E, R>): boolean =>
 const isEnd = (choice: Choice): boolean => choice === "stop" || choice === "accept";
 
 /**
- * Records an answer once the store is back, unless it only ends the run: the store may hold another answer that takes precedence,
- * and it cannot be read now.
+ * Records an answer once the store is back. An answer that only ends the run counts immediately: the store may hold another answer that
+ * takes precedence, but it cannot be read now.
  */
 const onRecordLater = <P, E, R>(
   run: Run<P, E, R>,
@@ -227,11 +227,11 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
       const settled = yield* recordVerdict(run, known, choice, "person");
       // A person's verdict does not settle a call whose handler is running here.
       if (known.length < open.length) return yield* awaitHandlers(run);
-      // A verdict that settles nothing (folded rows) would be asked for again without end.
+      // A verdict that settles nothing (folded rows) would be asked for again forever.
       if (settled === 0) {
         return yield* Ending.stop(run, broken, taken, "stopped");
       }
-      // Without a continuation the answer only settles the call, and the decision is taken again.
+      // Without `canContinue`, the answer only settles the call and the decision is taken again.
       if (run.options.canContinue === undefined) return "again";
       break;
     }
@@ -253,7 +253,7 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
   const found = yield* awaitDeparture(run);
   if (found._tag === "stays") {
     if (run.spent.waited_ms > 0) return "again";
-    // No wait is allowed, and asking the same question again would loop. So the person's answer prevails.
+    // No wait is allowed, and the same question would be asked forever. So the person's answer takes precedence.
     yield* sleepUnlessStopped(run, honouredWaitMs(found.waitMs));
     run.departure.forceRelease();
   }
@@ -262,8 +262,8 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
 });
 
 /**
- * Waits until the running handlers have ended, because the answer could start something that runs beside them. The end of a
- * handler grows the facts, so everything is decided again.
+ * Waits until the running handlers have ended, because the answer could start something while they run. A handler's end grows the facts, so
+ * everything is decided again.
  */
 const awaitHandlers = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
   Effect.suspend(() => {
@@ -275,12 +275,12 @@ const awaitHandlers = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
 /** Maximum Retry-After that a person's retry honours, in milliseconds; a longer one is ignored (L11). */
 export const announcedMsMax = 86_400_000;
 
-/** Returns the announced wait that is honoured. */
+/** Returns the announced wait, or 0 if it exceeds the maximum. */
 const honouredWaitMs = (ms = 0): number => (ms > announcedMsMax ? 0 : ms);
 
 /**
- * Returns the mode of a person's retry: the response from its start, or a replay of the broken attempt's own request if the
- * caller has parts of the response and cannot discard them.
+ * Returns the mode of a retry that a person chose. `restart` requests the whole response again. `replay` repeats the broken attempt's
+ * request, because the caller has parts of the response that it cannot discard.
  */
 const restart = <P, E, R>(run: Run<P, E, R>): "restart" | "replay" =>
   run.discardable || run.chain?.links.every((link) => link.flow.ordinal === 0) !== false ? "restart" : "replay";

@@ -43,9 +43,8 @@ const markResponseComplete = <P, E, R>({ chain, routes }: Run<P, E, R>): void =>
   routes?.recordResponse();
 };
 
-/** Emits the completion to the caller. */
 const emitCompletion = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, late: Failure | undefined): void => {
-  // Only the write of the end shows if this process still owned the run.
+  // The write of the end shows if this process still owned the run.
   if (run.loss !== undefined) {
     run.handoff.end(Effect.fail(withoutIncident(run)));
     return;
@@ -58,13 +57,13 @@ const emitCompletion = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, late: F
     late_failure: late,
     ...routeOf(attempt),
   });
-  // A slow reader may take the end long after the store became unavailable and another process took the run.
+  // Check the loss only when the end is taken. A slow reader may take it long after another process took the run over.
   const closeStream = (): Effect.Effect<never, RunInterrupted | Cause.Done> =>
     run.handoff.hasLostEnd ? Effect.fail(withoutIncident(run)) : Cause.done();
   run.handoff.end(Effect.suspend(closeStream));
 };
 
-/** Ends a run whose response is whole but whose call could not be recorded: the call is not handed over (L8). */
+/** Ends a run whose response is whole but whose call could not be recorded. The call is not handed over (L8). */
 const endUnrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
     run.chain?.seal();
@@ -107,7 +106,7 @@ export const finishForConsumer = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P
     );
   });
 
-/** Keeps the partial response: hands over the frozen text, but nothing that could run. */
+/** Keeps the partial response: hands over the frozen text, but no call that could run. */
 export const acceptPartial = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -115,7 +114,7 @@ export const acceptPartial = <P, E, R>(
 ): Effect.Effect<"ended"> =>
   Effect.andThen(handOverFrozen(run, broken.attempt, true), stop(run, broken, taken, "accepted_partial"));
 
-/** Stops a run: nothing of the attempt starts any more, and the caller receives the provider's own error as the cause (L12). */
+/** Stops a run. Nothing of the attempt starts any more, and the caller receives the provider's own error as the cause (L12). */
 export const stop = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -134,8 +133,8 @@ export const stop = <P, E, R>(
 
 /**
  * Ends the stream and keeps the run, because its question is open or its caller has left. Nothing of it starts here any more;
- * `StreamProcessor.takeUp` resumes it, in this process or another one. While a handler of the run is running, this process keeps
- * it: to another process the call would be of unknown outcome.
+ * `StreamProcessor.takeUp` resumes it, in this process or another one. This process keeps the run while one of its handlers runs, because
+ * another process would not know the outcome of that call.
  */
 export const park = <P, E, R>(
   run: Run<P, E, R>,
@@ -155,7 +154,7 @@ const seal = <P, E, R>(run: Run<P, E, R>, { attempt }: BrokenAttempt<P>): void =
   attempt.flow.discardFrozen();
 };
 
-/** Builds the caller's error after the end is written: only then is it known if this process still owned the run. */
+/** Builds the caller's error after the end is written, because only then it is known if this process still owned the run. */
 const interruption = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -185,8 +184,8 @@ interface Told {
 }
 
 /**
- * Selects the failure to report: for a run that changed routes, the one of the first route. A stop or a failure of the caller's
- * own code is always reported as it is (L12).
+ * Selects the failure to report. A run that changed routes reports the failure of its first route. A stop and a failure of the caller's own
+ * code are always reported as they are (L12).
  */
 const selectFailure = <P, E, R>(
   run: Run<P, E, R>,
@@ -208,8 +207,8 @@ const selectFailure = <P, E, R>(
 };
 
 /**
- * Ends a run whose recovery has died: the caller receives the defect, and nothing of the run starts any more. The run may already
- * have had its end, which the defect kept from its stream.
+ * Ends a run whose recovery has died. The caller receives the defect, and nothing of the run starts any more. The run may already have an
+ * end that the defect kept from its stream.
  */
 export const collapse = <P, E, R>(
   run: Run<P, E, R>,
@@ -230,8 +229,8 @@ export const collapse = <P, E, R>(
 };
 
 /**
- * Hands over the parts that a resumption continues after. A caller that cannot discard must not receive a call before the
- * terminal marker (L4), so such parts are returned, and the resuming attempt holds them.
+ * Hands over the parts after which a resumption continues. A caller that cannot discard must not receive a call before the terminal marker
+ * (L4), so such parts are returned and the resuming attempt holds them.
  */
 export const handOverResumed = <P, E, R>(
   run: Run<P, E, R>,

@@ -36,7 +36,7 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   const { sharedGroups } = run.shared;
   const sharing = { member, budget: run.budget, now: () => run.now(), stopped: Deferred.await(run.stopped) };
   yield* run.reads.within(sharedGroups.countBreak(sharing, Tokens.total(RunSnapshot.costOf(run, broken))), undefined);
-  // In the step that decides, so that the cost of this response is booked before another run of the group is decided.
+  // Booked in the step that decides, before another run of the group is decided.
   run.shared.groups.countBreak(member, Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
   const drawn = yield* run.reads.within(drawToken(run, broken), undefined);
   return yield* take(run, broken, withinPatience(run, yield* inputOf(run, broken, drawn?.waitMs)), drawn);
@@ -54,7 +54,7 @@ const take = Effect.fnUntraced(function* <P, E, R>(
   input: DecisionInput,
   drawn: Drawn | undefined,
 ): Effect.fn.Return<RecordedDecision> {
-  // These facts are decided now; a call that settles later is late.
+  // The decision is taken on these facts. A call that settles after this is late.
   run.response.noteDecision(broken.attempt, input.failure);
   if (run.stopper === undefined) run.routes?.keepFailure(broken);
   const taken = yield* record(run, broken.attempt, input, { status: "open", drawn });
@@ -62,7 +62,7 @@ const take = Effect.fnUntraced(function* <P, E, R>(
   return taken;
 });
 
-/** A decision that is not on record, with a way to record it unchanged. */
+/** A decision that is not on record yet, and an effect that records it unchanged. */
 export interface Look {
   readonly decision: Decision;
   /** Records the decision with the facts on which it was taken. */
@@ -70,8 +70,8 @@ export interface Look {
 }
 
 /**
- * Decides again after a wait, without recording. If the decision has changed, it is recorded and carried out as it is. Deciding
- * once more could give yet another result, because the request no longer holds its place.
+ * Decides again after a wait, without recording. If the decision has changed, the caller records and carries out exactly this one. Deciding
+ * once more could give another result, because the request no longer holds its place.
  *
  * The retry already holds its throttle token, so the throttle is not asked twice.
  */
@@ -82,8 +82,8 @@ export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>):
   }));
 
 /**
- * Records a tool that settled after its attempt was decided. An open question is asked again on the grown facts. Other actions
- * are not undone, but the record holds the new knowledge (L1).
+ * Records a call that settled after its attempt was decided. An open question is asked again on the grown facts. Other actions are not
+ * undone, but the record contains the new facts (L1).
  */
 export const late = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
@@ -97,7 +97,7 @@ export const late = Effect.fnUntraced(function* <P, E, R>(
   yield* record(run, attempt, yield* inputOf(run, broken, undefined), { status: "late", drawn: undefined });
 });
 
-/** Draws a token from the store if the retry needs one. A stop ends the wait for it. */
+/** Draws a token from the store if the retry needs one. A stop of the run ends the wait. */
 const drawToken = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<Drawn | undefined> => {
   const { throttle } = run.shared;
   if (!throttle.isShared) return Effect.undefined;
@@ -108,11 +108,16 @@ const drawToken = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect
   });
 };
 
-/** A change of route needs no token. Nor does a retry that waits for its path or a cooldown, because it starts in its turn there. */
+/**
+ * A change of route needs no token. Neither does a retry that waits for its path or a cooldown, because those release their requests in
+ * turn.
+ */
 const isTokenNeeded = ({ action, route, wait_for }: Decision): boolean =>
   action === "auto_retry_once" && route !== "next" && wait_for === undefined;
 
-/** Builds the input of a decision. A stop from outside is the stopper's failure, unless a flag of the run already says so. */
+/**
+ * Builds the input of a decision. After a stop from outside, the failure is the stopper's, unless a flag of the run already shows the stop.
+ */
 const inputOf = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -120,8 +125,8 @@ const inputOf = <P, E, R>(
 ): Effect.Effect<DecisionInput> => Effect.map(Random.next, (jitter) => inputWith(run, broken, throttleWaitMs, jitter));
 
 /**
- * Sets the remaining time to zero if a refusal without an announced wait would wait for at least the caller's patience, so that
- * the refusal still reaches the caller. The changed budget is stored with the incident.
+ * Sets the remaining time to zero if the retry after a refusal without an announced wait would take at least the caller's patience. The
+ * refusal then still reaches the caller in time. The changed budget is stored with the incident.
  */
 const withinPatience = <P, E, R>({ options, policy }: Run<P, E, R>, input: DecisionInput): DecisionInput => {
   const { failure } = input;
@@ -185,7 +190,7 @@ const record = <P, E, R>(
   });
   const { decision } = incident;
   const isTaken = status === "open" && isTokenNeeded(decision);
-  // Taken in the step that decides, so that runs that break together do not all see the same free token.
+  // The token is taken in the step that decides, so that runs that break together do not all count on the same one.
   if (isTaken && drawn === undefined) run.shared.throttle.own.take(run.provider.id, run.now());
   const spare = isTaken || drawn === undefined ? Effect.void : run.shared.throttle.putBack(drawn, () => run.now());
   if (status === "open") {

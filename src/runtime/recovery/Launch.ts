@@ -16,12 +16,12 @@ import type { RecordedDecision } from "./Incidents.ts";
 import { awaitDrain } from "./Waits.ts";
 
 /**
- * The result of acting on a decision: a started attempt, the end of the run, or another decision. `again`: it still has to be
+ * The result of acting on a decision: a started attempt, the end of the run, or another decision. `again`: the decision still has to be
  * taken. `RecordedDecision`: it was taken after a wait and is on record.
  */
 export type Next<P> = Attempt<P> | "ended" | "again" | RecordedDecision;
 
-/** A mode of the policy, or `restart`: a person's retry requests the response from its start, even if attempts have resumed it. */
+/** A mode of the policy, or `restart`. A restart requests the response from its start, even if attempts have resumed it. */
 type LaunchMode = Exclude<AttemptMode, "first"> | "restart";
 
 /**
@@ -61,7 +61,7 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
   else if (setup.seam !== undefined && setup.mode === "continue") run.seams?.countContinuation(broken);
   else if (setup.seam !== undefined && setup.mode === "replay") run.seams?.countRepeat();
   const started = RunSnapshot.startEvent(run, next);
-  // Withdrawn only once the next attempt is certain: a run that ends earlier keeps the parts it showed.
+  // Withdrawn only once the next attempt is certain, because a run that ends earlier keeps the parts that it showed.
   run.handoff.push(...(run.discardable ? discards : []), started);
   if (setup.mode === "replay") run.telemetry.reportDiscarded(inResponse ? [broken.attempt] : chain.links);
   run.start(next);
@@ -112,7 +112,7 @@ const prepare = Effect.fnUntraced(function* <P, E, R>(
     return { setup: { mode, request, calls, cursor: undefined, seam }, discards, carried };
   }
   const first = chain.first.setup;
-  // From its start it is a new response: an earlier cursor would skip the parts that were just withdrawn.
+  // A replay starts a new response. An earlier cursor would skip the parts that were just withdrawn.
   const from = first.request === "resume" ? first.cursor : undefined;
   const setup = { mode: "replay", request: first.request, calls: first.calls, cursor: from } as const;
   return { setup, discards: withdraw(chain), carried: undefined };
@@ -133,7 +133,7 @@ const prepareContinuation = Effect.fnUntraced(function* <P, E, R>(
   const { seams } = run;
   const isOpen = RunSnapshot.isTextOpen(facts);
   if (isOpen && typeof seams?.plan() === "object") {
-    // Nothing is handed over while the reader is away (L4), so the continuation follows the text that the reader has.
+    // Nothing is handed over while the reader is away (L4). So the continuation follows the text that the reader already has.
     if (run.isAway) chain.discardFrozen();
     // Only text may precede a seam, so the frozen parts from its first call on are dropped.
     for (const link of chain.links) yield* Ending.handOverText(run, link);
@@ -154,17 +154,17 @@ const prepareContinuation = Effect.fnUntraced(function* <P, E, R>(
   }
   // The policy relied on a seam that no longer exists.
   if (isOpen && asked.continue_text === "auto") return "again";
-  // Such a caller would otherwise read on within a text after a call that it never received. The continuation repeats that text.
+  // Drop the open text, because the continuation repeats it. A caller that cannot discard would otherwise have it twice.
   if (!isOpen && !run.discardable) for (const link of chain.links) link.flow.dropOpen();
   const discards = yield* keepSettled(run, chain);
   const setup = { mode: "continue", request: "continue", calls: run.ledger.calls(), cursor: undefined } as const;
   return { setup, discards, carried: undefined };
 });
 
-/** The client has begun to read the response. */
+/** Marks that the client has begun to read the response. */
 const begun = { parts: [], observations: [], begun: true } as const;
 
-/** Hands over frozen parts and lets waiting calls finish. The continuation then drops the open rest. */
+/** Hands over frozen parts and lets waiting calls finish. Parts after the last settled call are then discarded. */
 const keepSettled = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, chain: Chain<P>) {
   if (run.isAway) chain.discardFrozen();
   // A caller that cannot discard must not receive calls that the continuation would leave open (L4).

@@ -1,8 +1,8 @@
 /**
  * Determines the state of a broken attempt's path before its decision is taken.
  *
- * A failed connect alone is ambiguous: a wrong address fails like a lost network. So we probe the path, and if this process has
- * never reached it, we look at the record.
+ * A failed connect alone is ambiguous, because a wrong address fails like a lost network. So the path is probed. If this process has never
+ * reached it, the record is checked for a run that has.
  */
 import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
@@ -15,17 +15,17 @@ import { isUnconnected } from "../attempt/Departure.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 
-/** Maximum runs of a provider that are read to find one that was answered. */
+/** Maximum runs of a provider that are read to find one with a response. */
 export const runsReadMax = 20;
 
 /** Maximum wait for the record, in milliseconds. */
 export const recordWaitMs = 2_000;
 
 /**
- * Waits until it is known if the path is down, for a failure without a connection. A stop of the run ends the wait.
+ * Waits until it is known if the path is down, if the attempt failed without a connection. A stop of the run ends the wait.
  *
- * @returns the broken attempt, updated with that knowledge: failures that an outage caused end with the outage, including a name
- *   that does not resolve and a certificate that is not the origin's
+ * @returns the broken attempt. Its failure is retryable if an outage caused it, even for a name that does not resolve or a certificate that
+ *   is not the origin's
  */
 export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
@@ -37,7 +37,7 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   run.departure.setWaitedForPath(false);
   if (run.stopper !== undefined || !isUnconnected(failure, broken.facts().delivery)) return broken;
   const { shared } = run;
-  // The next request may take another path; the failure only says something about its own.
+  // The path of this attempt, because the next request may take another one.
   const scope = { ...run.scope, path: broken.attempt.path };
   const stopped = Deferred.await(run.stopped);
   if (!shared.paths.hasReached(scope.path)) {
@@ -49,9 +49,9 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   const { path, returning } = shared.paths.standing(scope, run.budget.max_retry_after_ms);
   const isDown = path === "down" && returning !== true;
   run.departure.setFailedOnOpenPath(!isDown);
-  // The outage may have ended between the failure and the probe's answer. A second such failure in a row has another cause.
+  // The outage may have ended between the failure and the probe's answer. If that happens twice in a row, there is another cause.
   run.departure.setWaitedForPath(!isDown && !failedThough && shared.paths.hasReached(scope.path));
-  // If the probe already works again, a captive portal was left or a name resolves again.
+  // If the path already works again, a captive portal is gone or the name resolves again.
   const isElsewhere = meaningOf(failure) === "dns" || isForeign(failure);
   const isPassing = isDown || (isElsewhere && shared.paths.hasReached(scope.path));
   return isPassing ? { ...broken, failure: { ...failure, retryable: true } } : broken;
@@ -63,7 +63,7 @@ const meaningOf = ({ code }: Failure): TransportCodes.TransportMeaning | undefin
 /** Returns true if the certificate or the TLS handshake was invalid. */
 const isForeign = (failure: Failure): boolean => meaningOf(failure) === "never";
 
-/** Checks the record once per path for a run of this provider that was answered. */
+/** Checks the record, once per path, for a run of this provider that got a response. */
 const checkRecord = <P, E, R>({ provider, shared }: Run<P, E, R>, path: string): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { recorder } = shared;
@@ -75,7 +75,7 @@ const checkRecord = <P, E, R>({ provider, shared }: Run<P, E, R>, path: string):
       Effect.match({
         onFailure: () => undefined,
         onSuccess: (runs) => {
-          // The list includes providers whose name contains this one.
+          // The query also finds providers whose name contains this one.
           const own = runs.filter((it) => it.provider.id === provider.id);
           const isAnswered = own.some(({ attempts }) => attempts.some(({ facts }) => facts.delivery === "accepted"));
           if (isAnswered) shared.paths.markReached(path);

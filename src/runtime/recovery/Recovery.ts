@@ -1,12 +1,11 @@
 /**
  * Recovers a run: the one loop of the project.
  *
- * A run that never breaks has no driver and ends in the same step as its attempt. If its first attempt ends in another way, one
- * fiber drives the run: it settles that end, launches and awaits the next attempt, settles its end, and so on until the run has
- * ended.
+ * A run that never breaks needs no recovery fiber and ends in the same step as its attempt. Otherwise one fiber runs the recovery: it
+ * settles the end of the first attempt, launches and awaits the next one, settles its end, and so on until the run has ended.
  *
- * The order is law: read the facts of the attempt, take and record the decision, and only then act on it (L8). After every wait
- * the driver looks at everything again, and only does what the newest decision says.
+ * The order is fixed: read the facts of the attempt, take and record the decision, and only then act on it (L8). After every wait the fiber
+ * decides again, and does only what the newest decision says.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -38,17 +37,17 @@ import { verifyCalls } from "./Verify.ts";
 import { abandonable, awaitDeparture, awaitDrain, sleepUnlessStopped } from "./Waits.ts";
 
 /**
- * Settles the end of a first attempt: completes the run in this step if the response is whole and nothing is pending, else starts
- * a driver.
+ * Settles the end of a first attempt: completes the run in this step if the response is whole and nothing is pending, else starts the
+ * recovery fiber.
  */
 export const settle = <P, E, R>(run: Run<P, E, R>, first: Attempt<P>, end: AttemptEnd): void => {
   if (isWhole(run, first, end)) Ending.completeThen(run, first, () => Deferred.doneUnsafe(run.done, Effect.void));
-  // The attempt ends in a step of another fiber and forks the driver there, so until then no fiber waits for it.
+  // The fiber is forked only here, in the step that ends the attempt, so no fiber waits while the attempt runs.
   else Effect.runForkWith(run.services)(drive(run, first));
 };
 
 /**
- * Returns true if nothing is left to hand over, write, close or decide. If this check throws, the driver ends the run with the
+ * Returns true if nothing is left to hand over, write, close or decide. If this check throws, the recovery fiber ends the run with the
  * defect.
  */
 const isWhole = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptEnd): boolean => {
@@ -62,7 +61,7 @@ const isWhole = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptEn
 };
 
 /**
- * Drives a run from the end of this attempt until the run has ended.
+ * Recovers a run from the end of this attempt until the run has ended.
  *
  * @param first an attempt that was started
  */
@@ -81,7 +80,7 @@ export const drive = Effect.fnUntraced(function* <P, E, R>(
   Deferred.doneUnsafe(run.done, Effect.void);
 });
 
-/** Drives a run of an earlier process, from the pending step on its record or from a new decision. */
+/** Recovers a run of an earlier process, starting with the pending step on its record or from a new decision. */
 export const revive = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   revived: Revived<P>,
@@ -95,7 +94,7 @@ export const revive = Effect.fnUntraced(function* <P, E, R>(
   else yield* drive(run, next);
 });
 
-/** Ends the run on a defect of ours or of a service: without its driver the caller would wait for ever. */
+/** Ends the run if its recovery fails with a defect, ours or a service's. The caller would otherwise wait forever. */
 const collapseOnDefect = <P, E, R>(next: Effect.Effect<Started<P>, never, R>, run: Run<P, E, R>, attempt: Attempt<P>) =>
   Effect.catchCause(next, (cause) => Effect.as(Ending.collapse(run, attempt, cause), "ended" as const));
 
@@ -117,7 +116,7 @@ const settleFrozen = Effect.fnUntraced(function* <P, E, R>(
     return yield* Ending.complete(run, attempt, undefined);
   }
   if (isOver) run.response.setClosed(yield* beginClose(run, attempt));
-  // No reader can have the response any more, so nothing is retried and no person is asked.
+  // No reader can receive the whole response any more, so nothing is retried and no person is asked.
   if (run.taps?.presence?.isEvicted === true && run.stopper === undefined) run.stop("user");
   const known = yield* onItsPath(run, broken);
   if (run.stopper === undefined) run.routes?.recordFailure(known.failure, attempt.facts.snapshot(), mayRefresh(run));
@@ -127,8 +126,8 @@ const settleFrozen = Effect.fnUntraced(function* <P, E, R>(
 }, collapseOnDefect);
 
 /**
- * Returns a digest of a broken attempt's content and failure, if it sent the `first` request and its caller has seen nothing
- * of it. A lost path says nothing about the response.
+ * Returns a digest of a broken attempt's content and failure, if it sent the `first` request and its caller has seen nothing of it. A lost
+ * path gives no digest, because it says nothing about the response.
  */
 const partialDigest = <P, E, R>(
   { options }: Run<P, E, R>,
@@ -168,7 +167,7 @@ const decideAndAct = Effect.fnUntraced(function* <P, E, R>(
     const known = isLate ? { ...broken, failure: runClock } : broken;
     if (next === "again") yield* acceptWithoutLast(run, known);
     const taken = next === "again" ? yield* judge(run, known) : next;
-    // Only retries count: a question is asked again whenever its facts grow.
+    // Only retries are counted, because a question is asked again whenever its facts grow.
     retries = taken.decision.action === "auto_retry_once" ? retries + 1 : 0;
     if (retries > decisionsMax) return yield* Effect.die(new Error(endless(run.runId)));
     const found = yield* act(run, known, taken);
@@ -239,7 +238,7 @@ const findBreak = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: Attempt
     if (failure !== undefined) return broken(failure, undefined);
     return isEmptyFailure(run, attempt) ? broken({ kind: "empty" }, undefined) : undefined;
   }
-  // A connection that breaks after the marker takes nothing from the response, but an empty response stays empty.
+  // A connection that breaks after the marker does not make the response incomplete, but an empty response is still a failure.
   if (behindMarker.has(end.failure.kind) && isEmptyFailure(run, attempt)) return broken({ kind: "empty" }, end.cause);
   const atSeam = findSeamBreak(run, attempt, end);
   if (atSeam !== undefined) return atSeam;
@@ -250,7 +249,7 @@ const findBreak = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: Attempt
     run.response.recordBreak(found);
     return found;
   }
-  // A refused cursor says nothing about the response, which is decided as a whole, on its first interruption (R3).
+  // A refused cursor says nothing about the response. So the response is decided as a whole, on its first interruption.
   return { ...firstBreak, cursorRefused: true, facts: () => chain?.facts() ?? own };
 };
 
@@ -261,7 +260,7 @@ const factsOf = <P>({ facts, setup }: Attempt<P>): AttemptFacts => {
 };
 
 /**
- * Returns the failure of a continuation of shown text that broke before its seam: the interrupted response is decided again. A
+ * Returns the failure to decide on if a continuation of shown text broke before its seam. The interrupted response is decided again, but a
  * caller that cannot discard gets a decision about the continuation.
  */
 const findSeamBreak = <P, E, R>(
@@ -284,7 +283,7 @@ const findSeamBreak = <P, E, R>(
   }
   if (failure.kind !== "protocol" || failure.reason !== "seam_unproven") {
     const { delivery, progress } = attempt.facts.snapshot();
-    // After progress, a provider's claim that it did nothing is not believed.
+    // A provider that has already sent content is not believed if it claims that it processed nothing.
     const isUnprocessed = flags(failure).not_processed && (progress === "none" || progress === "started");
     if (delivery === "not_sent" || isUnprocessed) seams?.uncountContinuation();
     if (!showedNothing || seams?.mayRepeat !== false) return undefined;
@@ -309,10 +308,7 @@ const behindMarker: ReadonlySet<Failure["kind"]> = new Set(["transport", "stalle
 const isEmptyFailure = <P, E, R>({ options, response }: Run<P, E, R>, attempt: Attempt<P>): boolean =>
   shouldFailOnEmpty(options) && isEmpty(response.chain?.facts() ?? attempt.facts.snapshot(), attempt.finish);
 
-/**
- * Waits until an attempt with an ended source has closed. It usually has by the end of its run, and then nothing has to be
- * started.
- */
+/** Waits until an attempt whose source has ended is closed. Nearly always it already is, and no fiber has to be started. */
 const awaitClose = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<void> =>
   Effect.suspend(() =>
     attempt.hasClosed ? Effect.void : Effect.andThen(Effect.yieldNow, Effect.flatten(beginClose(run, attempt))),
@@ -341,20 +337,20 @@ const act = Effect.fnUntraced(function* <P, E, R>(
   taken: RecordedDecision,
 ): Effect.fn.Return<Next<P>, never, R> {
   const { decision, incident, recorded } = taken;
-  // There is no retry after all: it has no record (L8) or no place. A response that lacks only its protocol's last event is then
-  // whole.
+  // Nothing is retried, because the decision is not a retry or is not on record (L8). A response that lacks only its protocol's last event
+  // then counts as complete.
   if (!(decision.action === "auto_retry_once" && recorded) && broken.attempt.countMarker()) return "again";
   switch (decision.action) {
     case "do_not_retry":
       if (runAfter(decision.rule) === "completed") {
         return yield* Ending.complete(run, broken.attempt, broken.failure);
       }
-      // The caller left without a signature (a shutdown, a lost race); a process that has the request may continue the run.
+      // The caller left without a signature (a shutdown, a lost race), so a process that has the request may continue the run.
       return runAfter(decision.rule) === "left" && run.shared.recorder.durable && run.canBeTakenUp
         ? yield* Ending.park(run, broken, incident, "interrupted")
         : yield* Ending.stop(run, broken, taken, "do_not_retry");
     case "ask_user":
-      // A run that was stopped from outside asks no more questions.
+      // No question is asked after the run was stopped from outside.
       if (run.stopper !== undefined) return yield* Ending.stop(run, broken, taken, "do_not_retry");
       // A tool that can report the outcome of its call is asked before a person is.
       if (isOutcomeQuestion(decision.rule) && (yield* verifyCalls(run, broken))) return "again";
@@ -401,12 +397,12 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   // A change of route has its own counter and costs none of the retry budget.
   if (moves) return yield* launchOnNextRoute(run, broken, incident);
   if (found._tag === "stays") {
-    // It may not wait any longer. If the policy knows that and still lets it start, the attempt counts like any other.
+    // The request may not wait any longer. If the policy knows that and still starts it, the attempt counts like any other.
     if (newest.wait_for !== undefined && run.departure.forbidWaits()) return "again";
     run.departure.forceRelease();
   }
   if (newest.rule === "credentials_refreshed" && !(yield* renewCredentials(run))) return "again";
-  // Counted only now, because a wait must not spend the budget that allowed it.
+  // Counted only now, because the wait must not use up the budget that the decision was based on.
   if (decision.wait_for === undefined) run.spending.addRetryWait(decision.delay_ms);
   spend(run, broken, mode);
   return yield* launch(run, broken, mode, incident);
@@ -419,7 +415,7 @@ const inTime = <A, P, E, R>(run: Run<P, E, R>, wait: Effect.Effect<A>): Effect.E
   return clocks.waiting(Effect.raceFirst(wait, Effect.as(clocks.awaitExpiry, "late" as const)));
 };
 
-/** Waits until the run would change route: its path may be down for longer than another route's. */
+/** Decides again at intervals until the decision is to change route, because the path may stay down longer than another route's. */
 const elsewhere = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<"elsewhere"> => {
   if (run.routes === undefined) return Effect.never;
   const look = Effect.delay(lookAgain(run, broken), lookMs);
@@ -438,7 +434,7 @@ const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: strin
   const situation = Situation.make({
     facts,
     failure: broken.failure,
-    // A path that goes down at this moment does not make a retry free that was decided before.
+    // Counts with the path as up, because a path that goes down after the decision does not make the retry free.
     run: { ...RunSnapshot.factsOf(run, broken.attempt, !broken.cursorRefused), path: "up" },
     budget: run.budget,
     jitter: 0,

@@ -23,7 +23,7 @@ import { Chain } from "../run/Chain.ts";
 import { Routes } from "../run/Routes.ts";
 import type { Run } from "../run/Run.ts";
 
-/** A rebuilt run: its failure, and the pending step on its record; undefined if the decision has to be taken again. */
+/** A rebuilt run: its failure, and the pending step on its record. The step is undefined if the decision has to be taken again. */
 export interface Revived<P> {
   readonly broken: BrokenAttempt<P>;
   readonly due: Exclude<Orphan.Due, { readonly _tag: "decide" }> | undefined;
@@ -65,7 +65,7 @@ const rebuild = Effect.fnUntraced(function* <P, E, R>(
     (yield* refusal(run.shared.recorder, record, due, transcript)) ??
     Routes.problem(run.options.routes, record) ??
     enter();
-  // Checked once the run is admitted, because a later cancel reaches it directly.
+  // Checked after the run is admitted, because a cancel that comes later reaches the run directly.
   const stands = refused === undefined && (yield* isCancelPending(run));
   if (stands === "unknown") {
     yield* releaseRun(run);
@@ -73,7 +73,7 @@ const rebuild = Effect.fnUntraced(function* <P, E, R>(
   }
   const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
   const recorded = revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]));
-  // A close in the meantime must not end a run that has not started here; the next process continues it.
+  // If the processor closes in the meantime, it must not end a run that has not started here. The next process continues it.
   if (revived !== undefined && recorded && !run.isLifecycleClosed) {
     const withdrawn = replacedAttempts(record);
     run.response.withdraw(withdrawn);
@@ -87,7 +87,7 @@ const rebuild = Effect.fnUntraced(function* <P, E, R>(
   return refused ?? (recorded ? "the processor was closed meanwhile" : "the run could not be recorded");
 });
 
-/** Returns true if the user cancelled the run and no process has taken the cancel yet. */
+/** Returns true if the user cancelled the run and no process has handled the cancel yet. */
 const isCancelPending = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<boolean | "unknown"> => {
   const { cancels } = shared.recorder;
   if (cancels === undefined) return Effect.succeed(false);
@@ -98,7 +98,7 @@ const isCancelPending = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effec
 /** Returns true if the earlier process received the cancel but did not reach the end of the run. */
 const wasCancelled = (due: Orphan.Due | undefined): boolean => due?._tag === "decide" && due.input.run.user_cancelled;
 
-/** Settles a pending cancel once the end of its run is on record. If this process dies first, the next one does so. */
+/** Settles a pending cancel once the end of its run is on record. If this process dies first, the next one settles it. */
 const settleCancelAtEnd = <P, E, R>({ done, runId, shared }: Run<P, E, R>): Effect.Effect<void> =>
   Effect.andThen(
     Deferred.await(done),
@@ -112,7 +112,7 @@ const settleCancelAtEnd = <P, E, R>({ done, runId, shared }: Run<P, E, R>): Effe
 const releaseRun = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<void> => {
   const turn = Semaphore.makeUnsafe(1);
   let written: Written = "away";
-  // Runs once: a second release could take the run from a process that has claimed it since.
+  // Releases only once, because a second release could take the run from a process that has claimed it since.
   const release: Effect.Effect<Written> = Effect.match(shared.recorder.release(runId), {
     onFailure: (error) => (isOfStore(error) ? "away" : "gone"),
     onSuccess: () => "recorded",
@@ -185,7 +185,7 @@ export const restore = <P, E, R>(
   return { broken, due: due._tag === "decide" || !canDo(run, due) ? undefined : due };
 };
 
-/** Restores an attempt of an earlier process. It never starts here, and none of its calls does. */
+/** Restores an attempt of an earlier process. Neither the attempt nor its calls ever start here. */
 const attemptOf = <P, E, R>(
   run: Run<P, E, R>,
   { calls }: RunRecord,
@@ -220,8 +220,8 @@ const hasHandedOver = (facts: AttemptFacts): boolean =>
   facts.shown !== "nothing" || facts.tools.some(({ executor }) => executor === "runtime");
 
 /**
- * Returns the attempts that a replay replaced, which the caller must discard. The earlier process may have died before it told
- * its caller; discarding twice is harmless.
+ * Returns the attempts that a replay replaced, which the caller must discard. The earlier process may have died before it told its caller.
+ * Discarding twice is harmless.
  */
 const replacedAttempts = ({ attempts }: RunRecord): ReadonlyArray<AttemptDiscarded> =>
   attempts

@@ -1,6 +1,4 @@
-/**
- * Settles calls of unknown outcome, by the `verify` of their tools first and then by a person's verdict.
- */
+/** Settles calls of unknown outcome by the `verify` of their tools, and records verdicts on calls. */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
@@ -18,7 +16,7 @@ export const verifyMsMax = 30_000;
 /**
  * Records a verdict on calls and settles them.
  *
- * @returns the number of calls settled; folded rows cannot be
+ * @returns the number of calls settled; folded rows cannot be settled
  */
 export const recordVerdict = <P, E, R>(
   run: Run<P, E, R>,
@@ -40,7 +38,7 @@ export const recordVerdict = <P, E, R>(
 /**
  * Asks the tools about their calls of unknown outcome, once per call.
  *
- * @returns true if a call was settled, so that everything is decided again
+ * @returns true if a call was settled; everything must then be decided again
  */
 export const verifyCalls = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
@@ -70,7 +68,7 @@ const askVerifier = <P, E, R>(
   return Effect.raceFirst(word, Effect.as(Deferred.await(run.stopped), "unknown" as const));
 };
 
-/** Returns a tool's verdict on its own call: `unknown` if it has no `verify`, or that fails, dies or times out. */
+/** Asks a tool for its verdict on its own call. Returns `unknown` if it has no `verify`, or if `verify` fails, dies or times out. */
 export const wordOf = (
   verify: ToolGuard.Verify | undefined,
   call: ToolGuard.UnknownCall,

@@ -12,10 +12,9 @@ import type { Run } from "../run/Run.ts";
 /**
  * Waits until the next request of the run may start, or until the run is stopped.
  *
- * A request that its decision lets wait for its path or a cooldown starts together with the others that wait there. Every other
- * request needs an open path and a place among the provider's retries that wait for their first part. None starts before its
- * decision's own wait is over: an announced wait may concern this request alone, and a provider may still be down when its path
- * is back.
+ * A request whose decision waits for its path or a cooldown is released with the others that wait there. Every other request needs an open
+ * path and a place among the provider's retries that wait for their first part. No request starts before its own wait is over, because an
+ * announced wait may concern this request alone and a provider may still be down when its path is back.
  *
  * @param decision the decision with the wait; absent for a request that a person asked for
  */
@@ -35,8 +34,8 @@ export const awaitDeparture = Effect.fnUntraced(function* <P, E, R>(
     }
     const restMs = decision?.wait_for === undefined ? 0 : from + decision.delay_ms - run.now();
     if (restMs > 0) {
-      // The others need not wait for this run's own wait. A request admitted after a cooldown keeps its place, because it only
-      // waits for jitter.
+      // Frees the place, because other requests need not wait for this run's own delay. After a cooldown the request keeps its place,
+      // because it only waits for jitter.
       if (decision?.wait_for === "path") run.onResponse();
       yield* sleepUnlessStopped(run, restMs);
     }
@@ -51,15 +50,13 @@ export const sleepUnlessStopped = <P, E, R>(run: Run<P, E, R>, ms: number): Effe
   ms <= 0 ? Effect.void : Effect.raceFirst(Effect.sleep(Duration.millis(ms)), Deferred.await(run.stopped));
 
 /**
- * Time that a cancelled run waits for its interrupted handlers, in milliseconds. A handler that ends later reports its outcome
- * then.
+ * Time that a cancelled run waits for its interrupted handlers, in milliseconds. A handler that ends later then reports its outcome late.
  */
 export const cancelGraceMs = 1_000;
 
 /**
- * Waits until no handler of the run's response is running, up to the drain limit, so that no decision has to guess an outcome. A
- * stop ends the wait. A user's cancel leaves a grace period for the interrupted handlers to report their outcomes; a close ends
- * that too (L11).
+ * Waits until no handler of the run's response is running, up to the drain limit, so that no decision has to guess an outcome. A stop ends
+ * the wait. After a user's cancel, interrupted handlers have a grace period to report their outcomes, which a close ends (L11).
  */
 export const awaitDrain = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.suspend(() => {

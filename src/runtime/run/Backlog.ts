@@ -1,8 +1,8 @@
 /**
- * Keeps the entries of runs that the store did not take. They have happened, so they are written as soon as the store takes
- * writes again: after any successful write, at intervals, and once more when the processor closes.
+ * Keeps the entries of runs that the store did not accept. They have happened, so they are written as soon as the store accepts writes
+ * again. It is tried after any successful write, at intervals, and once more when the processor closes.
  *
- * One fiber of the processor writes them, and sleeps while nothing is pending. It knows a run only by its writer.
+ * One fiber of the processor writes them, and sleeps while nothing is pending. It accesses a run only through its writer.
  */
 import * as Clock from "effect/Clock";
 import type * as Context from "effect/Context";
@@ -22,7 +22,7 @@ export const backlogRunsMax = 10_000;
 /** Maximum pending entries of a run. Beyond it evidence is dropped first, then entries from the middle, never the newest one. */
 const unwrittenMax = 256;
 
-/** First pause before the store is tried again, in milliseconds. It doubles up to `backlogPauseMsMax` while the store is away. */
+/** First pause before the store is tried again, in milliseconds. It doubles up to `backlogPauseMsMax` while the store is unavailable. */
 export const backlogPauseMs = 250;
 
 /** Maximum pause before the store is tried again, in milliseconds. */
@@ -37,8 +37,8 @@ const realPause = Effect.provideService(Effect.sleep(backlogPauseMs), Clock.Cloc
 const lastPause = Effect.raceFirst(Effect.sleep(backlogPauseMs), realPause);
 
 /**
- * The result of a write. `away`: the store did not take it now. `gone`: the store will never take all of it, or the record of the
- * run no longer exists. `lost`: this process may no longer write the run.
+ * The result of a write. `away`: the store is unavailable. `gone`: the store will never accept all of it, or the record of the run no
+ * longer exists. `lost`: this process may no longer write the run.
  */
 export type Written = "recorded" | "away" | "gone" | "lost";
 
@@ -53,7 +53,7 @@ export interface Unwritten {
 
 /** The runs of one processor that have pending entries. */
 export class Backlog {
-  /** Each run with its arrival number: a run that arrives again while it is flushed has new entries. */
+  /** Each run with its arrival number. A run that arrives again while it is flushed has new entries and a new number. */
   readonly #runs = new Map<Unwritten, number>();
   #came = 0;
   #wake = Deferred.makeUnsafe<void>();
@@ -81,7 +81,7 @@ export class Backlog {
     return this.#runs.size;
   }
 
-  /** Adds a run whose entries the store did not take. */
+  /** Adds a run with entries that the store did not accept. */
   add(run: Unwritten): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.#runs.has(run)) return Effect.void;
@@ -93,12 +93,12 @@ export class Backlog {
     });
   }
 
-  /** Removes a run whose entries are all on record, or will never be. */
+  /** Removes a run whose entries are all on record or will never be. */
   remove(run: Unwritten): void {
     this.#runs.delete(run);
   }
 
-  /** Writes the pending entries of a run now. Returns true if none of them is still pending. */
+  /** Writes the pending entries of a run now. Returns true if none is still pending. */
   flush(runId: string): Effect.Effect<boolean> {
     return Effect.suspend(() => {
       const waiting = [...this.#runs.keys()].filter((it) => it.runId === runId);
@@ -109,18 +109,21 @@ export class Backlog {
     });
   }
 
-  /** Called when the store has taken a write, so that it may take the pending ones too. */
+  /** Called when the store has accepted a write, so it may accept the pending ones too. */
   onStoreAvailable(): void {
     if (this.#outage.isOn) Effect.runForkWith(this.#services)(this.#outage.worked);
     if (this.#runs.size > 0) this.#ring();
   }
 
-  /** Called when the store has not taken a write. The log reports it once for all runs and names only this one. */
+  /** Called when the store has not accepted a write. The log reports it once for all runs, with the id of this run. */
   onStoreUnavailable(run_id: string, reason: string): Effect.Effect<void> {
     return Effect.annotateLogs(this.#outage.recordFailure(reason), { run_id });
   }
 
-  /** Writes the pending entries a last time, for at most `lastWritesMs`. A run that is added later was tried once and is abandoned. */
+  /**
+   * Writes the pending entries a last time, for at most `lastWritesMs`. The entries of a run that is added later are abandoned, because
+   * they were already tried once.
+   */
   readonly close: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     const clocks = [yield* Clock.Clock, realClock];
     const begun = clocks.map(monotonicMs);
@@ -135,13 +138,13 @@ export class Backlog {
     this.#closed = true;
   });
 
-  /** Writes while runs are pending: at intervals, and soon after the store has taken a write. */
+  /** Writes while runs are pending: at intervals, and soon after the store has accepted a write. */
   readonly #work: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     let pause = backlogPauseMs;
     while (true) {
       if (this.#runs.size === 0) yield* Effect.suspend(() => Deferred.await(this.#wake));
       this.#wake = Deferred.makeUnsafe<void>();
-      // A store that takes the writes of only some runs must not be tried after each of them.
+      // Pause first, because a store that accepts only some runs' writes must not be tried after each of them.
       yield* Effect.sleep(Duration.millis(backlogPauseMs));
       const more = Duration.millis(pause - backlogPauseMs);
       if (pause > backlogPauseMs) yield* Effect.raceFirst(Deferred.await(this.#wake), Effect.sleep(more));
@@ -150,15 +153,15 @@ export class Backlog {
     }
   });
 
-  /** Writes the pending entries of each run until the store is away. Returns true if the store took all of them. */
+  /** Writes the pending entries of each run until the store is unavailable. Returns true if the store accepted all of them. */
   readonly #pass: Effect.Effect<boolean> = Effect.gen({ self: this }, function* () {
     for (const [run, came] of [...this.#runs]) {
       if ((yield* run.flush) !== "away") {
-        // A later write of this run may have failed meanwhile, and is pending now.
+        // A later write of this run may have failed in the meantime. Its entries are then still pending.
         if (this.#runs.get(run) === came) this.#runs.delete(run);
         continue;
       }
-      // Moves to the end, so that a run that the store never takes does not block the others.
+      // Move the run to the end, so that a run that the store never accepts does not block the others.
       this.#runs.delete(run);
       this.#take(run);
       return false;
@@ -175,7 +178,7 @@ export class Backlog {
     Deferred.doneUnsafe(this.#wake, Effect.void);
   }
 
-  /** Abandons the pending entries of one run or of all, and logs it, because their records now lack something that happened. */
+  /** Abandons the pending entries of one run or of all, and logs it, because their records are now incomplete. */
   #giveUp(why: "overflow" | "shutdown", only?: Unwritten): Effect.Effect<void> {
     return Effect.flatMap(Effect.context<never>(), (services) => {
       const runs = only === undefined ? [...this.#runs.keys()] : [only];
@@ -190,7 +193,9 @@ export class Backlog {
     });
   }
 
-  /** Logs an overflow at most once a minute: while the store is away, each new run may cost an older one its entries. */
+  /**
+   * Logs an overflow at most once per minute, because each new run may displace the entries of an older one while the store is unavailable.
+   */
   #reportOverflow({ entries, run_id, runs }: Lost): Effect.Effect<void> {
     return Effect.flatMap(Clock.Clock, (clock) => {
       const now = monotonicMs(clock);
@@ -230,7 +235,7 @@ export const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => 
     (it, index) => it._tag !== "FactsRaised" || !entries.slice(index + 1).some((later) => isSameRaise(it, later)),
   );
   const kept = newest.length <= unwrittenMax ? newest : newest.filter(({ _tag }) => _tag !== "EvidenceNoted");
-  // A record needs the start of the run and its latest entries more than what happened between them.
+  // Keep both ends, because a record needs its start and its latest entries more than those in between.
   const half = unwrittenMax / 2;
   return kept.length <= unwrittenMax ? kept : [...kept.slice(0, half), ...kept.slice(-half)];
 };
@@ -238,7 +243,7 @@ export const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => 
 const isSameRaise = ({ attempt }: Extract<Entry, { readonly _tag: "FactsRaised" }>, later: Entry): boolean =>
   later._tag === "FactsRaised" && later.attempt === attempt;
 
-/** Returns true if the record would lack a fact without the entry. */
+/** Returns true unless the entry is only evidence, which carries no fact. */
 export const isNoEvidence = ({ _tag }: Entry): boolean => _tag !== "EvidenceNoted";
 
 /** A write with the entries that precede it. */
@@ -247,13 +252,13 @@ export interface Sending {
   readonly pending: ReadonlyArray<Entry>;
   readonly entries: ReadonlyArray<Entry>;
   readonly happened: boolean;
-  /** True if a failure is reported to the run. */
+  /** True if the run is notified of a failure. */
   readonly isNews: boolean;
-  /** True if the store refused an entry for good, and the others are written without it. */
+  /** True if the store rejected an entry for good, so that the others are written without it. */
   readonly refused: boolean;
 }
 
-/** Returns all entries of a write in order: what was not written, then the pending evidence, then the new entries. */
+/** Returns all entries of a write in order: the unwritten ones, then the pending evidence, then the new entries. */
 export const inOrder = ({
   entries,
   pending,

@@ -4,10 +4,10 @@
  */
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 
-/** Reason why this process does not own a run: another process drives it, or its id belonged to another run from the start. */
+/** Reason why this process does not own a run: another process owns it, or its id belonged to another run from the start. */
 export type Loss = "taken_over" | "refused";
 
-/** Losses by the store's refusal. A run without a record (its file was replaced, or its row damaged) is not owned by another process. */
+/** Losses by the store's refusal. If the record is missing (its file was replaced, or its row damaged), no other process owns the run. */
 export const losses: ReadonlyMap<RecorderError["reason"], Loss> = new Map([
   ["fenced", "taken_over"],
   ["owned", "taken_over"],

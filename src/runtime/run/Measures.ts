@@ -1,25 +1,25 @@
 /**
  * Defines the metrics of runs as Effect metrics.
  *
- * Attributes have few values: the provider and model as the caller names them, at most `modelLabelsMax` of them, and words of
- * this package. Nothing that a provider sent becomes an attribute. A model has its own series if it is configured or has
- * completed a request. Histograms have no model, because each of them is many series.
+ * Attributes have few values: the provider and model as the caller names them, at most `modelLabelsMax` of them, and fixed words of this
+ * package. Data that a provider sends never becomes an attribute. A model has its own series if it is configured or has completed a
+ * request. Histograms have no model, because each of them is many series.
  */
 import * as Context from "effect/Context";
 import * as Metric from "effect/Metric";
 import * as Predicate from "effect/Predicate";
 import type { Provider } from "../../domain/RunFacts.ts";
 
-/** Attributes of one measurement. Undefined ones are left out. */
+/** Attributes of one measurement. Undefined ones are omitted. */
 export type MeasureAttributes = Readonly<Record<string, string | undefined>>;
 
-/** Makes a variant of a metric with fixed attributes, so that an update computes nothing. */
+/** Makes a variant of a metric with fixed attributes, so that they are not merged for every update. */
 type Maker = (attributes: Readonly<Record<string, string>>) => Metric.Metric<number, unknown>;
 
 const makers = new WeakMap<object, Maker>();
 
 /**
- * Makes a metric whose series `measure` makes once each, and not with every measurement.
+ * Makes a metric that `measure` creates once per series instead of once per measurement.
  *
  * @param make returns the metric with these attributes added to its fixed ones
  */
@@ -89,24 +89,23 @@ export const discardedCharacters = counter("discarded_characters", "Characters o
 export const discardedTokens = counter("discarded_tokens", "Output tokens of discarded attempts");
 
 /**
- * Tokens of responses, by `stream_recovery.outcome` (`used` if the response was kept, `wasted` if it broke) and
- * `gen_ai.token.type` (input, output). Tokens that the provider did not report are estimated and marked with
- * `stream_recovery.estimated`.
+ * Tokens of responses, by `stream_recovery.outcome` (`used` if the response was kept, `wasted` if it broke) and `gen_ai.token.type` (input,
+ * output). Tokens that the provider does not report are estimated and marked with `stream_recovery.estimated`.
  */
 export const tokens = counter("tokens", "Tokens of responses, used or wasted");
 
 /** Cost of these tokens if the model has a price, by `stream_recovery.outcome`. */
 export const cost = counter("cost", "Cost of responses, used or wasted", "usd");
 
-/** Writes that the store did not take when they were due, by reason (`error.type`). From then on the run continues unrecorded. */
+/** Writes that the store did not accept when they were due, by reason (`error.type`). From then on the run continues unrecorded. */
 export const unrecorded = counter("unrecorded", "Run writes that the store did not accept in time");
 
 /** Entries of runs that will never be on record, by `stream_recovery.reason` (overflow, shutdown). */
 export const lostEntries = counter("lost_entries", "Run entries that could not be recorded and were lost");
 
 /**
- * Shown texts that broke, by outcome (`stream_recovery.outcome`: joined, unproven, refused) and its reason
- * (`stream_recovery.reason`: a proof, a fault, a refusal).
+ * Shown texts that broke, by `stream_recovery.outcome` (joined, unproven, refused) and `stream_recovery.reason` (the proof, fault or
+ * refusal).
  */
 export const seams = counter("seams", "Shown texts that broke, by outcome");
 
@@ -163,7 +162,7 @@ interface Registered {
   readonly series: WeakMap<MeasureAttributes, Map<string, Series>>;
 }
 
-/** Each program has its own registry. */
+/** Registered names and series by metric registry, because each program has its own registry. */
 const registered = new WeakMap<object, Registered>();
 
 const namesOf = (context: Context.Context<never>): Registered => {
@@ -199,7 +198,7 @@ export const providerLabels = (
   if (found === undefined && (model === undefined || !admits))
     return otherLabels(named, model === undefined ? undefined : otherModel, names);
   const labels = found ?? labelsOf(named, model);
-  // Keeps the map in order of last use.
+  // Reinserting the entry keeps the map in order of last use.
   names.models.delete(key);
   const [oldest] = names.models;
   if (found === undefined && oldest !== undefined && names.models.size >= modelLabelsMax) {
@@ -228,7 +227,7 @@ const otherLabels = (provider: string, model: string | undefined, { others }: Re
   return labels;
 };
 
-/** Removes the series of a model from the registry. Their counts move to the model `other`, so that sums do not fall. */
+/** Removes the series of a model from the registry. Their counts are added to the model `other`, so that totals do not decrease. */
 const evict = (labels: MeasureAttributes, names: Registered, context: Context.Context<never>): void => {
   const of = names.series.get(labels);
   names.series.delete(labels);
@@ -267,7 +266,7 @@ export const measure = <State>(
   labels: MeasureAttributes = noLabels,
 ): void => {
   const make = makers.get(metric);
-  // These attributes take precedence over those that the program adds to every measurement.
+  // If the program adds attributes to every measurement, the ones given here take precedence.
   if (make === undefined || Object.keys(Context.get(context, Metric.CurrentMetricAttributes)).length > 0) {
     Metric.withAttributes(metric, withoutUndefined(labels, attributes)).updateUnsafe(value, context);
     return;

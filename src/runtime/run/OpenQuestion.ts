@@ -2,7 +2,7 @@
  * Tracks the open question of a run and whether it was overtaken.
  *
  * Q1 A question is overtaken only by facts that grow after it was opened.
- * Q2 An overtaken question stays overtaken: its answer is refused, even in the same step.
+ * Q2 An overtaken question stays overtaken. Its answer is refused, even in the same step.
  * Q3 Revisions only grow.
  * Q4 A tool is asked once about each of its calls.
  */
@@ -31,7 +31,7 @@ export class OpenQuestion {
     return this.#state.kind === "open" && Deferred.isDoneUnsafe(this.#state.grew);
   }
 
-  /** Waits until the open question is overtaken; for ever if none is open. */
+  /** Waits until the open question is overtaken. Never completes if none is open. */
   get awaitOvertaken(): Effect.Effect<void> {
     return this.#state.kind === "open" ? Deferred.await(this.#state.grew) : Effect.never;
   }
@@ -42,7 +42,7 @@ export class OpenQuestion {
     return this.#revisions;
   }
 
-  /** Opens a question. From now on a late settle overtakes it (Q1). */
+  /** Opens a question. From now on, a call that settles late overtakes it (Q1). */
   open(): void {
     this.#state = { kind: "open", grew: Deferred.makeUnsafe<void>() };
   }

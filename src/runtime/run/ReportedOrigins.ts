@@ -1,8 +1,9 @@
 /**
- * Remembers the origins of a provider's recent requests, as its clients reported them. They are the paths of runs that name none.
+ * Remembers the origins of a provider's recent requests, as its clients report them. A run that names no path uses these origins as its
+ * paths.
  *
- * A caller may rotate hosts in its own code, so the path of its next request is unknown until it is sent. A request waits only if
- * all origins of its provider's recent requests are down and the last request still went to one of them.
+ * A caller may rotate hosts in its own code, so the path of its next request is unknown until it is sent. A request waits only if all of
+ * its provider's recent origins are down and the last request still went to one of them.
  */
 import type { Provider } from "../../domain/RunFacts.ts";
 import type { Path } from "../../paths/Path.ts";
@@ -17,14 +18,14 @@ const recentMax = 3;
 interface Seen {
   /** The origins of its last requests, newest first. An origin can occur several times. */
   readonly recent: ReadonlyArray<string>;
-  /** True if the last request went to an origin that was down: its caller does not rotate away from it. */
+  /** True if the last request went to an origin that was down, so its caller does not rotate away from it. */
   readonly isStuck: boolean;
 }
 
 /** The origins of all providers of a processor. */
 export class ReportedOrigins {
   readonly #paths: Pick<PathsService, "standing">;
-  /** The newest one is last. */
+  /** Origins by provider; the newest entry is last. */
   readonly #seen = new Map<string, Seen>();
 
   constructor(paths: Pick<PathsService, "standing">) {
@@ -55,7 +56,8 @@ export class ReportedOrigins {
     const scopes = seen.recent.map((origin) => ({ ...unknown, path: origin }));
     const isUp = scopes.find((scope) => !this.#isDown(scope));
     if (isUp !== undefined) return isUp;
-    // The caller may have a host that was not seen yet. One request finds out, and its report shows the host.
+    // If the last request did not go to a dead origin, the caller may use a host that was not seen yet. One request tries it and reports
+    // the host.
     return seen.isStuck ? (scopes[0] ?? unknown) : unknown;
   }
 

@@ -5,9 +5,8 @@
  * R2 From the step in which an attempt ends until the decision, none of the response's calls starts.
  * R3 If its cursor is refused, a response is decided on its first interruption (L3).
  * R4 Withdrawn parts stay withdrawn. If an attempt is withdrawn twice, the newer extent counts.
- * R5 If a hold has reached its maximum time, it is over for every later attempt too.
- * R6 If an attempt breaks after exactly the same words as an earlier one, the next attempt would break there too. This counts
- *    until a person asks for a retry.
+ * R5 A hold that has reached its maximum time stays over for every later attempt.
+ * R6 If two attempts break after exactly the same content, a third would break there too. A retry that a person asks for resets this.
  */
 import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
@@ -63,7 +62,7 @@ export class ResponseUnderWay<P> {
     return this.#withdrawn;
   }
 
-  /** True if no response of the run is held whole any more (R5). */
+  /** True if the run no longer holds whole responses (R5). */
   get isHoldOver(): boolean {
     return this.#isHoldOver;
   }
@@ -105,7 +104,7 @@ export class ResponseUnderWay<P> {
     return this.#closed;
   }
 
-  /** Called when an attempt broke. For the chain's first attempt, this is what the response is decided on (R3). */
+  /** Called when an attempt broke. The response is decided on the break of its chain's first attempt (R3). */
   recordBreak(broken: BrokenAttempt<P>): void {
     if (broken.attempt === this.#chain?.first) this.#firstBreak = broken;
   }
@@ -122,7 +121,7 @@ export class ResponseUnderWay<P> {
     else if (this.#partials.size < partialsMax) this.#partials.add(digest);
   }
 
-  /** True if an earlier attempt broke after exactly the same words (R6). */
+  /** True if an earlier attempt broke after exactly the same content (R6). */
   isSamePartial(attempt: Attempt<P>): boolean {
     return this.#samePartial === attempt;
   }
@@ -143,7 +142,7 @@ export class ResponseUnderWay<P> {
     return this.#lacksLast !== attempt;
   }
 
-  /** A call of the attempt that settles from now on is late. */
+  /** Called when a decision is taken. A call of the attempt that settles later is late. */
   noteDecision(attempt: Attempt<P>, failure: Failure): void {
     this.#decided = { attempt, failure };
   }
@@ -153,7 +152,7 @@ export class ResponseUnderWay<P> {
     return this.#decided;
   }
 
-  /** Notes what the caller is told to discard (R4). */
+  /** Records the parts that the caller must discard (R4). */
   withdraw(discards: ReadonlyArray<AttemptDiscarded>): void {
     this.#withdrawn = [
       ...this.#withdrawn.filter(({ attempt }) => !discards.some((it) => it.attempt === attempt)),

@@ -32,7 +32,7 @@ interface RoutesHost {
 /** Interval at which a waiting run checks if another route is up, in milliseconds. */
 export const lookMs = 1_000;
 
-/** The facts of a request that was not sent. */
+/** Facts that stand for a request that was not sent yet. */
 const unsent: AttemptFacts = { ...freshFacts, delivery: "not_sent" };
 
 /** A failure on a route. */
@@ -86,7 +86,7 @@ export class Routes<P, E, R> {
     return options.routes === undefined || options.routes.length === 0 ? undefined : new Routes(options, host);
   }
 
-  /** Returns the reason, as a sentence, if a run cannot continue from its record with these routes. */
+  /** Returns a sentence with the reason if a run cannot continue from its record with these routes; undefined if it can. */
   static problem(routes: ReadonlyArray<{ readonly id: string }> = [], record: RunRecord): string | undefined {
     const id = record.attempts.at(-1)?.route;
     return id === undefined || routes.some((route) => route.id === id)
@@ -112,7 +112,7 @@ export class Routes<P, E, R> {
   /** Returns the routes' facts for a decision about a failed attempt. */
   facts(attempt: Pick<AttemptSetup<P>, "request">): RouteFacts {
     return {
-      // A continuation and a cursor belong to one provider and never move.
+      // A continuation and a cursor are valid at one provider only, so they never change route.
       next_route: attempt.request === "first" && this.#next() !== undefined ? "up" : "none",
       route_failures: Math.max(0, this.#failures - 1),
       own_route: this.#current.isAtFaultFor(this.#broken),
@@ -121,7 +121,7 @@ export class Routes<P, E, R> {
   }
 
   /**
-   * Chooses the route on which the run begins: the first one, or if it would not take a request now, the next one that would.
+   * Chooses the route on which the run begins. That is the first route that would take a request now.
    *
    * @param maxMoves maximum moves of the run; beginning elsewhere is a move
    * @returns the options of the chosen route
@@ -148,7 +148,7 @@ export class Routes<P, E, R> {
     return Effect.asVoid(Effect.repeat(Effect.delay(look, lookMs), { until: (isUp) => isUp }));
   }
 
-  /** True if the policy moves a request that its path keeps waiting. */
+  /** True if the policy would change route for a request that waits for its path. */
   get #shouldMoveAway(): boolean {
     const { budget, policy } = this.#host;
     const failure = { kind: "transport", operation: "connect" } as const;
@@ -159,7 +159,7 @@ export class Routes<P, E, R> {
   /**
    * Reports a failed attempt on the current route.
    *
-   * @param mayMend true if the credentials of the route can be renewed and were not
+   * @param mayMend true if the credentials of the route can still be renewed
    */
   recordFailure(failure: Failure, facts: AttemptFacts, mayMend: boolean): void {
     this.#failures += 1;
@@ -193,7 +193,7 @@ export class Routes<P, E, R> {
     this.#host.shared.breakers.recordResponse(this.#current.breaker, this.#host.runId);
   }
 
-  /** Releases the requests of all routes (L11). */
+  /** Called when the run has ended. Releases the requests of all routes (L11). */
   onRunEnd(): void {
     this.#leaveCurrent();
     for (const route of this.#all) route.letGo();
@@ -254,7 +254,7 @@ export class Routes<P, E, R> {
   #isUp(route: Route<P, E, R>): boolean {
     if (!this.#isReachable(route)) return false;
     const standing = this.#standing(route);
-    // The run that tries a route must be able to continue elsewhere if the route fails, or have nothing to lose.
+    // A half-open breaker admits a run that could continue on another route if this one fails, or whose current route is down anyway.
     return standing === "half_open" ? this.#hasAnother(route) || this.#isLost(route) : standing === "closed";
   }
 
@@ -302,7 +302,7 @@ class Route<P, E, R> {
     this.#options = options;
     this.#own = options.ownRoute ?? false;
     const { credential, model, path } = scopeOf(options.provider, options.path);
-    // A refusal of the caller's own credential does not count against the route, so all callers share its breaker.
+    // All callers share the breaker, because a refusal of a caller's own credential does not count against the route.
     this.breaker = JSON.stringify([
       id ?? "",
       options.provider.id,
@@ -323,7 +323,7 @@ class Route<P, E, R> {
     return this.#options;
   }
 
-  /** Releases everything with which the route makes requests, and keeps its identity. */
+  /** Releases everything that the route needs for requests, and keeps its identity. */
   letGo(): void {
     const kept = letGo(this.#options);
     this.#options = kept;
@@ -344,7 +344,7 @@ const optionsOn = <P, E, R>(
   ...(path === undefined ? {} : { path }),
 });
 
-/** Returns true if a failure shows that the route does not take requests as it should. */
+/** Returns true if a failure shows that the route does not take requests properly. */
 const isRouteFault = (failure: Failure, { delivery, progress }: AttemptFacts): boolean => {
   switch (failure.kind) {
     case "server_error":

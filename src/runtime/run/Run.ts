@@ -3,21 +3,20 @@
  *
  * It decides nothing; Recovery does. No other file assigns its fields. The main methods by caller:
  *
- * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begin`, `switchRoute`, `allowTakeUp`, `listenForAbort`,
- *   `stopListening`, `stop`, `onTakenOver`
+ * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begin`, `switchRoute`, `allowTakeUp`, `listenForAbort`, `stopListening`,
+ *   `stop`, `onTakenOver`
  * - Attempt: `recordShown`, `attach`, `onHead`, `onContinued`, `onResponse`, `onAttemptEnd`, `note`; Presence: `reader`; ToolLedger:
  *   `recordFacts`, `recordDispatch`, `onLateSettle`
- * - Recovery, Incidents, Launch, Asking, Verify, Waits: `prepare`, `dropPrepared`, `start`, `switchRoute`, `routes`, `write`,
- *   `writeFirst`, `writeThrough`, `writeIntent`, `nextIncident`, `place`, `onResponse`, `departure`, `spending`, `response`,
- *   `question`
+ * - Recovery, Incidents, Launch, Asking, Verify, Waits: `prepare`, `dropPrepared`, `start`, `switchRoute`, `routes`, `write`, `writeFirst`,
+ *   `writeThrough`, `writeIntent`, `nextIncident`, `place`, `onResponse`, `departure`, `spending`, `response`, `question`
  * - Ending: `finish`, `finishThen`, `park`, `routes`; Revival: `restore`, here and of each group; `switchRoute`, `response.withdraw`
  *
- * The groups document their invariants in their own headers: `spending` (S1–S5), `response` (R1–R6), `question` (Q1–Q4), `routes`
- * (O1–O3), `departure` (D1–D4), and the reason for the run's stop (RunStop, T1–T3), which only this file changes. The run itself:
+ * The groups document their invariants in their own headers: `spending` (S1–S5), `response` (R1–R6), `question` (Q1–Q4), `routes` (O1–O3),
+ * `departure` (D1–D4), and the reason for the run's stop (RunStop, T1–T3), which only this file changes. The run itself:
  *
  * U1 Attempts and incidents are numbered from 1. An attempt that was never recorded releases its number.
- * U2 A run ends once, and holds no request from then on (L7, L11).
- * U3 A place among the provider's waiting retries is released once: when the response begins, or when it never will.
+ * U2 A run ends once, and releases its request then (L7, L11).
+ * U3 The run releases its place among the provider's waiting retries once: when the response begins or cannot begin any more.
  */
 import type * as Context from "effect/Context";
 import type * as Deferred from "effect/Deferred";
@@ -84,11 +83,11 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   /** The routes of the run; undefined if it has only one. */
   readonly routes: Routes<P, E, R> | undefined;
   #departure: Departure | undefined;
-  /** Releases the run's place among its provider's waiting retries (U3). */
+  /** Gives back the run's place among its provider's waiting retries (U3). */
   #leavePlace: (() => void) | undefined;
   readonly #late: Late<P, E, R>;
   readonly #writer: RunWriter;
-  /** True if entries are written behind the run's acts (L8). A recorder that is not durable takes every entry at once. */
+  /** True if entries are written after the run's acts (L8). A recorder that is not durable takes every entry at once. */
   readonly isVolatile: boolean;
   /** Bounds the time that the run waits for reads of the store. */
   readonly reads: StoreReads;
@@ -134,7 +133,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     Effect.runForkWith(this.services)(Effect.logError(message, { run_id: this.runId }, error));
   }
 
-  /** The caller's options on the current route. */
+  /** The caller's options, as they apply to the current route. */
   get options(): RunOptions<P, E, R> {
     return this.#options;
   }
@@ -163,7 +162,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return this.#departure;
   }
 
-  /** The departure, if a request of this run ever had to wait. */
+  /** The departure; undefined if no request of this run ever had to wait. */
   get going(): Departure | undefined {
     return this.#departure;
   }
@@ -212,7 +211,10 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     });
   }
 
-  /** Starts an attempt as soon as its request may go. If the run was stopped in the meantime, the attempt ends and its source is never opened. */
+  /**
+   * Starts an attempt as soon as its request may be sent. If the run was stopped in the meantime, the attempt ends without opening its
+   * source.
+   */
   start(attempt: Attempt<P>): void {
     this.response.setLive(attempt);
     if (this.taps?.presence !== undefined) attempt.reader(this.isAway ? "left" : "back");
@@ -245,7 +247,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return { classify, nowMs: clock.currentTimeMillisUnsafe(), reachedHostBefore: reached.has(provider.id) };
   }
 
-  /** Waits for a place among its provider's waiting retries. The run holds the place from the step that grants it (U3). */
+  /** Waits for a place among its provider's waiting retries. The run owns the place as soon as it is granted (U3). */
   get place(): Effect.Effect<void> {
     return this.shared.gate.enter(this.provider.id, (leave) => {
       this.#leavePlace = leave;
@@ -261,7 +263,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return counts;
   }
 
-  /** Called when the head of a response has arrived: the path works, and the next requests may go in turn. */
+  /** Called when a response head has arrived. The path works, so waiting requests may start in turn. */
   onHead(path: string): void {
     this.shared.paths.recordResponse({ ...this.scope, path });
     this.#departure?.leave();
@@ -277,7 +279,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     Effect.runForkWith(this.services)(this.write([{ _tag: "RunContinued", attempt: number, at, proof }]));
   }
 
-  /** Called when the provider has responded, or never will. The next retry may have the place (U3). */
+  /** Called when the provider has responded, or cannot respond any more. The next retry may have the place (U3). */
   onResponse(): void {
     this.#departure?.leave();
     this.#leavePlace?.();
@@ -286,7 +288,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
 
   onAttemptEnd(attempt: Attempt<P>, outcome: AttemptEnd): void {
     const failure = outcome._tag === "failed" ? outcome.failure : undefined;
-    // An attempt that stalls while its path is down stalls for that reason, and not because the model is slow.
+    // A stall does not prove that the model is slow if the path of the attempt is down.
     const stalled = failure?.kind === "stalled" && isUp(this) ? failure.clock : undefined;
     this.addElapsed(this.clocks.endWatch(attempt.watch, stalled));
     if (failure !== undefined) {
@@ -308,7 +310,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     if (signal !== undefined) this.stopping.listenForAbort(signal, (by) => this.stop(by));
   }
 
-  /** Stops the run from outside. The first stop names the stopper; later ones only add their flag (T1). */
+  /** Stops the run from outside. The first stop names the stopper; later ones only add their flag. */
   stop(by: Stopper): void {
     this.stopping.note(by);
     this.note(this.attempts, by === "lifecycle" ? "close" : "cancel", by);
@@ -327,27 +329,27 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return this.#writer.begin(entries);
   }
 
-  /** Commits what has happened, and keeps it while the store is away. Returns true if it is on record by now. */
+  /** Commits what has happened, and keeps it while the store is unavailable. Returns true if it is now on record. */
   write(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
     return Effect.map(this.#writer.write(entries, true), (written) => written === "recorded");
   }
 
-  /** Commits what has happened before the run acts on it. Waits for a store that is away. See RunWriter. */
+  /** Commits what has happened before the run acts on it. Waits for an unavailable store. See RunWriter. */
   writeFirst(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
     return this.#writer.writeFirst(entries, true);
   }
 
-  /** Commits an act that the run carries out only once it is on record. Waits for a store that is away. */
+  /** Commits an act that the run carries out only once it is on record. Waits for an unavailable store. */
   writeIntent(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
     return this.#writer.writeFirst(entries);
   }
 
-  /** Commits what every run must have on record before it acts. Waits at most `storeWaitMs` for a store that is away. */
+  /** Commits what every run must have on record before it acts. Waits at most `storeWaitMs` for an unavailable store. */
   writeThrough(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
     return this.#writer.writeThrough(entries);
   }
 
-  /** Makes every entry wait for its record while a question is put, until `endAsking`. */
+  /** Makes every entry wait until it is recorded, while a question is open (until `endAsking`). */
   beginAsking(): void {
     this.#writer.beginAsking();
   }
@@ -367,8 +369,8 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   }
 
   /**
-   * Records the facts before a hand-over. Text continues even if they are not recorded. If a durable run's call must be on
-   * record, it waits for the store, and without it the attempt breaks (L8).
+   * Records the facts before a hand-over. Text continues even if they are not recorded. A call of a durable run may have to be on record
+   * first: the hand-over then waits for the store, and the attempt breaks if the call is not recorded (L8).
    */
   recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): true | Deferred.Deferred<boolean> {
     this.note(attempt.number, "shown", attempt.facts.snapshot().shown);
@@ -387,8 +389,8 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   }
 
   /**
-   * Stops a run that this process no longer owns; the first reason counts. Nothing more of it leaves or starts here, except an
-   * end that is on record.
+   * Stops a run that this process no longer owns. The first reason counts. Nothing of it starts or leaves any more, except an end that is
+   * already on record.
    */
   onLost(why: Loss): void {
     if (this.loss !== undefined) return;
@@ -410,7 +412,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   onLateSettle(attempt: LedgerAttempt): Effect.Effect<void> {
     const decided = this.response.lastDecided;
     if (decided?.attempt !== attempt) return Effect.void;
-    // An open question is overtaken now, however long earlier writes take.
+    // Overtakes an open question immediately, even if earlier writes are still in progress.
     if (!this.overtakeQuestion()) return this.#late(this, decided.attempt, decided.failure);
     return Effect.sync(() => this.note(attempt.number, "late_settle"));
   }

@@ -1,5 +1,5 @@
 /**
- * Holds the groups of one run's state. Most groups are made on first use, because many runs wait at once and stay in memory.
+ * Holds the groups of one run's state. Nearly all groups are created on first use, because many runs wait at once and stay in memory.
  *
  * `Run` extends this class. Each group documents its invariants in its own header.
  */
@@ -16,7 +16,7 @@ import { OpenQuestion } from "./OpenQuestion.ts";
 import { RunStop } from "./RunStop.ts";
 import { nothingSpent, Spending, type SpentBudget } from "./Spending.ts";
 
-/** Maximum time that a decision waits to learn what was spent before its run, in milliseconds. */
+/** Maximum time that a decision waits to learn what was spent before the run began, in milliseconds. */
 const spentBeforeMs = 1_000;
 
 /** Shared by all runs that repeat no other run. */
@@ -34,7 +34,7 @@ export class RunGroups<P> {
   #spentBefore: Effect.Effect<SpentBefore> | undefined;
   /** Completes when the earlier spending is known; undefined until it is requested. */
   #learning: Deferred.Deferred<void> | undefined;
-  /** The failed run whose request this one repeats, from when it is known until it is put on record. */
+  /** The failed run whose request this one repeats; undefined until it is known and after it was recorded. */
   #repeats: string | undefined;
   #attempts = 0;
   #incidents = 0;
@@ -51,8 +51,8 @@ export class RunGroups<P> {
   }
 
   /**
-   * Learns once, before the first decision, what was spent elsewhere before the run began. If the answer is late, fails or is not
-   * a number, nothing counts as spent.
+   * Learns once, before the first decision, what was spent elsewhere before the run began. If the answer is late, fails or is not a number,
+   * it counts as zero.
    */
   get learnSpentBefore(): Effect.Effect<void> {
     const asked = this.#spentBefore;
@@ -74,7 +74,7 @@ export class RunGroups<P> {
     );
   }
 
-  /** Returns the entry that names the run which this one repeats. Returns it only once. */
+  /** Returns the entry that names the run whose request this one repeats. Returns it only once. */
   takeRepeatEntries(): ReadonlyArray<Entry> {
     const repeats = this.#repeats;
     this.#repeats = undefined;
@@ -86,30 +86,30 @@ export class RunGroups<P> {
     return this.#attempts;
   }
 
-  /** Returns the number for the attempt that is prepared (U1). */
+  /** Returns the number for the attempt that is prepared. */
   protected nextAttempt(): number {
     this.#attempts += 1;
     return this.#attempts;
   }
 
-  /** Releases the number of the last prepared attempt, which was never recorded (U1). */
+  /** Releases the number of the last prepared attempt, which was never recorded. */
   dropPrepared(): void {
     this.#attempts -= 1;
   }
 
-  /** Returns the number for the next incident (U1). */
+  /** Returns the number for the next incident. */
   nextIncident(): number {
     this.#incidents += 1;
     return this.#incidents;
   }
 
-  /** Restores the numbers of a run that a previous process drove. */
+  /** Restores the numbers of a run of a previous process. */
   protected restoreNumbers(attempts: number, incidents: number): void {
     this.#attempts = attempts;
     this.#incidents = incidents;
   }
 
-  /** True if `StreamProcessor.takeUp` can take up the run: the digest of its transcript is on record. */
+  /** True if `StreamProcessor.takeUp` can take up the run, because the digest of its transcript is on record. */
   get canBeTakenUp(): boolean {
     return this.#canBeTakenUp;
   }

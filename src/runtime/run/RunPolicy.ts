@@ -14,7 +14,7 @@ const isDecision = Schema.is(Decision);
  * Returns a policy that can be asked about any run.
  *
  * - After a stop the policy is not asked: `user_cancelled`, `lifecycle_closed` and `caller_interrupted` are final.
- * - A value that is not a decision, or a policy that throws, stops the run: that is the safest of the three actions.
+ * - A value that is not a decision, or a policy that throws, stops the run, because that is the safest of the three actions.
  *
  * @param policy the run's policy; the default policy if undefined
  * @param report called with the first error that the policy throws

@@ -27,7 +27,7 @@ export const factsOf = <P, E, R>(
 ): RunFacts => {
   const { options, shared, spent } = run;
   return {
-    // A repeat of a continuation that joins texts is a continuation too: if it is refused, the shown text remains.
+    // A replay of a continuation that joins texts is a continuation too. If it is refused, the shown text remains.
     mode: attempt.setup.seam === undefined ? attempt.setup.mode : "continue",
     user_cancelled: run.isUserCancelled,
     lifecycle_closed: run.isLifecycleClosed,
@@ -46,7 +46,7 @@ export const factsOf = <P, E, R>(
   };
 };
 
-/** A caller that cannot discard would read a continuation as the next words of its text, so the texts must be joined. */
+/** A caller that cannot discard would read a continuation as the next part of its text, so the seam must join the two. */
 const canContinue = <P, E, R>({ chain, discardable, options, seams }: Run<P, E, R>, attempt: Attempt<P>): boolean => {
   if (options.canContinue === undefined) return false;
   if (discardable || seams === undefined || !isTextOpen(chain?.facts() ?? attempt.facts.snapshot())) return true;
@@ -72,8 +72,8 @@ const continueTextOf = <P, E, R>({ options, seams }: Run<P, E, R>, { facts }: At
     : "ask";
 
 /**
- * Returns the cost of broken responses, and of the request that the next attempt would repeat: as a provider reported it, else as
- * the caller estimates it.
+ * Returns the cost of broken responses, and of the request that the next attempt would repeat: as reported by the provider, else as
+ * estimated by the caller.
  */
 const tokensOf = <P, E, R>(
   { options, spent }: Run<P, E, R>,
@@ -89,7 +89,7 @@ const tokensOf = <P, E, R>(
 /** Returns the cost so far of a broken response, over all attempts that read it. */
 export const costOf = <P, E, R>(run: Run<P, E, R>, { attempt, failure }: BrokenAttempt<P>): Tokens.TokenCost => {
   const links = run.chain?.links ?? [attempt];
-  // Attempts before the newest seam were counted when the run continued from there.
+  // The cost of attempts before the newest seam was already counted when the run continued from there.
   const from = links.findLastIndex(({ setup }) => setup.seam !== undefined);
   return Tokens.ofResponse(
     links.slice(Math.max(0, from)).map(({ facts }) => facts.snapshot()),
@@ -119,13 +119,13 @@ export const startOf = <P, E, R>(
   request: attempt.setup.request,
   run: {
     ...factsOf(run, attempt, false),
-    // Waits for the throttle, the path or a cooldown are known only to this process.
+    // Only this process knows its waits for the throttle, the path or a cooldown.
     throttle_wait_ms: 0,
     path: "up",
     waited_for_path: false,
     cooldown_ms: 0,
     route_failures: run.routes?.failures ?? 0,
-    // The process that takes the run up decides from its own knowledge of the text if it can be joined.
+    // The process that takes the run up decides for itself if the text can be joined.
     continue_text: run.seams === undefined ? "ask" : (run.options.continueText ?? "ask"),
   },
   ...routeOf(attempt),

@@ -3,7 +3,7 @@
  *
  * T1 The first stop names the stopper; a later one only adds its flag (L10).
  * T2 A stop is never taken back.
- * T3 A lost run stops in the same way as on a close.
+ * T3 A lost run stops in the same way as after a close. The first loss counts.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -78,18 +78,18 @@ export class RunStop {
     if (by !== undefined) this.#heeded?.stop(by);
   }
 
-  /** Stops listening. An error that the signal throws is its owner's, and must not keep the run from its end (L7). */
+  /** Stops listening. If the signal throws, the error is dropped, because it must not prevent the end of the run (L7). */
   stopListening(): void {
     const heeded = this.#heeded;
     this.#heeded = undefined;
     try {
       heeded?.signal.removeEventListener("abort", heeded.listener);
     } catch {
-      // The signal may still call its listener, which no longer stops anything.
+      // The signal may still call the listener, but that no longer stops anything.
     }
   }
 
-  /** Notes a stop (T1). `tell` wakes everything that waits for it. */
+  /** Records a stop (T1). Call `tell` to wake everything that waits for it. */
   note(by: Stopper): void {
     if (by === "user") this.#isUserCancelled = true;
     if (by === "lifecycle") {
@@ -104,7 +104,7 @@ export class RunStop {
     if (this.#stopped !== undefined) Deferred.doneUnsafe(this.#stopped, Effect.void);
   }
 
-  /** The first reason counts (T3). */
+  /** Records why this process no longer owns the run. The first reason counts (T3). */
   markLost(why: Loss): void {
     this.#loss ??= why;
   }

@@ -1,8 +1,8 @@
 /**
- * Writes one run's entries, with the evidence that waits for them, and knows what a failed write means for the run.
+ * Writes one run's entries together with its pending evidence, and decides how a failed write affects the run.
  *
- * Commits are sequential and need no fiber, so a caller that leaves during a commit neither undoes it nor loses its entries. The
- * writer keeps what has happened, in order, until the store takes it.
+ * Commits are sequential and need no fiber, so a caller that leaves during a commit neither undoes it nor loses its entries. Entries that
+ * have happened are kept in order until the store accepts them.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -33,7 +33,7 @@ import { type Loss, losses, lossSentences } from "./Loss.ts";
 /** Maximum evidence that waits for the next commit. Further evidence is dropped and counted. */
 const pendingMax = 64;
 
-/** Maximum time that an act waits for a store that is away, if it must be on record first (a call, a tool, a retry), in milliseconds. */
+/** Maximum time that an act waits for an unavailable store, if it must be on record first (a call, a tool, a retry), in milliseconds. */
 export const storeWaitMs = 5_000;
 
 /** The parts of a run that its writer uses. */
@@ -47,7 +47,7 @@ interface Owner {
   readonly stopped: Deferred.Deferred<void>;
   /** Called when the run may no longer act. */
   readonly onLost: (why: Loss) => void;
-  /** Called when a due write was not taken. From the `first` one on, the run continues unrecorded. */
+  /** Called when the store did not accept a due write. `first` is true for the write after which the run continues unrecorded. */
   readonly onUnrecorded: (reason: string, first: boolean) => void;
 }
 
@@ -78,11 +78,11 @@ export class RunWriter implements Unwritten, Committer {
   readonly #backlog: Backlog;
   /** The queue of a volatile run; undefined if the run is durable. */
   readonly #queue: Queue | undefined;
-  /** True while a question is open or its answer is carried out. Until then every entry waits for its record (L8). */
+  /** True while a question is open or its answer is carried out. Meanwhile the run waits for the record of every entry (L8). */
   #asks = false;
   /** Pending evidence; undefined if there is none. */
   #pending: Array<Entry> | undefined;
-  /** Entries that have happened and were not taken. They precede the next write. */
+  /** Entries that have happened but that the store did not accept. The next write begins with them. */
   #unwritten: ReadonlyArray<Entry> = none;
   #dropped = 0;
   #loss: Loss | undefined;
@@ -138,8 +138,8 @@ export class RunWriter implements Unwritten, Committer {
   /**
    * Commits entries with the pending evidence. A failure is logged, counted and remembered.
    *
-   * @param happened true if the entries have happened, recorded or not: while the store takes nothing they are kept, and precede
-   *   the next write. Other entries announce an act that the caller carries out only after they are written.
+   * @param happened true if the entries have happened, recorded or not: they are kept while the store is unavailable, and precede the next
+   *   write. Other entries announce an act that the caller carries out only after they are written.
    */
   write(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<Written> {
     const queue = this.#queue;
@@ -147,7 +147,7 @@ export class RunWriter implements Unwritten, Committer {
     return Effect.suspend(() => (this.#asks ? this.#through(queue, entries) : this.#behind(queue, entries)));
   }
 
-  /** Like `write` for what has happened, without a fiber of the caller. `onDone` may be called within the call. */
+  /** Like `write` for entries that have happened, but without a fiber of the caller. `onDone` may be called within the call. */
   writeThen(entries: ReadonlyArray<Entry>, onDone: OnWritten): void {
     const queue = this.#queue;
     if (queue === undefined) this.#submit(entries, { happened: true, isNews: true }, onDone);
@@ -177,7 +177,7 @@ export class RunWriter implements Unwritten, Committer {
     this.#pending = undefined;
   }
 
-  /** Makes every entry wait for its record, until `endAsking`. */
+  /** Makes the run wait for the record of every entry, until `endAsking`. */
   beginAsking(): void {
     this.#asks = true;
   }
@@ -202,11 +202,11 @@ export class RunWriter implements Unwritten, Committer {
   }
 
   /**
-   * Commits entries that must be on record before their caller acts. While the store is away, waits for at most `storeWaitMs` and
+   * Commits entries that must be on record before their caller acts. While the store is unavailable, waits for at most `storeWaitMs` and
    * until the run is stopped (L8).
    *
    * @param happened as for `write`
-   * @returns true if everything of the run is on record; never true again after the store refused an entry of it for good
+   * @returns true if everything of the run is on record; never true again after the store has rejected an entry of the run for good
    */
   writeFirst(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<boolean> {
     return Effect.flatMap(Clock.Clock, (clock) => {
@@ -215,14 +215,16 @@ export class RunWriter implements Unwritten, Committer {
     });
   }
 
-  /** Begins to wait for a write. The result repeats the write while the store is away, and returns true if everything is on record. */
+  /**
+   * Begins to wait for a write. The result repeats the write while the store is unavailable, and returns true if everything is on record.
+   */
   #beginWait(
     clock: Clock.Clock,
     entries: ReadonlyArray<Entry>,
     happened: boolean,
   ): (first: Written) => Effect.Effect<boolean> {
     const givenUp = this.#givenUp;
-    // Monotonic, because a wall clock that is set back must not block the caller (L11).
+    // Monotonic time, because a wall clock that is set back must not block the caller (L11).
     const until = monotonicMs(clock) + storeWaitMs;
     const retryWrite = Effect.fnUntraced(function* (this: RunWriter, first: Written) {
       let written = first;
@@ -241,7 +243,7 @@ export class RunWriter implements Unwritten, Committer {
   /**
    * Commits the facts of an attempt, with the calls that are about to be handed over.
    *
-   * @param first true if the hand-over waits for a store that is away
+   * @param first true if the hand-over waits for an unavailable store
    * @param may called with true if the entries are on record; returns true if the run may hand over
    * @returns the later result of `may`, or true if the store took the entries within the call
    */
@@ -255,7 +257,7 @@ export class RunWriter implements Unwritten, Committer {
       ({ call, id, tool }): Entry => ({ _tag: "CallHandedOver", attempt: attempt.number, call, id, tool }),
     );
     const wait = first ? this.#beginWait(Context.get(this.#owner.services, Clock.Clock), none, true) : undefined;
-    // Another store may run code that stops this run while it commits, so the hand-over is decided after the commit.
+    // A third-party store may run code that stops this run during the commit, so the hand-over is decided after the commit.
     let mayAnswerNow = this.#queue !== undefined || this.#recorder.commitsAtOnce;
     let isTaken = false;
     let done: Deferred.Deferred<boolean> | undefined;
@@ -274,9 +276,9 @@ export class RunWriter implements Unwritten, Committer {
   }
 
   /**
-   * Commits the entries that begin the run. While the store is away, the run begins unrecorded.
+   * Commits the entries that begin the run. While the store is unavailable, the run begins unrecorded.
    *
-   * @returns the reason why the store refuses the run, which then must not begin; undefined if it may
+   * @returns the reason why the store refuses the run, undefined if the run may begin
    */
   begin(entries: ReadonlyArray<Entry>): Effect.Effect<RecorderError["reason"] | undefined> {
     return Effect.suspend(() => {
@@ -294,7 +296,7 @@ export class RunWriter implements Unwritten, Committer {
     return awaitResult((onDone) => this.#submit(none, { happened: true, isNews: false }, onDone));
   }
 
-  /** Called when the recorder finds that another process drives the run. Nothing more of it is written here. */
+  /** Called when the recorder finds that another process owns the run. This process writes nothing more of it. */
   onTakenOver(): void {
     // A fence stops only durable runs (L8).
     if (this.#loss !== undefined || this.#queue !== undefined) return;
@@ -313,14 +315,14 @@ export class RunWriter implements Unwritten, Committer {
   }
 
   #fork(effect: Effect.Effect<unknown>): void {
-    // Uses the run's own span and clock, even if a close or another run's write caused the effect.
+    // Uses the run's own span and clock, even if a close or the write of another run starts the effect.
     Effect.runForkWith(this.#owner.services)(effect);
   }
 
   /**
    * Commits entries after those that were submitted earlier.
    *
-   * @param isNews true if a failure is reported to the run
+   * @param isNews true if the run is notified of a failure
    */
   #submit(
     entries: ReadonlyArray<Entry>,
@@ -369,7 +371,7 @@ export class RunWriter implements Unwritten, Committer {
   }
 
   /**
-   * Handles a write that was not taken.
+   * Handles a write that the store did not accept.
    *
    * @param all the entries that were sent, in order
    */
@@ -386,8 +388,8 @@ export class RunWriter implements Unwritten, Committer {
   }
 
   /**
-   * Writes a batch again without the entry that could never be read back. A record of what has happened lacks only that entry. An
-   * act that is only announced is recorded with all of its entries or none; without them the caller does not act.
+   * Writes a batch again without an entry that could never be read back. Entries that have happened are recorded without it. Entries that
+   * announce an act are all or nothing: if one is missing, none is recorded and the caller does not act.
    */
   #without(sending: Sending, misfit: Entry, { message, reason }: RecorderError, onDone: OnWritten): void {
     const isMeant = !sending.happened && sending.entries.includes(misfit);
@@ -419,7 +421,7 @@ export class RunWriter implements Unwritten, Committer {
     return made;
   }
 
-  /** Keeps what has happened while the store is away. */
+  /** Keeps entries that have happened while the store is unavailable. */
   #keepForLater(reason: string, isNews: boolean): Written {
     const first = !this.#away;
     this.#away = true;
@@ -430,8 +432,8 @@ export class RunWriter implements Unwritten, Committer {
   }
 
   /**
-   * Ends the writes of a run that the store refuses. A process that lost its run must not act, because another process decides
-   * from the facts written so far.
+   * Ends the writes of a run that the store rejects. A process that lost its run must not act, because another process decides from the
+   * facts written so far.
    */
   #onRefusal(reason: RecorderError["reason"], sending: Sending): Written {
     this.#backlog.remove(this);

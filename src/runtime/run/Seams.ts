@@ -1,23 +1,22 @@
 /**
  * Tracks the shown text of a run that may be continued.
  *
- * M1 Each part that leaves is reported to the seam once, in order, in the step in which it leaves.
- * M2 A run sends at most `maxSeams` requests that continue shown text, repeats included, so that a persistent break is reported
- *    soon. A request that was not sent, or not processed, does not count.
- * M3 If a seam could not be proven, the run has no further seams, because the same model would be asked the same question.
- * M4 A plan is valid until another part has left.
- * M5 A plan's position counts the text of one response. The caller's position counts the text it has kept of all responses of the
- *    run.
+ * M1 Each part that leaves the run is reported to the seam once, in order and in the same step.
+ * M2 A run sends at most `maxSeams` requests that continue shown text, including repeats, so that a persistent break is reported soon. A
+ * request that was not sent or not processed does not count.
+ * M3 After a seam that could not be proven, the run has no further seams, because the same model would get the same request.
+ * M4 A plan is valid until another part leaves.
+ * M5 A plan's position counts the text of one response. The caller's position counts the text it has kept of all responses of the run.
  */
 import type { Observation } from "../../domain/Observation.ts";
 import { SeamProof, SeamRefusal } from "../../domain/SeamWords.ts";
 import type { SeamJoin, SeamPlan, TextSeam } from "../../seam/TextSeam.ts";
 import type { BrokenAttempt } from "./Chain.ts";
 
-/** Default maximum of requests with a seam per run. One more would pay for a prompt whose response has broken three times. */
+/** Default maximum of requests with a seam per run. A third one would pay for a prompt whose response has broken three times. */
 export const maxSeamsDefault = 2;
 
-/** Reads the plan of a caller's seam. A plan that no record could hold counts as unbuildable. */
+/** Reads the plan of a caller's seam. A plan that no record can hold counts as unwritable. */
 const readPlan = (plan: SeamPlan | SeamRefusal | undefined): SeamPlan | SeamRefusal => {
   if (typeof plan === "string" && SeamRefusal.literals.includes(plan)) return plan;
   if (typeof plan !== "object" || !SeamProof.literals.includes(plan.proof) || typeof plan.quote !== "string")
@@ -36,7 +35,7 @@ export class Seams<P> {
   #count = 0;
   #closed: SeamRefusal | undefined;
   #interrupted: BrokenAttempt<P> | undefined;
-  /** Text of this response that the caller has, and below it that of earlier responses, in UTF-16 code units (M5). */
+  /** Length of the text of this response that the caller has. `#before` is that of earlier responses. In UTF-16 code units (M5). */
   #own = 0;
   #before = 0;
 
@@ -85,7 +84,7 @@ export class Seams<P> {
     return this.#plan;
   }
 
-  /** True while the same continuation may be sent again (M2). */
+  /** True if the same continuation may be sent again (M2). */
   get mayRepeat(): boolean {
     return this.#count < this.#max;
   }
@@ -116,7 +115,7 @@ export class Seams<P> {
     this.#count = count;
   }
 
-  /** Called when the provider has refused the prefill of a plan, which then was no seam. */
+  /** Called when the provider has rejected the prefill of a plan, so that this request does not count. */
   onPrefillRefused(plan: SeamPlan): void {
     this.uncountContinuation();
     this.#safely((seam) => seam.refused(plan));

@@ -40,15 +40,15 @@ export interface Shared {
   readonly prices: Prices;
   readonly gate: RetryGate;
   readonly breakers: Breakers;
-  /** Decides if requests may go, for all runs that share it. */
+  /** Decides if requests may be sent, for all runs that share it. */
   readonly paths: PathsService;
   /** The origins of runs that name no path. */
   readonly origins: ReportedOrigins;
   readonly pool: HeldPool;
   readonly clock: Clock.Clock;
-  /** The latest `providersMax` providers that this process has had a response from. */
+  /** Up to `providersMax` providers that have responded to this process. */
   readonly reached: Reached;
-  /** The latest `providersMax` paths whose record was asked if they were ever reached. */
+  /** Up to `providersMax` paths that were already looked up on record, to see if they were ever reached. */
   readonly askedOf: Reached;
   readonly drainMs: number;
   /** Distinguishes this processor's runs on record from those of other processors. */
@@ -107,8 +107,8 @@ export const make = Effect.fnUntraced(function* (
 });
 
 /**
- * Providers that have responded to this process: if such a name no longer resolves, the network is the cause. Only the latest
- * `providersMax` are kept, because a caller may name any number of them (L11).
+ * Providers that have responded to this process: if such a name no longer resolves, the network is at fault. Only the latest `providersMax`
+ * are kept, because a caller may name any number of them (L11).
  */
 export class Reached {
   readonly #providers = new Set<string>();

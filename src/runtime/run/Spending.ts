@@ -1,13 +1,13 @@
 /**
  * Counts what a run has spent of its budget.
  *
- * S1 Numbers only grow. Only a person's retry resets all of them; any answer that continues the run resets the waited time. A
- *    prefill that the provider refuses is no retry.
- * S2 Time counts from the first failure, because a response that never broke is no recovery. The wait of a retry always counts,
- *    even if the response ended without an error, before its marker. A connect that failed because its path was down does not
- *    start the time: the request that is sent after the wait is a first one.
- * S3 A retry counts once: as one that the provider did not process, or as one of the budget.
- * S4 Waits for paths and cooldowns are counted separately and cost none of that time.
+ * S1 Numbers only grow. Only a person's retry resets all of them; any answer that continues the run resets the waited time. A prefill that
+ * the provider refuses is not a retry.
+ * S2 Time counts from the first failure, because before it there is no recovery. The wait of a retry always counts, even if the response
+ * ended without an error, before its marker. A connect that failed because its path was down does not start the time, because the request
+ * after the wait counts as the first one.
+ * S3 A retry counts once: as free if the provider did not process the request, else against the budget.
+ * S4 Waits for paths and cooldowns are counted separately and do not count as elapsed time.
  * S5 The cost of a broken response counts when the run abandons it. A response that is resumed continues.
  */
 import { fresh, type RunFacts } from "../../domain/RunFacts.ts";
@@ -31,7 +31,7 @@ export type SpentBudget = Pick<
 
 /** A retry as the budget counts it. */
 interface Retry {
-  /** True if the provider says that it did nothing: the retry is free. */
+  /** True if the provider says that it did not process the request, so that the retry is free. */
   readonly isFree: boolean;
   /** True if the whole response is requested again after parts of it were shown. */
   readonly isAfterShown: boolean;
@@ -77,7 +77,7 @@ export class Spending {
     this.#hasFailed = this.#hadFailed;
   }
 
-  /** Books the cost of an abandoned response (S5). A repeat that a person asks for is paid by the budget that the person gives (S1). */
+  /** Books the cost of an abandoned response (S5). A retry that a person asks for has a fresh budget, which pays for it (S1). */
   addAbandonedCost(cost: Tokens.TokenCost): void {
     if (!this.#hasFailed) return;
     this.#wastedTokens = Tokens.sum(this.#wastedTokens, Tokens.total(cost));
@@ -116,7 +116,7 @@ export class Spending {
     if (isAfterEmpty) this.#retriesAfterEmpty += 1;
   }
 
-  /** Returns the newest retry to the budget: the provider does not support its form of request and has done nothing. */
+  /** Takes back the newest retry, because the provider rejected the form of its request without processing it. */
   uncountRetry(): void {
     this.#autoRetries = Math.max(0, this.#autoRetries - 1);
   }

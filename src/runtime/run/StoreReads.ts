@@ -1,6 +1,5 @@
 /**
- * Bounds the time that a volatile run waits for the knowledge of other processes (L8). After that it decides from what its own
- * process knows.
+ * Limits the time that a volatile run waits to read facts of other processes (L8). After that it decides from what its own process knows.
  */
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";

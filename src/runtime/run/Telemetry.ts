@@ -1,9 +1,9 @@
 /**
- * Reports a run through Effect's tracer, metrics and logger: a span for the run and one per attempt, counters, and log lines for
- * events that a person would ask about.
+ * Reports a run through Effect's tracer, metrics and logger: a span for the run and one per attempt, counters, and log lines for events
+ * that a person would ask about.
  *
- * It sees transitions, never parts, and decides nothing. An error of a tracer or a registry ends only the telemetry of that run.
- * No content, prompt, header or address is reported, and the caller's spans are not modified.
+ * It sees transitions, never parts, and decides nothing. If a tracer or a registry throws, only the telemetry of that run ends. No content,
+ * prompt, header or address is reported, and the caller's spans are not modified.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -66,7 +66,7 @@ export class RunTelemetry<R> {
     if (this.#span !== undefined) this.services = Context.add(services, Tracer.ParentSpan, this.#span);
   }
 
-  /** Returns the services of the attempt's stream, below the attempt's span. */
+  /** Starts the attempt's span. Returns the services for the attempt's stream, which contain that span. */
   reportAttemptStart(): Context.Context<R> {
     this.#startedAt = this.#run.now();
     if (this.#span === undefined) return this.services;
@@ -128,12 +128,12 @@ export class RunTelemetry<R> {
     });
   }
 
-  /** Reports a write that the store did not take. The run shows its output unrecorded until the store is back. */
+  /** Reports a write that the store did not accept. The run continues unrecorded until the store is back. */
   reportUnrecorded(reason: string): void {
     this.#safely(() => this.#measure(Measures.unrecorded, 1, { "error.type": reason }));
   }
 
-  /** Reports the outcome for shown text that broke: it was continued, could not be joined, or is not continued. */
+  /** Reports the outcome after shown text broke: it was continued, could not be joined, or is not continued. */
   reportSeam(outcome: "joined" | "unproven" | "refused", reason: string): void {
     this.#safely(() => {
       const attributes = { "stream_recovery.outcome": outcome, "stream_recovery.reason": reason };
@@ -235,7 +235,7 @@ export class RunTelemetry<R> {
     });
   }
 
-  /** Measures the times that end with an attempt's first progress. */
+  /** Measures the time to an attempt's first progress, and the time since the failure that it recovers from. */
   #measureProgress(attempt: SeenAttempt): void {
     const at = attempt.watch?.firstProgressAt;
     if (at === undefined) return;
@@ -265,7 +265,7 @@ export class RunTelemetry<R> {
     }
   }
 
-  /** Logs from a separate fiber below the run's span, so that an error of a logger stays in that fiber. */
+  /** Logs from a separate fiber, so that an error of a logger cannot affect the run. The line belongs to the run's span. */
   #log(level: keyof typeof levels, message: string, annotations: Readonly<Record<string, unknown>>): void {
     Effect.runForkWith(this.services)(Effect.annotateLogs(levels[level](message), annotations));
   }
@@ -280,7 +280,7 @@ export class RunTelemetry<R> {
     Measures.measure(metric, value, attributes, this.services, labels);
   }
 
-  /** Measures without the model: times, and values that go up and down, because a model may lose its series in between. */
+  /** Measures without the model. Times and values that go up and down have no model, because its series may be evicted in between. */
   #measureModelless<State>(
     metric: Parameters<typeof Measures.measure<State>>[0],
     value: number,
@@ -298,7 +298,9 @@ export class RunTelemetry<R> {
     span?.event(name, this.#clock.currentTimeNanosUnsafe(), withoutUndefined(attributes));
   }
 
-  /** Returns the attributes that identify every span of the run. They are set at the end of a span, so that waiting runs do not hold them. */
+  /**
+   * Returns the attributes that identify every span of the run. They are set at the end of a span, so that waiting runs do not hold them.
+   */
   #identityAttributes(): Attributes {
     return { ...Measures.providerAttributes(this.#run.provider), "stream_recovery.run_id": this.#run.runId };
   }
@@ -335,7 +337,7 @@ const levels = {
   error: Effect.logError,
 } as const;
 
-/** The end of a run's stream, together with the run or before it (L7: parked is not terminal for the run). */
+/** The end of a run's stream. A parked stream ends before its run does (L7). */
 export interface StreamEnd {
   readonly state: RunEnd["state"] | "parked";
   readonly reason: string;
@@ -362,7 +364,7 @@ const logAnnotations = ({ attempt, decision, failure, run_id }: RunIncident) => 
   ...(failure.status === undefined ? {} : { status: failure.status }),
 });
 
-/** Returns the incident's sentence, and the act that followed if the decision alone does not say it. */
+/** Returns the incident's message, followed by the action taken if the decision alone does not say it. */
 const sentenceOfStop = ({ decision, message }: RunIncident, reason: string): string => {
   if (reason === "accepted_partial") return `${message} The part that had been shown is kept as the response.`;
   if (reason === "record_failed")
@@ -370,7 +372,7 @@ const sentenceOfStop = ({ decision, message }: RunIncident, reason: string): str
   return decision.action === "ask_user" ? `${message} The run stops here.` : message;
 };
 
-/** Returns a word from outside if it may be published, else OpenTelemetry's word for an unknown value. */
+/** Returns a name from outside if it may be published, else OpenTelemetry's word for an unknown value. */
 const publicName = (text: string): string => (isPublic(text) ? text : "_OTHER");
 
 const attemptAttributes = (attempt: SeenAttempt): Attributes => {
@@ -398,7 +400,7 @@ const failureAttributes = (failure: Failure | undefined): Attributes =>
         "stream_recovery.clock": failure.kind === "stalled" ? failure.clock : undefined,
       };
 
-/** Returns the exit of a span: the kind of the failure and nothing of the error itself. A stop from outside is no error. */
+/** Returns the exit of a span: the kind of the failure, without the error itself. A stop from outside is not an error. */
 const exitOf = (failure: Failure | undefined): Exit.Exit<void, { readonly name: string; readonly message: string }> => {
   if (failure === undefined) return Exit.void;
   if (failure.kind === "cancelled" && failure.by !== "provider") return Exit.interrupt();

@@ -15,8 +15,8 @@ interface CallOwner {
 }
 
 /**
- * Returns true if these calls must be on record before they are handed over. Text never has to be. Nor does a call of a run that
- * no other process takes over: a volatile one, or one whose record ends with its process.
+ * Returns true if these calls must be on record before they are handed over. Text never has to be on record. Neither has a call of a run
+ * that no other process can take over: a volatile run, or one whose record ends with its process.
  *
  * @param calls the calls about to be handed over
  */
@@ -30,8 +30,8 @@ export const isRecordNeeded = (
 };
 
 /**
- * Returns the failure of an attempt whose call could not be recorded. A process that recovers the run would not know of the call
- * and would have it run again (L8).
+ * Returns the failure of an attempt whose call could not be recorded. A process that recovers the run would not know of the call and would
+ * let it run again (L8).
  */
 export const unrecordedCallEnd = (
   runId: string,

@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect";
 /** The fence of one attempt. */
 export class Fence {
   #state: "open" | "suspended" | "sealed" = "open";
-  /** Created by the first call that has to wait, which few fences ever see. */
+  /** Created by the first call that has to wait. Nearly all fences never have one. */
   #changed: Deferred.Deferred<void> | undefined;
   #running = 0;
   #drained: Deferred.Deferred<void> | undefined;
@@ -40,8 +40,8 @@ export class Fence {
   }
 
   /**
-   * Waits for the fence and passes it in the same step: `enter` runs while the fence is open, so no decision falls between check
-   * and mark.
+   * Waits for the fence and passes it in the same step. `enter` runs while the fence is open, so no decision can come between the check and
+   * the mark.
    *
    * @param enter marks the call as dispatched; `pass` returns its result
    * @returns undefined if the fence is sealed

@@ -1,8 +1,8 @@
 /**
  * Wraps tool handlers so that no call of a superseded attempt starts and no call starts twice.
  *
- * A guarded tool is the only proof of `guarded`: the processor knows the tools made here and trusts no declaration. A dispatch is
- * on record before its handler starts, and its outcome before it is returned (L8).
+ * Only tools made here count as `guarded`, because the processor trusts no declaration. A dispatch is on record before its handler starts,
+ * and its outcome before it is returned (L8).
  */
 import * as Cause from "effect/Cause";
 import * as Context from "effect/Context";
@@ -22,7 +22,7 @@ import type { ToolLedger } from "./ToolLedger.ts";
  * - `superseded`: its attempt was abandoned; the model asks for its work again or not at all.
  * - `already_dispatched`: this call has started before, or an unsettled call with the same provider id has.
  * - `unknown_call`: no such call was handed over, or its response had too many calls before it.
- * - `another_tool`: the call belongs to another tool than this handler's.
+ * - `another_tool`: the call belongs to a different tool.
  * - `unknown_run`: no such run is live, or the run is too old.
  * - `not_recorded`: the dispatch could not be recorded, so the call must not start.
  */
@@ -54,7 +54,7 @@ export interface GuardedTool<I, A, E, R> extends ToolBoundary {
 
 /** Options of a guarded tool. */
 export interface ToolOptions {
-  /** Asked before a person is. Its verdict settles the call as a person's answer would. */
+  /** Reports if a call ran. It is asked before a person, and its verdict settles the call like a person's answer. */
   readonly verify?: ToolGuard.Verify;
 }
 
@@ -84,9 +84,9 @@ export class ToolGuard extends Context.Service<
     readonly readOnly: MakeTool;
     /** Makes a tool that changes something. */
     readonly mutating: MakeTool;
-    /** Makes a tool of unknown effect: treated as mutating, counted separately. */
+    /** Makes a tool of unknown effect. It is treated as mutating but counted separately. */
     readonly unknown: MakeTool;
-    /** Makes tools of a given effect, for callers that have the effect as data. Equivalent to the three above. */
+    /** Makes tools of a given effect, for callers that have the effect as data. Equivalent to the three fields above. */
     readonly ofEffect: (effect: ToolEffect) => MakeTool;
     /** Returns true if this guard made the tool. */
     readonly made: (tool: ToolGuard.Tool) => boolean;
@@ -119,8 +119,8 @@ export declare namespace ToolGuard {
   }
 
   /**
-   * Reports if a call happened whose handler was interrupted, died or went down with its process. It must not make the call.
-   * After `unknown`, a person is asked.
+   * Reports if a call ran whose handler was interrupted, threw or died with its process. It must not make the call itself. After `unknown`,
+   * a person is asked.
    */
   export type Verify = (call: UnknownCall) => Effect.Effect<"it_ran" | "it_did_not_run" | "unknown", unknown>;
 }
@@ -174,7 +174,7 @@ const dispatch = <I, A, E, R>(
     Effect.gen(function* () {
       const found = ledger.find(call);
       if (found === undefined) return yield* refusal("unknown_call", tool);
-      // A call without a name may belong to any tool; a named call only starts its own tool.
+      // A call without a name may belong to any tool. A named call may only start its own tool.
       if (found.tool !== "" && found.tool !== label(tool)) return yield* refusal("another_tool", tool);
       const entered = yield* restore(ledger.enter(found, tool, !("call" in call)));
       if (typeof entered === "string") return yield* refusal(entered, tool);
@@ -190,7 +190,7 @@ const dispatch = <I, A, E, R>(
   );
 };
 
-/** A typed failure is an outcome. An interrupt or a defect in the middle of a handler proves nothing. */
+/** A typed failure is an outcome. An interrupt or a defect within a handler leaves the outcome unknown. */
 const outcomeOf = <A, E>(exit: Exit.Exit<A, E>): "settled" | "outcome_unknown" =>
   Exit.isSuccess(exit) || (Cause.hasFails(exit.cause) && !Cause.hasInterrupts(exit.cause) && !Cause.hasDies(exit.cause))
     ? "settled"

@@ -1,8 +1,8 @@
 /**
  * Ties the calls of one run to their attempts: resolves references to calls, decides which may start, and tracks their outcomes.
  *
- * A call's key is (run, attempt, choice, ordinal). Provider ids are only labels: they arrive empty, as `0`, or repeated every
- * turn. So an id refers to the newest call that carried it, and is refused while an earlier call with that id is unsettled.
+ * A call's key is (run, attempt, choice, ordinal). Provider ids are only labels, because they arrive empty, as `0`, or repeated every turn.
+ * So an id refers to the newest call that carried it, and is refused while an earlier call with that id is unsettled.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -16,7 +16,7 @@ import type { CallVerdict } from "../../recorder/RunRecord.ts";
 import type { CallReference, ReadyCall, SettledCall } from "../contract/ToolCall.ts";
 import type { Fence } from "./Fence.ts";
 
-/** Identifies a call on record. */
+/** Identifies a complete call on record. */
 export type NamedCall = Pick<ReadyCall, "call" | "id" | "tool">;
 
 /** Returns the runtime calls that these signals complete. */
@@ -38,7 +38,7 @@ export interface LedgerAttempt {
   readonly number: number;
   readonly fence: Fence;
   readonly facts: FactsFold;
-  /** `onToolStart` and `onToolEnd` bracket a handler: the attempt's clocks pause while one runs. */
+  /** `onToolStart` and `onToolEnd` enclose a handler, so that the attempt's clocks pause while it runs. */
   readonly onToolStart: () => void;
   readonly onToolEnd: () => void;
 }
@@ -47,11 +47,11 @@ export interface LedgerAttempt {
 export interface LedgerRun {
   /** Returns true if calls of this tool can only start through the guard. */
   readonly isGuarded: (tool: string) => boolean;
-  /** Commits the attempt's facts, or keeps them while the store is unavailable. */
+  /** Commits the attempt's facts, or keeps them until the store is available again. */
   readonly recordFacts: (attempt: LedgerAttempt) => Effect.Effect<unknown>;
   /** Commits the attempt's facts before a handler starts, waiting for a store that is unavailable. Returns true if it succeeded. */
   readonly recordDispatch: (attempt: LedgerAttempt) => Effect.Effect<boolean>;
-  /** Reports that a call settled, or never will, after its attempt's decision was taken. */
+  /** Called when a call settles after its attempt was decided, or when its outcome stays unknown. */
   readonly onLateSettle: (attempt: LedgerAttempt) => Effect.Effect<void>;
 }
 
@@ -76,9 +76,9 @@ export interface OpenCall extends NamedCall {
 /** A call that passed the fence. */
 export interface Entered {
   readonly recordDispatch: Effect.Effect<"recorded" | "not_recorded" | "superseded">;
-  /** Reverts the entry: the handler will not start. */
+  /** Reverts the entry, because the handler will not start. */
   readonly leave: () => void;
-  /** Interrupts the handler when the user cancels the run. */
+  /** Runs the handler, and interrupts it if the user cancels the run. */
   readonly stoppable: <A, E, R>(handler: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>;
   readonly recordOutcome: (outcome: "settled" | "outcome_unknown") => Effect.Effect<void>;
 }
@@ -121,7 +121,7 @@ export class ToolLedger {
     return this.#calls.length === 0;
   }
 
-  /** Registers the calls that a part completes as it is handed over. Returns the references that go with the part. */
+  /** Registers the calls that a part completes as it is handed over. Returns the calls' references for the part's event. */
   registerCalls(
     owner: LedgerAttempt,
     runId: string,
@@ -249,7 +249,7 @@ export class ToolLedger {
     );
   }
 
-  /** While one of two calls with the same provider id is in progress, that id is ambiguous. */
+  /** True if another call with the same provider id is in progress. The id is then ambiguous. */
   #hasOpenTwin(call: LedgerCall): boolean {
     return this.#calls.some(
       (it) => it !== call && it.id === call.id && (it.state === "dispatched" || it.state === "outcome_unknown"),
@@ -267,7 +267,7 @@ export class ToolLedger {
         !recorded ? "not_recorded" : owner.fence.isSealed ? "superseded" : "recorded",
       ),
       leave: () => {
-        // The facts stay dispatched: they only grow, and this is the stricter side.
+        // The facts stay dispatched, because facts only grow. That is the stricter state.
         call.state = "handed_over";
         endHandler();
       },
@@ -281,9 +281,9 @@ export class ToolLedger {
           call.state = outcome;
           if (outcome === "settled") owner.facts.settled(call.key, tool);
           else owner.facts.outcomeUnknown(call.key, tool);
-          // Evaluated in the step in which the facts grow: a decision after this line has read them, so the outcome is not late.
+          // Evaluated in the step in which the facts grow. A later decision has read these facts, so the outcome is not late for it.
           const late = this.#run.onLateSettle(owner);
-          // A recovery that waits for the handler to end continues only after its outcome has been processed.
+          // The handler ends only after its outcome is processed, because a recovery may wait for this end.
           return Effect.ensuring(Effect.andThen(this.#run.recordFacts(owner), late), Effect.sync(endHandler));
         }),
     };

@@ -1,9 +1,9 @@
 /**
  * Renders a scripted answer as the events of a protocol, with a serial number in every delta and every call.
  *
- * A delta of request 3 reads `r3.12·`, so a test can compare what a caller shows with what the server sent, delta by delta.
- * The middle dot takes two bytes in UTF-8, so a break inside a character is possible everywhere. A call's input starts with
- * its serial (`"serial":"r3.t1"`) and ends with it (`"end":"r3.t1·"`), so truncated arguments never look complete.
+ * A delta of request 3 reads `r3.12·`, so a test can compare what a caller shows with what the server sent, delta by delta. The middle dot
+ * takes two bytes in UTF-8, so a break inside a character is possible in every delta. A call's input starts with its serial
+ * (`"serial":"r3.t1"`) and ends with it (`"end":"r3.t1·"`), so truncated arguments never look complete.
  */
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { Block } from "../script/FaultScript.ts";
@@ -55,7 +55,7 @@ export const needsCleanEnd = (id: string | undefined): boolean =>
  *
  * @param protocol the wire protocol
  * @param request number of the request at its server, from 1
- * @param options content, finish reason and whether usage is reported
+ * @param options content, finish reason, and true or false for the report of usage
  * @returns the events in order; an error event is always the last
  */
 export const render = (
@@ -78,7 +78,7 @@ export interface CutAnswer {
 }
 
 /**
- * Renders the rest of an answer, as a model does that continues an interrupted text.
+ * Renders the rest of an answer, like a model that continues an interrupted text.
  *
  * @returns undefined if the answer does not contain that text; only new deltas carry serials
  */

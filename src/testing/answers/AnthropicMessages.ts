@@ -47,7 +47,7 @@ const write = (
 
 const pingFrame: AnswerEvent = write("ping", "ping", {});
 
-/** A hosted call and its result are two blocks. Pings, errors and raw bytes are not blocks. */
+/** Returns the number of blocks of an item. A hosted call and its result are two blocks. Pings, errors and raw bytes are not blocks. */
 const blocksOf = (item: Item): number => {
   if (item.type === "ping" || item.type === "error" || item.type === "bytes") return 0;
   return item.type === "call" && item.call.executor === "provider" ? 2 : 1;

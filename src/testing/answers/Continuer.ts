@@ -1,19 +1,19 @@
 /**
- * Continues an answer as a model would that knows all of it: from the text that a request quotes, or after the text that it
- * ends with. It reads the request as a model does, without the code that builds such requests.
+ * Continues an answer like a model that knows all of it: from the text that a request quotes, or after the text with which it ends. It
+ * reads the request as a model does, without the code that builds such requests.
  */
 import * as Json from "../../domain/Json.ts";
 import type { Item } from "./Items.ts";
 
 /** The text that a continuation request carries, and its form. */
 export type GivenText =
-  /** Quoted between marks in the last user message. The answer is to begin with it. */
+  /** Quoted between marks in the last user message. The answer should begin with this text. */
   | { readonly type: "quote"; readonly text: string }
-  /** Sent as the last assistant message. The answer continues after it. */
+  /** Sent as the last assistant message. The answer should continue after this text. */
   | { readonly type: "prefill"; readonly text: string };
 
 /**
- * Finds the text that a request wants continued; undefined if it continues none.
+ * Finds the text that a request asks to continue; undefined if there is none.
  *
  * @param body a request of any of the four protocols
  */
@@ -35,7 +35,7 @@ const textsOf = (turn: unknown): ReadonlyArray<string> => {
   return textsOf(content ?? parts ?? text ?? []);
 };
 
-/** The rest of an answer. `fresh` holds its new deltas, because quoted ones were sent before. */
+/** The rest of an answer. `fresh` holds only its new deltas, because the quoted ones were sent before. */
 export interface Rest {
   readonly items: ReadonlyArray<Item>;
   readonly fresh: ReadonlySet<string>;

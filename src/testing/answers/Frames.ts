@@ -4,7 +4,7 @@
 import type { AnswerEvent, EventRole, Item, ScriptedCall } from "./Items.ts";
 
 interface FrameOptions {
-  /** The `event:` field. Omitted by protocols that name no events. */
+  /** The `event:` field. Omitted by protocols that do not name their events. */
   readonly event?: string;
   readonly serials?: ReadonlyArray<string>;
   readonly call?: ScriptedCall;
@@ -18,13 +18,13 @@ export const frame = (role: EventRole, data: object | string, options: FrameOpti
   ...(options.call === undefined ? {} : { call: options.call }),
 });
 
-/** An SSE comment: keep-alive bytes that are no event. */
+/** An SSE comment: keep-alive bytes that are not an event. */
 export const commentFrame: AnswerEvent = { frame: ": keep-alive\n\n", role: "ping", serials: [] };
 
 /** Wraps a script's own bytes unchanged, with the role `lifecycle`. */
 export const bytesFrame = (bytes: Uint8Array): AnswerEvent => ({ frame: bytes, role: "lifecycle", serials: [] });
 
-/** Derives token counts from the content: a fixed input, and one output token for each delta or other item. */
+/** Derives token counts from the content: a fixed input, and one output token per delta or other item. */
 export const tokens = (items: ReadonlyArray<Item>): { readonly input: number; readonly output: number } => ({
   input: 11,
   output: items.reduce((sum, item) => sum + ("deltas" in item ? item.deltas.length : 1), 0),

@@ -9,7 +9,7 @@ import type { AnswerEvent, FinishName, Item, NumberedAnswer } from "./Items.ts";
 import { model } from "./Items.ts";
 import { errors } from "./OpenAiErrors.ts";
 
-/** Assigns each event a role. The only terminal event is the chunk with the finishReason. */
+/** Assigns each event a role. The chunk with the finishReason is the only terminal event. */
 const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const { input, output } = tokens(answer.items);
   const counts = { promptTokenCount: input, candidatesTokenCount: output, totalTokenCount: input + output };
@@ -52,7 +52,10 @@ const itemEvents = (item: Item, chunk: (parts: ReadonlyArray<object>) => object)
   }
 };
 
-/** A call arrives whole in one part. A call with cut arguments is left out, and the finishReason reports it instead. */
+/**
+ * Returns the events of a call, which arrives whole in one part. A call with cut arguments is omitted, and the finishReason reports it
+ * instead.
+ */
 const callEvents = (
   item: Extract<Item, { readonly type: "call" }>,
   chunk: (parts: ReadonlyArray<object>) => object,

@@ -3,7 +3,7 @@
  */
 import type { Block, ProviderErrorName } from "../script/FaultScript.ts";
 
-/** The purpose of an event. Breaks are placed by it. */
+/** The purpose of an event, by which breaks are placed. */
 export type EventRole = "lifecycle" | "reasoning" | "text" | "arguments" | "call" | "ping" | "error" | "terminal";
 
 /** A call as the server wrote it. `input` is its complete argument JSON. */
@@ -21,7 +21,7 @@ export interface AnswerEvent {
   readonly role: EventRole;
   /** Serials of the visible deltas in this event. */
   readonly serials: ReadonlyArray<string>;
-  /** The call that this event completes: its arguments are whole or, for a provider's call, it has run. */
+  /** The call that this event completes. The arguments of the call are then whole; a provider's call has run. */
   readonly call?: ScriptedCall;
 }
 
@@ -39,7 +39,7 @@ export type Item =
   | { readonly type: "ping"; readonly count: number }
   | { readonly type: "bytes"; readonly bytes: Uint8Array };
 
-/** The end of an answer, in the same words for every protocol. `none` writes no terminal event. */
+/** The end of an answer, named alike for every protocol. `none` writes no terminal event. */
 export type FinishName = "stop" | "tool" | "length" | "content_filter" | "none";
 
 /** The input of a protocol writer. */
@@ -55,7 +55,7 @@ export interface NumberedAnswer {
 /** The model name in every answer. */
 export const model = "fault-model";
 
-/** Length of one argument piece, in UTF-16 code units. It is small, so that calls have several. */
+/** Length of one argument piece, in UTF-16 code units. It is short, so that calls have several pieces. */
 const pieceCharacters = 12;
 
 /** Assigns serials to the deltas and calls of a request, in block order. */

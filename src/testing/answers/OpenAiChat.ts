@@ -76,7 +76,9 @@ const callEvents = (item: CallItem, index: number, chunk: (delta: object) => obj
 
 const whole = (item: CallItem, at: number) => (at === item.pieces.length - 1 && !item.cut ? { call: item.call } : {});
 
-/** Chat has no standard event for a tool that the provider ran. Groq's compound models send `executed_tools`. */
+/**
+ * Returns the event of a tool that the provider ran, as in `executed_tools` of Groq's compound models. Chat has no standard event for it.
+ */
 const executedEvent = (item: CallItem, chunk: (delta: object) => object): AnswerEvent =>
   frame(
     "call",

@@ -1,6 +1,4 @@
-/**
- * Writes errors as OpenAI does: the JSON body of an error answer, and the names of errors inside a stream.
- */
+/** Writes errors as OpenAI does: the JSON body of an error response, and the names of errors inside a stream. */
 import type { ProviderErrorName } from "../script/FaultScript.ts";
 
 /** Builds the error body that OpenAI sends with a status. */

@@ -54,7 +54,7 @@ const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
         : undefined;
   written.push(
     cut === undefined
-      ? // Like the API, repeat the whole output: clients read it from this event.
+      ? // Repeats the whole output, like the API, because clients read it from this event.
         write("terminal", "response.completed", response("completed", { output: done, ...usage }))
       : write(
           "terminal",
@@ -158,7 +158,9 @@ const callEvents = (item: CallItem, index: number, write: Write): ReadonlyArray<
   ];
 };
 
-/** `web_search` has its own item type in this protocol. Any other name is written as a hosted MCP call. */
+/**
+ * Returns the events of a hosted call. `web_search` has its own item type in this protocol. Any other name is written as a hosted MCP call.
+ */
 const hostedEvents = (item: CallItem, index: number, write: Write): ReadonlyArray<AnswerEvent> => {
   const search = item.call.name === "web_search";
   const id = `${search ? "ws" : "mcp"}_${index}`;

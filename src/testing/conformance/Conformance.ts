@@ -1,5 +1,5 @@
 /**
- * Drives any runtime through broken provider streams on real sockets and keeps the score.
+ * Runs any runtime against broken provider streams on real sockets, and scores it.
  *
  * ```ts
  * const board = await conformance({
@@ -30,14 +30,14 @@ export interface ConformanceOptions {
   readonly limitMs?: number;
   /** Number of turns played at the same time, each on its own server. Default 8. */
   readonly concurrency?: number;
-  /** Called when a cell is judged. A returned Effect is run. */
+  /** Called when a cell was judged. If it returns an Effect, that Effect is run. */
   readonly onCell?: (cell: ConformanceCell) => Effect.Effect<void> | void;
 }
 
-/** Default length of the fault `silence`, in milliseconds. It is longer than any response takes to begin. */
+/** Default length of the fault `silence`, in milliseconds. It exceeds the time that any response takes to begin. */
 export const silenceMsDefault = 10_000;
 
-/** Minimum time limit of a turn, in milliseconds. SDKs wait up to 8 s between two of their own retries. */
+/** Minimum time limit of a turn, in milliseconds. It exceeds the pause of up to 8 s between two retries of an SDK. */
 const limitMsMin = 10_000;
 
 /**

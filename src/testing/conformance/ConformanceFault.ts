@@ -1,8 +1,8 @@
 /**
- * Defines the faults that a runtime is judged by: what the provider does to the first request of a turn.
+ * Defines the faults by which a runtime is judged. A fault is the provider's reaction to the first request of a turn.
  *
- * Only the first response breaks, so one retry is enough. A turn with a tool gets the call at most twice, and plain text from
- * the third request on, so that a runtime that continues after its tool can finish.
+ * Only the first response breaks, so one retry is enough. A turn with a tool gets the call at most twice, and plain text from the third
+ * request on, so that a runtime that continues after its tool can finish.
  */
 import { Schema } from "effect";
 import type { ProtocolId } from "../../provider/Protocols.ts";
@@ -34,7 +34,7 @@ export type ConformanceFaultId = typeof ConformanceFaultId.Type;
 export interface ConformanceFault {
   readonly id: ConformanceFaultId;
   readonly title: string;
-  /** True if the response is healthy. A runtime that fails here, or asks twice, aborts falsely. */
+  /** True if the response is healthy. If a runtime fails here, or sends a second request, that counts as a false abort. */
   readonly healthy: boolean;
   /** True if the response is a tool call. */
   readonly calls: boolean;
@@ -50,10 +50,10 @@ export const conformanceTool = "book_room";
 
 const deltas = 6;
 
-/** Number of deltas sent before a text response breaks. */
+/** Number of deltas that a text response sends before it breaks. */
 const deltasBefore = 3;
 
-/** Time between the text and the error after it, in milliseconds. The client has shown the text by then. */
+/** Time between the text and the error after it, in milliseconds. The client has shown the text before the error arrives. */
 const apartMs = 30;
 
 const text: ReadonlyArray<Block> = [{ text: deltas }];
@@ -81,7 +81,7 @@ const fault = (
   };
 };
 
-/** Breaks a text response after its third delta, at the matching event of the protocol. */
+/** Breaks a text response after its third delta, at the event of the protocol that contains the delta. */
 const inText = (protocol: ProtocolId, kind: Break["kind"]): Answer => {
   const events = render(protocol, 1, { content: text });
   const last = events.findIndex((event) => event.serials.includes(`r1.${deltasBefore - 1}·`));

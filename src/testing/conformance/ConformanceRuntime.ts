@@ -1,8 +1,8 @@
 /**
  * Describes a runtime to the conformance kit: one function that runs one turn against a given provider.
  *
- * The kit counts the text that the function writes to the screen and the tools that it runs. The function returns when the
- * turn is over and throws if the turn has failed.
+ * The kit compares the text that the function writes to the screen, and the tools that it runs, with the provider's log. The function
+ * returns when the turn is over, and throws if the turn has failed.
  */
 import type { Effect } from "effect";
 import type { ProtocolId } from "../../provider/Protocols.ts";
@@ -36,7 +36,7 @@ export interface ConformanceTool {
 /** One turn: the address of its provider, its prompt and its tools. */
 export interface ConformanceTask {
   readonly protocol: ProtocolId;
-  /** `http://127.0.0.1:PORT`, a server for this turn alone. */
+  /** The address of a server for this turn alone: `http://127.0.0.1:PORT`. */
   readonly origin: string;
   /**
    * The `baseURL` of the provider's own SDK: with `/v1` for OpenAI's protocols, `/v1beta` for Gemini, and no path for
@@ -62,7 +62,7 @@ export interface ConformanceReport {
   readonly text?: string;
   /** Inputs of tools that ran outside `execute`, in order: objects or JSON text. */
   readonly tools?: ReadonlyArray<unknown>;
-  /** Default `ok`. An error is one that the user or the caller sees. An exception counts as one. */
+  /** Default `ok`. `error` means that the user or the caller sees an error. An exception counts as `error`. */
   readonly ended?: "ok" | "error";
   readonly error?: string;
 }
@@ -77,7 +77,7 @@ export interface ConformanceRuntime<R = never> {
   /**
    * Runs one turn: prompt, streamed response, tools, and as many further model requests as the runtime makes.
    *
-   * @returns a promise or an Effect; the error of a rejection or failure counts as shown to the user
+   * @returns a promise or an Effect; the error of a rejection or a failure counts as shown to the user
    */
   readonly turn: (
     task: ConformanceTask,

@@ -24,13 +24,13 @@ export const ConformanceCell = Schema.Struct({
   ended: Schema.Literals(["ok", "error", "hung"]),
   /** Text deltas that are on the screen twice, or in two responses to the same request. */
   duplicated_text: Schema.Natural,
-  /** Repeated runs of a call. */
+  /** Runs that repeat a call. */
   duplicated_tool_runs: Schema.Natural,
-  /** Runs with a different input than the model wrote. */
+  /** Runs with another input than the model wrote. */
   truncated_tool_runs: Schema.Natural,
   /** True if the turn reports success although the response, or one of its calls, is incomplete. */
   silent_truncation: Schema.Boolean,
-  /** True if the response was healthy and the turn failed or asked again. */
+  /** True if the response was healthy but the turn failed or sent a second request. */
   false_abort: Schema.Boolean,
   /** True if the turn failed after text or a complete call had arrived and was billed. */
   lost_work: Schema.Boolean,
@@ -98,8 +98,8 @@ export const scoreboard = (
 };
 
 /**
- * Returns true if no text or tool run was duplicated, no tool ran with truncated arguments, no truncation passed for success,
- * and no healthy turn failed.
+ * Returns true if no text or tool run was duplicated, no tool ran with truncated arguments, no truncation was reported as success, and no
+ * healthy turn failed.
  */
 export const isSafe = ({ totals }: ConformanceScoreboard): boolean =>
   totals.duplicated_text === 0 &&

@@ -1,6 +1,4 @@
-/**
- * Renders scoreboards side by side, as a table that reads well in a terminal and in Markdown.
- */
+/** Renders scoreboards side by side, as a table that is readable in a terminal and in Markdown. */
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import { answerProtocol } from "../answers/Answers.ts";
 import { conformanceFaults } from "./ConformanceFault.ts";
@@ -13,7 +11,7 @@ export const conformanceLegend =
   "The number counts the requests that the provider received; ! marks a healthy stream that was aborted or requested again.";
 
 /**
- * Renders scoreboards: a column for each runtime and protocol, a row for each fault, then the totals and the legend.
+ * Renders scoreboards: one column per runtime and protocol, one row per fault, then the totals and the legend.
  *
  * @param boards one or more scoreboards, left to right
  */

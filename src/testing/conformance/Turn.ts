@@ -1,6 +1,4 @@
-/**
- * Plays one turn of a runtime against one fault, on its own server, and records what the user would see.
- */
+/** Plays one turn of a runtime against one fault, on a separate server, and records the text that the user would see. */
 import { Cause, Clock, Effect, Exit, Fiber, Option } from "effect";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import { answerProtocol } from "../answers/Answers.ts";
@@ -25,15 +23,12 @@ export const toolRunsMax = 1_000;
 /** Maximum wait for an aborted turn to end before it is abandoned, in milliseconds. */
 const graceMs = 1_000;
 
-/**
- * Maximum wait for the log to record the end of the last request, in milliseconds. The server sees a close after its client
- * does.
- */
+/** Maximum wait for the log to record the end of the last request, in milliseconds. The server sees a close later than its client. */
 const logMs = 1_000;
 
 /**
- * Time for a client to read before its connection breaks, in milliseconds. A reset discards the bytes that the client's kernel
- * has not delivered, which would be a different fault.
+ * Time that a client gets to read before its connection breaks, in milliseconds. A reset discards bytes that the client's kernel has not
+ * delivered yet, which would be a different fault.
  */
 const readMs = 100;
 
@@ -58,7 +53,7 @@ export const playTurn = Effect.fn("Conformance.turn")(
     { limitMs, silenceMs }: TurnOptions,
   ) {
     const provider = yield* Effect.orDie(
-      // Cannot fail: the scripts belong to this package, and any free port will do.
+      // This cannot fail, because the scripts belong to this package and any free port is acceptable.
       FaultProvider.make({ script: fault.script(protocol, silenceMs), beforeBreak: () => Effect.sleep(readMs) }),
     );
     const screen = makeScreen();
@@ -85,7 +80,7 @@ export const playTurn = Effect.fn("Conformance.turn")(
 
 type TurnExit = Option.Option<Exit.Exit<ConformanceReport | undefined | void, unknown>>;
 
-/** Runs a turn. Past the limit it is aborted, and abandoned if it still does not end. */
+/** Runs a turn. At the limit the turn is aborted, and if it still does not end, it is abandoned. */
 const within = <R>(
   limitMs: number,
   start: (signal: AbortSignal) => ReturnType<ConformanceRuntime<R>["turn"]>,
@@ -94,7 +89,7 @@ const within = <R>(
   Effect.gen(function* () {
     const turn = Effect.suspend(() => {
       const started = start(controller.signal);
-      // A rejection is the turn's failure. `outcomeOf` treats defects and errors alike.
+      // A rejection is a failure of the turn. It may be a defect, because `outcomeOf` treats defects and errors alike.
       return Effect.isEffect(started) ? started : Effect.promise(() => started);
     });
     const fiber = yield* Effect.forkDetach(turn, { startImmediately: true });
@@ -148,7 +143,7 @@ const taskOf = (
   endpoint: provider.endpoint(protocol),
   api_key: "a key of the conformance kit",
   model: "fault-model",
-  // Give each turn its own prompt, because a runtime may remember earlier requests.
+  // Each turn has its own prompt, because a runtime may remember earlier requests.
   prompt: `Book room A 12 for tonight, then say so. (${protocol}, ${fault.id})`,
   tools: [toolOf(ran)],
   screen,

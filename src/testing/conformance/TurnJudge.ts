@@ -1,6 +1,4 @@
-/**
- * Judges one turn of a conformance run: compares what the user saw, and which tools ran, with the provider's log.
- */
+/** Judges one turn of a conformance run by comparing the user's text, and the tools that ran, with the provider's log. */
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import { type Findings, judge } from "../faults/FaultJudge.ts";
 import type { RequestLog } from "../faults/FaultLog.ts";
@@ -31,7 +29,7 @@ const errorCharactersMax = 300;
 export const judgeTurn = (fault: ConformanceFault, protocol: ProtocolId, turn: PlayedTurn): ConformanceCell => {
   const { ended, error, log, milliseconds, text, tools } = turn;
   const findings = judge({ transcript: text, tools, completed: ended === "ok", log });
-  // A turn without a complete response cannot have ended well.
+  // If no response was complete, a success that the turn reports is false.
   const silent = ended === "ok" && (isCut(findings) || !log.some((row) => row.terminal));
   const failed = ended !== "ok";
   return {
@@ -51,7 +49,7 @@ export const judgeTurn = (fault: ConformanceFault, protocol: ProtocolId, turn: P
   };
 };
 
-/** Picks the worst finding: an effect on the world, then wrong text on the screen, then the error that the user sees. */
+/** Picks the worst finding. A repeated or truncated tool run is worst, then wrong text on the screen, then an error that the user sees. */
 const letterOf = (
   fault: ConformanceFault,
   turn: PlayedTurn,
@@ -78,6 +76,6 @@ const isCut = (findings: Findings): boolean =>
 const hasRepeatedRequest = (log: ReadonlyArray<RequestLog>): boolean =>
   new Set(log.map((row) => row.body_hash)).size < log.length;
 
-/** Returns true if an incomplete call is followed by a different request, so the model was given the broken call. */
+/** Returns true if an incomplete call is followed by a different request. The model then received the broken call. */
 const isBrokenCallShownToModel = ([first, second]: ReadonlyArray<RequestLog>): boolean =>
   first !== undefined && second !== undefined && first.calls.length === 0 && first.body_hash !== second.body_hash;

@@ -1,6 +1,4 @@
-/**
- * Serves one TCP connection of a fault server: reads requests, plays their answers, and breaks where the script says.
- */
+/** Serves one TCP connection of a fault server: reads requests, plays their answers, and breaks at the places in the script. */
 
 import type { Socket } from "node:net";
 import { Clock, Effect } from "effect";
@@ -32,11 +30,11 @@ export interface Conversations {
   /** True if every request belongs to the main script, so that a break may come before its path is known. */
   readonly mainOnly: boolean;
   readonly recordingOf: (answer: Answer) => Uint8Array | undefined;
-  /** Finds the answer that a resuming request continues; undefined if its cursor names none. */
+  /** Finds the answer that a resuming request continues; undefined if its cursor refers to none. */
   readonly findResumed: (head: RequestReader.RequestHead, script: string) => Plan.Resumed | undefined;
   /** Finds the answer that a request continues, by its body; undefined if it continues none. */
   readonly findCut: (body: string, script: string) => CutAnswer | undefined;
-  /** True if some answer continues the text of its request, so that request bodies are kept. */
+  /** True if some answer continues the text of its request, so that request bodies have to be kept. */
   readonly keepsBodies: boolean;
   /** Remembers an answer that a later request may resume or continue. */
   readonly rememberAnswer: (script: string, request: number, answer: Answer) => void;
@@ -123,7 +121,7 @@ type Request =
       readonly protocol: AnswerProtocol | undefined;
     };
 
-/** Reads one request into its row, and stops early if its answer breaks before the request is complete. */
+/** Reads one request into its row. Stops early if its answer breaks before the request is complete. */
 const readRequest = Effect.fnUntraced(function* (
   first: Uint8Array,
   row: OpenLog,
@@ -170,7 +168,7 @@ const describe = (
   if (reader.complete()) row.body_hash = reader.bodyHash();
 };
 
-/** Refuses a request that has no answer, so that a test notices it, and closes the connection. */
+/** Refuses a request that has no answer, and closes the connection. A test thereby notices the missing answer. */
 const refuse = (
   socket: Socket,
   inbox: SocketInbox.SocketInbox,

@@ -1,8 +1,8 @@
 /**
  * Compares a caller's transcript with the log of a fault server: finds duplicated, lost, truncated and invented content.
  *
- * Requests with equal bodies are repeats of one request. Of a request and its repeats, only one response may stay visible, and
- * each call may run from only one of them.
+ * Requests with equal bodies are repeats of one request. Only one response to a request and its repeats may stay visible, and each of its
+ * calls may run from only one response.
  */
 import { needsCleanEnd } from "../answers/Answers.ts";
 import type { RequestLog } from "./FaultLog.ts";
@@ -73,11 +73,14 @@ export const isClean = (findings: Findings): boolean =>
 
 type Groups = ReadonlyMap<string, ReadonlyArray<RequestLog>>;
 
-/** A request that never arrived completely has no hash, so it forms its own group. */
+/** Returns the group of a request and its repeats. A request that never arrived completely has no hash, so it forms its own group. */
 const groupOf = (row: RequestLog): string =>
   row.body_hash === "" ? `#${row.number}` : `${row.script} ${row.body_hash}`;
 
-/** A response is complete once its terminal event was sent, however its connection ends. Gemini also needs a clean end. */
+/**
+ * True if the response is complete. It is complete after its terminal event was sent, even if its connection breaks then. Gemini also needs
+ * a clean end.
+ */
 const isComplete = ({ break: cut, outcome, protocol, terminal }: RequestLog): boolean =>
   terminal &&
   (outcome === "complete" ||
@@ -138,7 +141,7 @@ const judgeTools = (evidence: Evidence, final: ReadonlyArray<RequestLog>) => {
     }
     const sent = calls.find(({ call }) => call.serial === serial);
     if (sent === undefined) {
-      // Either the server started this call and never finished its arguments, or it never sent the call.
+      // If the server began this call, its arguments were cut. Otherwise the server never sent the call.
       const began = evidence.log.some((row) => serial.startsWith(`r${row.number}.t`));
       (began ? truncated : invented).push(serial);
       continue;
@@ -164,7 +167,7 @@ const tryParse = (input: unknown): unknown => {
   try {
     return JSON.parse(input);
   } catch {
-    // Arguments that do not parse are compared as text.
+    // Arguments that do not parse are compared as strings.
     return input;
   }
 };

@@ -55,12 +55,12 @@ export type OpenLog = { -readonly [K in keyof RequestLog]: RequestLog[K] } & {
   calls: Array<ScriptedCall>;
 };
 
-/** The rows of a fault server, one for each request, with a way to wait for them without sleeping. */
+/** The rows of a fault server, one per request. Tests can wait for a row without sleeping. */
 export interface FaultLog {
   readonly open: (connection: number, reused: boolean, started_ms: number) => OpenLog;
-  /** Ends a row. A row that has ended stays as it is. */
+  /** Ends a row. A row that has already ended stays unchanged. */
   readonly end: (row: OpenLog, outcome: RequestOutcome, ended_ms: number) => void;
-  /** Wakes every `until` after a row has changed. */
+  /** Makes every `until` check again, because a row has changed. */
   readonly wake: () => void;
   readonly rows: () => ReadonlyArray<RequestLog>;
   readonly omittedCount: () => number;
@@ -68,7 +68,7 @@ export interface FaultLog {
   readonly until: <A>(look: (rows: ReadonlyArray<RequestLog>) => A | undefined) => Effect.Effect<A>;
 }
 
-/** Makes an empty log. Beyond `logRequestsMax` the oldest rows are dropped and counted as omitted. */
+/** Creates an empty log. Beyond `logRequestsMax`, the oldest rows are dropped and counted as omitted. */
 export const make = (): FaultLog => {
   const rows: Array<OpenLog> = [];
   const watchers = new Watchers();

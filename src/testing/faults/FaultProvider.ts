@@ -1,8 +1,8 @@
 /**
- * Plays scripted provider answers over real TCP, and breaks them where the script says.
+ * Plays scripted provider answers over real TCP, and breaks them at the places in the script.
  *
- * The server logs every request and every serial that it sent, and `FaultJudge.judge` compares a caller's transcript with this
- * log. The server does not use the code under test.
+ * The server logs every request and every serial that it sent, and `FaultJudge.judge` compares a caller's transcript with this log. The
+ * server does not use the code under test.
  */
 
 import { readFile } from "node:fs/promises";
@@ -24,8 +24,7 @@ import * as FaultLog from "./FaultLog.ts";
 import type { RequestHead } from "./RequestReader.ts";
 
 /**
- * The server cannot listen: the port is taken or invalid, or the address does not belong to this machine. `cause` is Node's
- * error.
+ * The server cannot listen, because the port is taken or invalid, or the address does not belong to this machine. `cause` is Node's error.
  */
 export class FaultListenError extends Schema.TaggedError<FaultListenError>()("FaultListenError", {
   reason: Schema.Literal("cannot_listen"),
@@ -46,13 +45,13 @@ export interface FaultProviderOptions {
   /** Protocols in addition to the built-in ones. */
   readonly protocols?: ReadonlyArray<AnswerProtocol>;
   /**
-   * Runs before an answer breaks at its head, in its body or at its end. A test can hold the break back until its caller has
-   * seen the bytes sent so far. Default: breaks do not wait.
+   * Runs before an answer breaks at its head, in its body or at its end. A test can use it to delay the break until its caller has seen the
+   * bytes sent so far. Default: breaks do not wait.
    */
   readonly beforeBreak?: (request: FaultLog.RequestLog) => Effect.Effect<void>;
 }
 
-/** A provider on a real socket that speaks every protocol, breaks where its script says, and logs each request. */
+/** A provider on a real socket. It speaks every protocol, breaks at the places in its script, and logs each request. */
 export class FaultProvider extends Context.Service<
   FaultProvider,
   {
@@ -166,11 +165,11 @@ const conversations = (
 const resumableMax = 10_000;
 
 /**
- * Remembers the answers that were given, and finds the one that a request resumes or continues.
+ * Remembers the answers that were sent, and finds the answer that a request resumes or continues.
  *
- * A request to `…/responses/resp_rN` resumes request N's answer after `starting_after`. Any other request resumes the last
- * answer of its conversation after `Last-Event-ID`. Without a cursor the whole answer is sent. A continuation request
- * continues the last answer of its conversation that was not itself a resumption or continuation.
+ * A request to `…/responses/resp_rN` resumes request N's answer after `starting_after`. Any other request resumes the last answer of its
+ * conversation after `Last-Event-ID`. Without a cursor the whole answer is sent. A continuation request continues the last answer of its
+ * conversation that was not itself a resumption or continuation.
  */
 const resumptions = (): Pick<Conversations, "rememberAnswer" | "findCut" | "findResumed"> => {
   const given: Array<{ readonly script: string; readonly request: number; readonly answer: Answer }> = [];
@@ -204,7 +203,7 @@ const resumptions = (): Pick<Conversations, "rememberAnswer" | "findCut" | "find
   };
 };
 
-/** Returns true for an answer that streams blocks, so its text is known. */
+/** Returns true if an answer streams blocks, so that its text is known. */
 const hasText = ({ body, raw, raw_file, status }: Answer): boolean =>
   status === 200 && body === undefined && raw === undefined && raw_file === undefined;
 
@@ -224,7 +223,7 @@ const safeDecode = (text: string): string => {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A malformed escape names no script. Keep the raw text for the log.
+    // A malformed escape cannot name a script. The log keeps the raw text.
     return text;
   }
 };

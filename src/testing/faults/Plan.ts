@@ -1,6 +1,5 @@
 /**
- * Turns a scripted answer into the bytes to write and the place to break. Planning is pure, so tests can inspect what a server
- * will do.
+ * Converts a scripted answer to the bytes to write and the place of the break. Planning is pure, so tests can inspect the plan of a server.
  */
 import type { AnswerProtocol } from "../answers/AnswerProtocol.ts";
 import {
@@ -20,7 +19,7 @@ export interface Piece {
   readonly text: ReadonlyArray<string>;
   readonly reasoning: ReadonlyArray<string>;
   readonly call?: ScriptedCall;
-  /** True if an event ends with this piece. The script's delay follows it. */
+  /** True if an event ends with this piece, so that the script's delay follows. */
   readonly event_end: boolean;
   readonly terminal: boolean;
 }
@@ -115,14 +114,14 @@ const unitsOf = (
   return [...units.slice(Math.max(0, next - repeat), next), ...units.slice(next + skip)];
 };
 
-/** Reads the position of an event: its id, or else its sequence number. */
+/** Reads the position of an event: its id or, without an id, its sequence number. */
 const placeOf = ({ bytes }: Unit): number | undefined => {
   const frame = Buffer.from(bytes).toString();
   const place = /^id: (\d+)$/m.exec(frame)?.[1] ?? /"sequence_number":(\d+)/.exec(frame)?.[1];
   return place === undefined ? undefined : Number(place);
 };
 
-/** Returns true for an answer that is one body instead of a stream: an error, or an explicit `body`. */
+/** Returns true if an answer is a single body instead of a stream: an error, or an explicit `body`. */
 const isSingle = (answer: Answer): boolean =>
   answer.body !== undefined ||
   ((answer.status < 200 || answer.status > 299) &&
@@ -202,7 +201,7 @@ const cutAt = (units: ReadonlyArray<Unit>, { at, n }: Break): number | undefined
   }
 };
 
-/** Returns the middle of the first call's arguments: before its middle event, or inside its only event. */
+/** Returns the middle of the first call's arguments: the start of their middle event, or the middle of their only event. */
 const middleOfArguments = (units: ReadonlyArray<Unit>, startOf: (index: number) => number): number => {
   const first = units.findIndex((unit) => unit.role === "arguments");
   if (first === -1) return startOf(units.length);
@@ -235,7 +234,7 @@ const cutPieces = (
   return pieces;
 };
 
-/** A unit counts as sent with its last byte, because a frame without its blank line is no event. */
+/** Returns a piece of a unit. The unit counts as sent with its last byte, because a frame without its blank line is not an event. */
 const piece = (unit: Unit, from: number, to: number): Piece => {
   const whole = to === unit.bytes.byteLength;
   return {

@@ -73,7 +73,7 @@ const perform = Effect.fnUntraced(function* (playback: Playback) {
   return false;
 });
 
-/** Breaks a connection. `end` and `keep_alive` need a head, so `perform` plays them. Here they are silence. */
+/** Breaks a connection. `end` and `keep_alive` need a head, so `perform` plays them, and here they are silence. */
 export const breakOff = (
   socket: Socket,
   inbox: SocketInbox,
@@ -126,7 +126,7 @@ const sender = ({ answer, onChange, plan, protocol, row, socket }: Playback) => 
   return { raw, body, pieces };
 };
 
-/** Records a piece before it is written, so the client never has content that the log lacks. */
+/** Records a piece before it is written, so the client never has content that is missing in the log. */
 const note = (row: OpenLog, piece: Piece): void => {
   for (const serial of piece.text) row.text.push(serial);
   for (const serial of piece.reasoning) row.reasoning.push(serial);

@@ -1,5 +1,6 @@
 /**
- * Reads HTTP/1.1 requests from bytes, as far as a fault server needs: head, length or chunks, and a hash of the body.
+ * Reads HTTP/1.1 requests from bytes, as far as a fault server needs them: the head, the body by length or in chunks, and a hash of the
+ * body.
  */
 import { createHash } from "node:crypto";
 
@@ -20,7 +21,7 @@ export interface RequestHead {
 
 /** A request that is being read. */
 export interface RequestReader {
-  /** Adds bytes. Returns those after the end of the request, which belong to the next one. */
+  /** Adds bytes. Returns the bytes after the end of the request, which belong to the next request. */
   readonly push: (bytes: Uint8Array) => Uint8Array;
   readonly head: () => RequestHead | undefined;
   readonly complete: () => boolean;
@@ -38,13 +39,13 @@ export interface RequestReader {
 const nothing = new Uint8Array(0);
 
 /**
- * Makes a reader for one request.
+ * Creates a reader for one request.
  *
  * @param keepsBody true if the body is needed, and not only its hash
  */
 export const make = (keepsBody = false): RequestReader => new Reader(keepsBody);
 
-/** Values of `#left` if a chunked body's next line is a chunk size or a trailer. */
+/** Values of `#left` that mark the next line of a chunked body as a chunk size or a trailer. */
 const sizeLine = -1;
 const trailerLine = -2;
 
@@ -56,7 +57,7 @@ class Reader implements RequestReader {
   #received = 0;
   #bodyBytes = 0;
   #chunked = false;
-  /** Bytes still to come of the body or chunk, or the kind of the next line. */
+  /** Number of bytes of the body or chunk that are still to come, or the kind of the next line. */
   #left = 0;
   readonly #hash = createHash("sha256");
   readonly #kept: Array<Buffer> = [];
@@ -90,7 +91,7 @@ class Reader implements RequestReader {
     const end = this.#pending.indexOf("\r\n\r\n");
     if (end === -1) {
       if (this.#pending.byteLength > requestHeadBytesMax) this.#problem = "head too large";
-      // No method starts like this: a TLS client has connected to a plain port, and its head would never end.
+      // No method starts like this, so a TLS client has connected to a plain port. The request head would never end.
       if (!/^[A-Z]/.test(this.#pending.toString("latin1", 0, 1))) this.#problem = "not HTTP/1.1";
       return;
     }
@@ -128,7 +129,7 @@ class Reader implements RequestReader {
     if (this.#keepsBody && this.#problem === undefined) this.#kept.push(Buffer.from(part));
   }
 
-  /** Reads a chunk size or a trailer. Returns false if more bytes are needed or reading is over. */
+  /** Reads a chunk size or a trailer. Returns false if more bytes are needed or the request is complete. */
   #readLine(): boolean {
     const end = this.#pending.indexOf("\r\n");
     if (end === -1) {
@@ -141,7 +142,7 @@ class Reader implements RequestReader {
       this.#complete = line === "";
       return !this.#complete;
     }
-    // The line end after a chunk's bytes.
+    // This is the line end after the bytes of a chunk.
     if (line === "") return true;
     const size = /^[0-9a-f]{1,8}\s*(?:;.*)?$/i.test(line) ? Number.parseInt(line, 16) : undefined;
     if (size === undefined) this.#problem = "bad chunk";

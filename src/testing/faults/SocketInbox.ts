@@ -1,6 +1,4 @@
-/**
- * Reads a socket as a queue of byte arrays that ends when the peer is gone.
- */
+/** Reads a socket as a queue of byte arrays. The queue ends when the peer is gone. */
 
 import type { Socket } from "node:net";
 import { Effect } from "effect";
@@ -9,7 +7,7 @@ import { Watchers } from "./Watchers.ts";
 /** Maximum unread bytes before the socket is paused. */
 export const inboxBytesMax = 1024 * 1024;
 
-/** The bytes of a socket that were received and not yet taken. */
+/** The bytes of a socket that were received but not taken yet. */
 export interface SocketInbox {
   /** Takes the next bytes; undefined after the peer is gone. */
   readonly take: Effect.Effect<Uint8Array | undefined>;
@@ -19,7 +17,7 @@ export interface SocketInbox {
   readonly gone: Effect.Effect<void>;
 }
 
-/** Makes the inbox of a socket, and starts to read from it. */
+/** Creates the inbox of a socket, and starts to read from it. */
 export const make = (socket: Socket): SocketInbox => {
   const waiting: Array<Uint8Array> = [];
   const watchers = new Watchers();
@@ -37,7 +35,7 @@ export const make = (socket: Socket): SocketInbox => {
   });
   socket.on("end", leave);
   socket.on("close", leave);
-  // Many clients close with a reset. It ends the inbox and is no error of the server.
+  // Many clients close with a reset. A reset ends the inbox, but is not an error of the server.
   socket.on("error", leave);
 
   const shift = (): Uint8Array | undefined => {
@@ -60,7 +58,7 @@ export const make = (socket: Socket): SocketInbox => {
   };
 };
 
-/** Writes bytes and waits until the kernel has them. Does nothing on a closed socket, because its inbox reports the end. */
+/** Writes bytes and waits until the kernel has accepted them. Does nothing on a closed socket, because its inbox reports the end. */
 export const write = (socket: Socket, bytes: Uint8Array): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     if (socket.destroyed || !socket.writable) return resume(Effect.void);
@@ -68,7 +66,7 @@ export const write = (socket: Socket, bytes: Uint8Array): Effect.Effect<void> =>
   });
 
 /**
- * Writes the last bytes, sends a FIN and waits for the peer to leave. Closing with unread bytes would turn the FIN into a
+ * Writes the last bytes, sends a FIN and waits until the peer closes. If the socket were closed with unread bytes, the FIN would become a
  * reset.
  */
 export const finish = (socket: Socket, inbox: SocketInbox, bytes: Uint8Array): Effect.Effect<void> =>

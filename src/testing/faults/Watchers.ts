@@ -1,13 +1,11 @@
-/**
- * Lets effects wait, without sleeping, until a look at changing state returns a value.
- */
+/** Lets effects wait, without sleeping, until a function over changing state returns a value. */
 import { Effect } from "effect";
 
 /** The effects that wait for one state to change. */
 export class Watchers {
   readonly #watchers = new Set<() => void>();
 
-  /** Makes every waiting effect look again, because the state has changed. */
+  /** Makes every waiting effect call its function again, because the state has changed. */
   wake(): void {
     for (const watcher of [...this.#watchers]) watcher();
   }

@@ -1,9 +1,9 @@
 /**
- * Describes what a FaultProvider answers and where it breaks, as a small JSON document that is checked strictly.
+ * Describes the answers of a FaultProvider and their breaks, as a small JSON document that is checked strictly.
  *
- * Answers are given in order, one for each request, and the last one repeats. A break has a `kind` and a place (`at`, with a
- * count `n` for places that are counted). Further conversations on the same server have their own scripts under `scripts`,
- * chosen by the path prefix `/s/NAME` or the request header `x-script: NAME`.
+ * Answers are given in order, one for each request, and the last one repeats. A break has a `kind` and a place (`at`, with a count `n` for
+ * places that are counted). Further conversations on the same server have their own scripts under `scripts`, chosen by the path prefix
+ * `/s/NAME` or the request header `x-script: NAME`.
  *
  * ```json
  * {
@@ -23,10 +23,10 @@ import { protocols } from "../../provider/Protocols.ts";
 /** Maximum size of a script, in bytes. */
 export const scriptBytesMax = 16 * 1024 * 1024;
 
-/** Maximum deltas of one block, so that a script of a few bytes cannot fill the memory. */
+/** Maximum deltas of one block. It keeps a short script from filling the memory. */
 export const deltasMax = 1_000_000;
 
-/** An error event of the provider, in the words of its protocol. For a whole error response, use `status`. */
+/** An error event of the provider, in the terms of its protocol. For a whole error response, use `status`. */
 export const ProviderErrorName = Schema.Literals([
   "rate_limited",
   "overloaded",
@@ -40,13 +40,13 @@ const deltas = Schema.optionalKey(Schema.Natural.check(Schema.isLessThanOrEqualT
 const blockNames = ["reasoning", "text", "refusal", "tool", "provider_tool", "error", "ping", "bytes"] as const;
 
 /**
- * One block of content. Exactly one name is given: `reasoning`, `text` and `refusal` count deltas, `ping` counts keep-alives,
- * `tool` and `provider_tool` name a call, `error` is an error event and ends the stream, and `bytes` (base64) are sent
- * unchanged, for example garbage, half characters or foreign events.
+ * One block of content. Exactly one name is given: `reasoning`, `text` and `refusal` count deltas, `ping` counts keep-alives, `tool` and
+ * `provider_tool` name a call, `error` is an error event and ends the stream, and `bytes` (base64) are sent unchanged, for example garbage,
+ * half characters or foreign events.
  *
- * `words` follow the serial numbers of a text's deltas, one for each delta. A call's `input` gets a serial number; `unmarked`
- * sends it without one, for a client that refuses fields that its tool does not have. `cut` ends the arguments in the middle
- * although the call and the stream end properly.
+ * `words` follow the serial numbers of a text's deltas, one for each delta. A call's `input` gets a serial number; `unmarked` sends it
+ * without one, for a client that refuses fields unknown to its tool. `cut` ends the arguments in the middle although the call and the
+ * stream end properly.
  */
 export const Block = Schema.Struct({
   reasoning: deltas,
@@ -137,10 +137,9 @@ export const ResumeFault = Schema.Struct({
 export type ResumeFault = typeof ResumeFault.Type;
 
 /**
- * Answers a continuation request as a model does that follows its instructions. The answer begins with the text that the
- * request quotes, or after the text that the request ends with, and runs to the end of the conversation's original answer.
- * `preface` comes first, as from a model that ignores its instructions. A request that continues nothing gets the answer's own
- * content.
+ * Answers a continuation request like a model that follows its instructions. The answer begins with the text that the request quotes, or
+ * after the text with which the request ends. It continues to the end of the conversation's original answer. `preface` comes first, as from
+ * a model that ignores its instructions. A request that continues nothing gets the answer's own content.
  */
 export const GoesOn = Schema.Struct({ preface: Schema.optionalKey(Schema.String) });
 export type GoesOn = typeof GoesOn.Type;
@@ -193,7 +192,7 @@ export const FaultScript = Schema.Struct({
   answers: Schema.optionalKey(answers),
   /** Scripts of further conversations, by name. */
   scripts: Schema.optionalKey(Schema.Record(Schema.String, answers)),
-  /** The reply after a conversation's last answer: that answer again, or a 500 that the log marks `unscripted`. */
+  /** The answer to requests after the last answer of a conversation: that answer again, or a 500 that the log marks as `unscripted`. */
   after: Schema.Literals(["repeat", "error"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("repeat" as const))),
 });
 export type FaultScript = typeof FaultScript.Type;

@@ -1,6 +1,4 @@
-/**
- * Detects documents without content, using the decoder of their protocol: a document contains the same as a stream.
- */
+/** Detects documents without content, using the decoder of their protocol, because a document contains the same data as a stream. */
 
 import type { Progress } from "../../../domain/AttemptFacts.ts";
 import * as Json from "../../../domain/Json.ts";

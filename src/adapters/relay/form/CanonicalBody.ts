@@ -1,11 +1,11 @@
 /**
- * Spells a request's JSON in one way, so that a client's repeat is recognised however it is spelt: Codex writes the keys of an
- * object in another order, and claude-code leaves `stream` out.
+ * Writes a request's JSON in a canonical form, so that a client's repeat is recognised although it is written differently. Codex changes
+ * the order of an object's keys, and claude-code omits `stream`.
  *
- * Keys are sorted, and blanks between tokens are dropped; nothing else changes. Numbers, strings and words keep their own bytes, so
- * that two requests which a provider may read differently (`1` and `1.0`, `"/"` and `"\/"`, damaged UTF-8) stay distinct. Anything
- * ambiguous has no canonical form: a duplicate key, an escaped key, a text that is not JSON. A form costs a bounded number of steps
- * and levels, because it is made in one turn of the event loop.
+ * Keys are sorted, and blanks between tokens are dropped; nothing else changes. Numbers, strings and words keep their own bytes, so that
+ * two requests which a provider may read differently (`1` and `1.0`, `"/"` and `"\/"`, damaged UTF-8) stay distinct. Anything ambiguous has
+ * no canonical form: a duplicate key, an escaped key, text that is not JSON. Steps and levels are bounded, because a form is computed in
+ * one turn of the event loop.
  */
 import { sign } from "./JsonScan.ts";
 
@@ -21,13 +21,13 @@ export const depthMax = 128;
  */
 export const stepsMax = 500_000;
 
-/** Maximum size of a form that is written to a shared buffer, in bytes: a new buffer costs as much as the rest of a form. */
+/** Maximum size of a form that is written to a shared buffer, in bytes. A new buffer costs as much as the rest of a form. */
 export const sharedBytesMax = 16 * 1024;
 
 const shared = new Uint8Array(sharedBytesMax);
 
 /**
- * The canonical form of a body. It is valid until the next one is made, so a digest must take it in the same step.
+ * Returns the canonical form of a body. It is valid until the next one is computed, so it must be digested in the same step.
  *
  * @param body the bytes as sent
  * @param leftOut members of the outermost object that do not distinguish requests
@@ -39,7 +39,7 @@ export const canonical = (body: Uint8Array, leftOut: ReadonlySet<string>): Uint8
     return { members: whole.members.filter(({ key }) => !leftOut.has(key)) };
   });
 
-/** The canonical form of any JSON value, on the terms of `canonical`. */
+/** Returns the canonical form of any JSON value, by the rules of `canonical`. */
 export const canonicalValue = (json: Uint8Array): Uint8Array<ArrayBuffer> | undefined =>
   canonicalize(json, (whole) => whole);
 
@@ -187,7 +187,7 @@ class Reader {
     return { from, to: this.#at };
   }
 
-  /** A quote is escaped if an odd number of backslashes precedes it. */
+  /** True if an odd number of backslashes precedes the quote. */
   #isEscaped(quote: number): boolean {
     let at = quote;
     while (this.#body[at - 1] === BACKSLASH) {
@@ -209,7 +209,7 @@ class Reader {
 /** Maximum size of a number, word or key, in bytes. */
 const wordBytesMax = 256;
 
-/** Steps that a value costs, beside the bytes that are examined one by one. */
+/** Steps that a value costs, in addition to the bytes that are examined one by one. */
 const valueSteps = 8;
 
 const sortMembers = (members: ReadonlyArray<Member>): ReadonlyArray<Member> => {

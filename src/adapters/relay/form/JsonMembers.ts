@@ -15,7 +15,7 @@ export interface JsonObject {
 
 /** A member of an object, by its offsets in the body. */
 export interface JsonMember {
-  /** The name as it reads; undefined if it is damaged, or longer than `nameBytesMax`. */
+  /** The decoded name; undefined if it is damaged, or longer than `nameBytesMax`. */
   readonly key: string | undefined;
   /** Start of the name. */
   readonly name: number;

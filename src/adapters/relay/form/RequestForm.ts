@@ -7,7 +7,7 @@ import { type JsonMember, membersInTurns } from "./JsonMembers.ts";
 
 /** The input of a digest. */
 export interface RequestForm {
-  /** Written as JSON, whose end is unambiguous, so words and body never equal those of another request. */
+  /** Written as JSON, whose end is unambiguous, so words and body never equal the words and body of another request. */
   readonly words: ReadonlyArray<unknown>;
   readonly body: string | Uint8Array<ArrayBuffer> | undefined;
   /** Members of the body that do not distinguish requests. */
@@ -17,13 +17,16 @@ export interface RequestForm {
 /** Computes the digest of a form, as hexadecimal digits. A promise costs a request two more turns of the event loop. */
 export type FormDigest = (form: RequestForm) => string | Promise<string>;
 
-/** A part of a form. Bytes are valid until the next part is made. */
+/** A part of a form. Bytes are valid until the next part is created. */
 export type FormPart = string | Uint8Array<ArrayBuffer>;
 
-/** Maximum size of a member of a large body that is spelt in one way, in bytes. A longer one is taken as it is, in pieces of this size. */
+/**
+ * Maximum size of a member of a large body that is written in canonical form, in bytes. A longer one stays as it is, in pieces of this
+ * size.
+ */
 export const pieceBytes = 64 * 1_024;
 
-/** Splits a form into its parts, synchronously. The body is valid until the next form is made. */
+/** Splits a form into its parts, synchronously. The body is valid until the next form is computed. */
 export const partsOf = (form: RequestForm): [words: string, body: Uint8Array<ArrayBuffer>] => {
   const body = bytesOf(form);
   const spelt = canonical(body, form.leftOut);
@@ -33,8 +36,8 @@ export const partsOf = (form: RequestForm): [words: string, body: Uint8Array<Arr
 /**
  * Passes on the parts of a body of any size one by one, and yields to other fibers.
  *
- * Beyond `canonicalBytesMax`, only the outermost members are put in order, and long ones are taken byte for byte. The size of a
- * request alone decides this, and both forms are JSON of the body's value, so they never confuse two requests.
+ * Beyond `canonicalBytesMax`, only the outermost members are put in order, and long ones are used byte for byte. The size of a request
+ * alone decides this, and both forms are JSON of the body's value, so they never confuse two requests.
  *
  * @param take called with each part
  */

@@ -1,8 +1,8 @@
 /**
- * Continues the text of one relayed run: it follows what the client has read, builds the request for the rest, and writes the
+ * Continues the text of one relayed run: it processes the events that the client has read, builds the request for the rest, and writes the
  * joined events as the bytes that the client reads next.
  *
- * Events are followed as they leave, so nothing is read again unless something breaks. The request is built when the run plans the
+ * Events are processed as they are sent, so a healthy response is never read a second time. The request is built when the run plans the
  * continuation, so that an impossible one is refused before anything is sent.
  */
 import * as Result from "effect/Result";
@@ -25,12 +25,12 @@ import { markWideNumbers } from "./WideNumbers.ts";
 export const keptBytesMax = 1024 * 1024;
 
 /**
- * Maximum parts that have left and are not followed yet. Following several at once costs little more than following one, because
- * code and data are still in the processor's cache. More would live long enough for the garbage collector to copy them.
+ * Maximum parts that were sent and are not processed yet. Processing several at once costs little more than one, because code and data are
+ * still in the processor's cache. With a higher maximum, the garbage collector would copy the parts.
  */
 export const behindMax = 8;
 
-/** Maximum size of a part that may wait, in bytes. A longer one is followed at once, because many of those would be a burden. */
+/** Maximum size of a part that may wait, in bytes. A longer one is processed at once, because several of them would take much memory. */
 export const behindBytesMax = 4 * 1024;
 
 /** The request of a response, as a seam needs it. */
@@ -45,7 +45,7 @@ interface Followed {
   readonly plan: SeamAsked;
   readonly inner: ProtocolSeam.FoldedSeam<string>;
   readonly collector: Continuation.Collector;
-  /** Parts that have left and are not followed yet, at most `behindMax`, each with the observation of the same index. */
+  /** Parts that were sent and are not processed yet, at most `behindMax`, each with the observation of the same index. */
   readonly behind: Array<SeamPart>;
   readonly observations: Array<Observation>;
   ordinal: number;
@@ -67,7 +67,7 @@ export class RelaySeam implements TextSeam<SeamPart> {
     this.#prefills = prefills;
   }
 
-  /** Text is continued only on the route of this request. */
+  /** Sets the request of the newest response. Text is continued only on the route of this request. */
   setRequest(plan: SeamAsked): void {
     this.#asked = plan;
   }
@@ -87,7 +87,7 @@ export class RelaySeam implements TextSeam<SeamPart> {
     if (behind.push(part) >= behindMax || part.bytes.byteLength > behindBytesMax) follow(this.#followed);
   };
 
-  /** Follows everything that has left and returns the state. */
+  /** Processes all sent parts and returns the state. */
   #catchUp(): Followed | undefined {
     if (this.#followed !== undefined) follow(this.#followed);
     return this.#followed;
@@ -107,7 +107,7 @@ export class RelaySeam implements TextSeam<SeamPart> {
   readonly joins = (plan: SeamPlan): SeamJoin<SeamPart> => {
     const join = this.#catchUp()?.inner.joins(plan);
     if (join === undefined) return { take: unwritable, end: unwritable };
-    // The last byte was a CR whose LF never came: Google's SDK reads no event after a CR alone.
+    // The last byte was a CR whose LF never came. The LF is sent first, because Google's SDK reads no event after a CR alone.
     let owed = this.#lastByte === CR;
     const encodeNext = (passed: SeamPassed<Part>): SeamPassed<SeamPart> => {
       const out = encodePassed(passed, owed);
@@ -129,7 +129,7 @@ export class RelaySeam implements TextSeam<SeamPart> {
   /**
    * Builds the request of a continuation.
    *
-   * @param way the request on the attempt's route: the very object that was passed to `asks`
+   * @param way the request on the attempt's route; it must be the object that was passed to `setRequest`
    * @returns undefined if it cannot be built, or if the text came by another route
    */
   requestOf<W extends SeamAsked>(plan: SeamPlan, way: W): W["request"] | undefined {
@@ -179,7 +179,7 @@ const follow = (followed: Followed): void => {
   observations.length = 0;
 };
 
-/** The body of the next request; undefined if it cannot be built. */
+/** Builds the body of the next request; undefined if it cannot be built. */
 const built = ({ collector, plan: { protocol, ...plan } }: Followed, seam: SeamPlan): string | undefined => {
   const sent = decodeBody(plan);
   if (sent === undefined || isSigned(plan.request)) return undefined;

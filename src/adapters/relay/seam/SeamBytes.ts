@@ -9,7 +9,7 @@ const encoder = new TextEncoder();
  * Encodes an event: its name, if it has one, its data, and a blank line.
  *
  * @param event the event as a decoder reads it
- * @param owed true to start with a line feed, because what has left ends with the first half of a line end
+ * @param owed true to start with a line feed, because the bytes sent so far end with the first half of a line end
  */
 export const bytesOf = ({ data, event }: Pick<SseEvent, "event" | "data">, owed = false): Uint8Array<ArrayBuffer> => {
   const name = event === unnamed ? "" : `event: ${event}\n`;

@@ -1,7 +1,4 @@
-/**
- * Splits the body of a continuation into its events. Their own bytes never leave: the seam writes what the client reads in their
- * place.
- */
+/** Splits the body of a continuation into its events. Their bytes are not sent. The seam writes the client's bytes instead. */
 import type { Failure } from "../../../domain/Failure.ts";
 import * as Decoder from "../../../provider/stream/Decoder.ts";
 import type { End, Part } from "../../../provider/stream/Protocol.ts";

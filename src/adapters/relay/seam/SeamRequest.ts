@@ -15,13 +15,13 @@ export interface PlainRequest {
   readonly plain?: SentRequest["body"];
 }
 
-/** Undefined if the body cannot be read here. */
+/** Parses the body of a request; undefined if it cannot be read here. */
 export const parseBody = (sent: PlainRequest): Json.JsonRecord | undefined => {
   const text = decodeBody(sent);
   return text === undefined ? undefined : Json.record(Json.parse(text)?.json);
 };
 
-/** Undefined if the body cannot be read here. */
+/** Returns the body of a request as text; undefined if it cannot be read here. */
 export const decodeBody = ({ plain, request }: PlainRequest): string | undefined => {
   const body = plain ?? (request.headers.some(isEncoding) ? undefined : request.body);
   if (body === undefined || typeof body === "string") return body;
@@ -48,7 +48,7 @@ export const withBody = <R extends SentRequest>(request: R, body: string): R => 
   body,
 });
 
-/** True if the headers sign the body, so that no other body may go with them. */
+/** True if the headers sign the body, so that the body cannot be replaced. */
 export const isSigned = ({ headers }: Pick<SentRequest, "headers">): boolean =>
   headers.some(([name, value]) => {
     const key = name.toLowerCase();

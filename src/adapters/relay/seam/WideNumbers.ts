@@ -1,11 +1,11 @@
 /**
- * Preserves numbers of a JSON text that no double can hold: 64-bit bounds in a tool's schema, ids in a conversation. Parsing and
- * writing a body would lose their digits.
+ * Preserves numbers in JSON text that no double can hold: 64-bit bounds in a tool's schema, ids in a conversation. Parsing and writing a
+ * body would lose their digits.
  *
  * While the body is edited, each of these numbers is a string with a mark that occurs nowhere else in it.
  */
 
-/** A JSON text without numbers that parsing would change. */
+/** JSON text without numbers that parsing would change. */
 export interface Marked {
   readonly text: string;
   /** Restores the numbers in the text after it was parsed, changed and written again. */
@@ -13,7 +13,7 @@ export interface Marked {
 }
 
 /**
- * Marks the numbers of a text.
+ * Marks the numbers in JSON text.
  *
  * @param text JSON; the result for any other text is meaningless
  */
@@ -39,7 +39,7 @@ export const markWideNumbers = (text: string): Marked => {
 
 const number = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
-/** Digits that every double holds: a shorter number without an exponent needs no mark. */
+/** Number of digits that every double holds. A shorter number without an exponent needs no mark. */
 const sureDigits = 15;
 
 const isHeld = (digits: string): boolean =>
@@ -67,7 +67,7 @@ const stringEnd = (text: string, open: number): number => {
 
 const backslash = 0x5c;
 
-/** A mark that does not occur in the text: its number grows until that holds. */
+/** Creates a mark that does not occur in the text, by counting up its number. */
 const markFor = (text: string): string => {
   let mark = "number:";
   for (let count = 2; text.includes(mark); count += 1) mark = `number-${count}:`;

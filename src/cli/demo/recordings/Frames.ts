@@ -73,7 +73,7 @@ export const isWhole = (frame: Frame): boolean =>
 export const endOf = (protocol: ProtocolId, frames: ReadonlyArray<Frame>, length: number): number =>
   frames.find((frame) => mayEnd(protocol, frame))?.from ?? length;
 
-/** An event that carries an error also ends a stream. */
+/** True for an event that carries an error, which also ends a stream. */
 const isError = ({ data, event }: Frame): boolean => {
   if (event === "comment" || event === "error") return event === "error";
   const json = Json.record(Json.parse(data)?.json) ?? {};

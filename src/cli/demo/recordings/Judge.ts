@@ -140,7 +140,9 @@ const missing = (
   return count === 0 ? [] : [`${count} of ${expected.length} events are missing or changed`];
 };
 
-/** A response that failed at or after its end is kept up to there, without a gap and including the terminal event. */
+/**
+ * Problems of a response that failed at or after its end. It must be shown up to its end, without a gap and including the terminal event.
+ */
 const missingBeforeEnd = (
   protocol: Recording["protocol"],
   frames: ReadonlyArray<Frame>,

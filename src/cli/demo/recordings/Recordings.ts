@@ -124,7 +124,7 @@ const manifestText = Effect.fnUntraced(function* (folder: string) {
   });
 });
 
-/** The size of a file in bytes; undefined if it is missing, unreadable or not a file. */
+/** Returns the size of a file in bytes; undefined if it is missing, unreadable or not a file. */
 const sizeOf = (path: string): Effect.Effect<number | undefined> =>
   Effect.promise(() =>
     stat(path).then(

@@ -93,7 +93,7 @@ const failureLine = (row: RecordingRow, seed: number, ink: Ink): string => {
   return `${ink("bad", "✗")} ${row.file}\n    ${where} (seed ${seed}): ${row.problems.join("; ")}`;
 };
 
-/** The machine-readable report. */
+/** Builds the machine-readable report. */
 export const report = (
   rows: ReadonlyArray<RecordingRow>,
   totals: RecordingTotals,

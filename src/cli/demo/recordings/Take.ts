@@ -32,7 +32,7 @@ export const whole: Take = { name: "whole", kind: "whole", at: 0, caller: caller
  * @param recording a row of the manifest
  * @param seed the seed of the break positions and of the caller's behaviour
  * @param cuts breaks of each kind
- * @param end highest break position, in bytes: nothing before it looks like an end
+ * @param end highest break position, in bytes; nothing before it looks like an end
  */
 export const brokenTakesOf = (recording: Recording, seed: number, cuts: number, end: number): ReadonlyArray<Take> =>
   breakKinds.flatMap((kind) =>

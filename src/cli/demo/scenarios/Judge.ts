@@ -91,7 +91,7 @@ const whole = (row: RequestLog): RequestLog =>
     ? { ...row, outcome: "complete" }
     : row;
 
-/** The outcome as a person sees it. */
+/** Describes the outcome as a person sees it. */
 const sawOf = ({ completed, continued, incidents, text, withdrawn }: PlayedRun): Saw => {
   if (completed && continued) return "whole, continued";
   if (completed) return withdrawn ? "draft, then whole" : "whole answer";

@@ -427,7 +427,7 @@ class Caller {
     return this.#deltas === cancelAfter ? this.#processor.cancel(this.runId) : Effect.void;
   }
 
-  /** The caller's view of the finished run. */
+  /** Returns the caller's view of the finished run. */
   outcome(exit: Exit.Exit<void, RunInterrupted>) {
     const error = Exit.isFailure(exit) ? exit.cause.reasons.find((reason) => reason._tag === "Fail")?.error : undefined;
     return {

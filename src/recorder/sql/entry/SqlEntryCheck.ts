@@ -11,7 +11,7 @@ import * as RunRecord from "../../RunRecord.ts";
 import { fieldMisfit } from "../../transfer/FieldMisfit.ts";
 import { shapeOf } from "./SqlEntryShape.ts";
 
-/** Also catches an entry of the right type with a value that its schema refuses. */
+/** Accepts an entry only if its type and all its values match the schema. */
 const isEntry = shapeOf(RunRecord.Entry);
 const read = Schema.decodeUnknownResult(RunRecord.Entry);
 
@@ -35,7 +35,7 @@ export const readable = (
   return all;
 };
 
-/** An untyped program may pass something that is no entry. */
+/** An untyped program may pass a value that is not an entry. */
 const nameOf = (entry: RunRecord.Entry | null | undefined): string => label(String(entry?._tag ?? "entry"));
 
 /** Writes and reads an entry as the store does. JSON drops undefined fields and turns non-finite numbers into null. */

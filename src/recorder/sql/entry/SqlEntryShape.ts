@@ -21,14 +21,14 @@ const questionOf = (ast: SchemaAST.AST): Question => {
   if (bounded !== undefined) return bounded;
   return (value) => {
     if (!kind(value)) return false;
-    // A filter accepts only values of its node's kind, which has been checked.
+    // A filter accepts only values of its node's kind, which was checked before.
     for (const filter of filters) if (filter.run(value as never, ast, plainly) !== undefined) return false;
     return true;
   };
 };
 
 /**
- * Compiles bounded strings and numbers, which nearly all fields are, to a single check. Running a filter takes several
+ * Compiles bounded strings and numbers to a single check, because nearly all fields are of these kinds. Running a filter takes several
  * calls and may allocate an issue.
  *
  * @returns undefined for other kinds and unknown filters
@@ -93,7 +93,7 @@ const listOf = ({ elements, rest }: SchemaAST.Arrays): Question | undefined => {
   const fits = questionOf(item);
   return (value) => {
     if (!Array.isArray(value)) return false;
-    // By index, because `every` would skip a hole, which is a missing value.
+    // Uses an index, because `every` would skip a hole, which is a missing value.
     for (let n = 0; n < value.length; n += 1) if (!fits(value[n])) return false;
     return true;
   };
@@ -129,7 +129,7 @@ const oneOf = (types: ReadonlyArray<SchemaAST.AST>): Question => {
   const plain = types.flatMap((it) => (it._tag === "Literal" && it.checks === undefined ? [it.literal] : []));
   if (plain.length === types.length) {
     const literals: ReadonlySet<unknown> = new Set(plain);
-    // A set matches NaN, unlike a comparison, but no literal of a schema is NaN.
+    // A set matches NaN, unlike a comparison. That makes no difference, because no literal of a schema is NaN.
     return (value) => literals.has(value);
   }
   const tagged = byTag(types);

@@ -1,9 +1,9 @@
 /**
  * Watches the leases of other processes and decides which of them are over.
  *
- * Each renewal increments a lease's count. A lease is over once this process has seen the same count for a whole lease by its
- * own monotonic clock, and has renewed its own lease without a gap in that time. So clocks of other machines do not matter, and
- * an outage that blocks every process ends no lease. The watch only remembers observations: callers pass the time.
+ * Each renewal increments a lease's count. A lease is over once this process has seen the same count for a whole lease by its own monotonic
+ * clock, and has renewed its own lease without a gap in that time. So clocks of other machines do not matter, and an outage that blocks
+ * every process ends no lease. The watch only stores observations, and its callers pass the time.
  */
 
 /** Another process's lease as a transaction found it. */
@@ -24,25 +24,25 @@ export type LeaseStanding = "over" | "held" | "fresh" | "silent";
 
 interface Seen {
   readonly beats: number;
-  /** Monotonic time since which it was watched without a gap and did not change, in milliseconds. */
+  /** Start of the time for which the lease was watched without a gap and did not change, in monotonic milliseconds. */
   readonly since: number;
-  /** Time of the look before the last observed renewal. The renewal came later. */
+  /** Time of the last poll before the most recent renewal was seen: a lower bound for the time of that renewal. */
   readonly beatenAfter: number | undefined;
 }
 
-/** Maximum time between two looks of a continuous watch, in leases. Sweeps are about one lease apart. */
+/** Maximum time between two polls of a continuous watch, in leases. Sweeps are about one lease apart. */
 const leasesOn = 4;
 
-/** Maximum time between two looks while a caller waits, in milliseconds. An expiry is noticed this much later. */
+/** Maximum time between two polls while a caller waits, in milliseconds. An expiry may be noticed this much later. */
 const pauseMsMax = 1_000;
 
 /** This process's observations of other leases. */
 export class SqlLeaseWatch {
   readonly #leaseMs: number;
   #seen: ReadonlyMap<string, Seen> = new Map();
-  /** Time of the last look at other leases. */
+  /** Time of the last poll of other leases. */
   #lookedAt = Number.NEGATIVE_INFINITY;
-  /** Time of the last renewal of this process's lease, with or without a look. */
+  /** Time of the last renewal of this process's lease, with or without a poll of others. */
   #beatAt = Number.NEGATIVE_INFINITY;
   #beatAs: string | undefined;
 
@@ -51,19 +51,19 @@ export class SqlLeaseWatch {
     this.#leaseMs = leaseMs;
   }
 
-  /** Time between two looks while a caller waits, in milliseconds; short enough that a late look is no gap. */
+  /** Time between two polls while a caller waits, in milliseconds. It is short enough that a late poll is not a gap. */
   get pauseMs(): number {
     return Math.min(pauseMsMax, this.#leaseMs / 6);
   }
 
-  /** True if the next look is due. */
+  /** True if the next poll is due. */
   isDue(at: number): boolean {
     return at - this.#lookedAt >= this.pauseMs;
   }
 
   /**
-   * True if this process must renew its lease to continue the watch, because it has recently seen an unchanged lease. The next
-   * look, a sweep later, counts only if this process has renewed its own lease throughout.
+   * True if this process must renew its lease to continue the watch, because it has recently seen an unchanged lease. The next poll, a
+   * sweep later, counts only if this process has renewed its own lease throughout.
    */
   isOn(at: number): boolean {
     if (at - this.#lookedAt > leasesOn * this.#leaseMs) return false;
@@ -84,7 +84,7 @@ export class SqlLeaseWatch {
    */
   beaten(at: number, as: string): void {
     if (as === this.#beatAs && at <= this.#beatAt) return;
-    // After half a lease without a renewal, other processes may have been unable to renew theirs too.
+    // After half a lease without a renewal of its own, this process assumes that others could not renew their leases either.
     const gap = at - this.#beatAt > this.#leaseMs / 2 || as !== this.#beatAs;
     if (gap) this.#seen = new Map([...this.#seen].map(([id, known]) => [id, { ...known, since: at }]));
     this.#beatAt = at;

@@ -1,6 +1,6 @@
 /**
- * Computes the difference between two versions of a record, so that a write need not repeat it. The first version is stored
- * unchanged, with the difference beside it.
+ * Computes the difference between two versions of a record, so that a write need not repeat it. The first version is stored unchanged, next
+ * to the difference.
  *
  * Records are immutable, so an object that both versions share is equal and is not descended into.
  */
@@ -48,7 +48,7 @@ const ofFields = (before: Fields, after: Fields): Change | undefined => {
   let kept = 0;
   const put = (name: string, change: Change) => {
     changed ??= {};
-    // Assigning to this name would set the prototype.
+    // An assignment to this name would set the prototype.
     if (name !== "__proto__") changed[name] = change;
     else Object.defineProperty(changed, name, { value: change, enumerable: true });
   };

@@ -13,7 +13,10 @@ export interface ServerLimits {
   readonly idle_in_transaction_session_timeout: number;
 }
 
-/** Oldest supported server, as its version number. It has all that the statements use (`pg_current_xact_id`, `pg_xact_status`). */
+/**
+ * Oldest supported server, as its version number. Older ones lack functions that the statements use (`pg_current_xact_id`,
+ * `pg_xact_status`).
+ */
 const oldestVersion = 130_000;
 
 /** Divisor of a version number that yields the major version. */
@@ -22,8 +25,8 @@ const majorVersion = 10_000;
 /**
  * Checks the server.
  *
- * Fails if it is too old. Warns if it acknowledges commits before they are on disk, or if its connections have longer limits
- * than requested, as with a pooler that drops them.
+ * Fails if it is too old. Warns if it acknowledges commits before they are on disk, or if its connections have longer limits than
+ * requested, for example because a pooler drops the request.
  *
  * @param place name of the database for messages
  * @param limits limits that its connections requested; undefined for a program's own client
@@ -45,7 +48,7 @@ export const meet = (
 
 interface Setting {
   readonly name: string;
-  /** For durations, milliseconds; 0 for no limit. */
+  /** The current value. Durations are in milliseconds; 0 means no limit. */
   readonly setting: string;
 }
 

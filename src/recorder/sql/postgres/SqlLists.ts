@@ -7,7 +7,7 @@
 export type Lists = ReadonlyArray<ReadonlyArray<string>>;
 
 /**
- * Transposes rows to columns of text. A list has a single type, and an empty text represents a missing value.
+ * Transposes rows to columns of text. A list has a single type, so an empty string represents a missing value.
  *
  * @param columns number of columns, needed if there is no row
  */

@@ -1,9 +1,9 @@
 /**
- * Keeps the long parts of runs in a table beside their rows: incidents, questions, and the record as it was first written.
+ * Keeps the long parts of runs in a separate table: incidents, questions, and the record as it was first written.
  *
- * The row of a run holds the changes of its record since then, so that ending a run writes little. `shelf` is the first column
- * of the key of its parts: 1, or the number of a partition if version 5 or 6 created the tables. Shelf 0 means that a run has
- * no parts: its record is in its row, and its incidents and questions in their own tables, as in a file.
+ * The row of a run holds the changes of its record since then, so that ending a run writes little. `shelf` is the first column of the key
+ * of its parts: 1, or the number of a partition if version 5 or 6 created the tables. Shelf 0 means that a run has no parts: its record is
+ * in its row, and its incidents and questions in their own tables, as in a file.
  */
 import * as Effect from "effect/Effect";
 import type { SqlClient } from "effect/sql/SqlClient";
@@ -41,7 +41,7 @@ export interface Kept {
 
 /** The encoded record, divided between its row and its parts. */
 export interface Written {
-  /** The record as JSON; empty if it is among the parts. */
+  /** The record as JSON; empty if it is stored as a part. */
   readonly record: string;
   /** Changes since the base; empty if there are none. */
   readonly changed: string;
@@ -61,7 +61,7 @@ const alone = (record: RunRecord): RunRecord =>
     ? record
     : { ...record, incidents: none, questions: none };
 
-/** True if only the run's row changed. Incidents and questions have their own. */
+/** True if only the run's row changed, so that no incident or question has to be written. */
 export const isOneRow = (before: RunRecord | undefined, after: RunRecord): boolean =>
   isSame(before?.incidents, after.incidents) && isSame(before?.questions, after.questions);
 
@@ -79,7 +79,7 @@ export const encode = (record: RunRecord, shelf: number | undefined, base: Base 
       own as unknown as RecordChange.Json,
     );
     const changed = change === undefined ? "" : JSON.stringify(change);
-    // A change longer than the record saves nothing.
+    // If a change is longer than the record, it saves nothing.
     if (changed.length <= base.length) return { record: "", changed, body: undefined, base };
   }
   const body = JSON.stringify(own);
@@ -124,7 +124,7 @@ export const load = Effect.fnUntraced(function* ({ parts, sql }: Tables, places:
 /** Parses a base from its part. Throws if it is missing. */
 export const baseOf = (body: string | undefined): Base => {
   if (body === undefined) throw new Error("the record is not among its parts");
-  // It is only compared as JSON; nothing else reads it.
+  // Only compared as JSON, so it is not decoded.
   return { record: JSON.parse(body) as RunRecord, length: body.length };
 };
 
@@ -170,7 +170,7 @@ export const changesOf = (
   ];
 };
 
-/** Counts the omitted ones, so that evicting the oldest does not renumber the rest. */
+/** Numbers incidents including the omitted ones, so that evicting the oldest does not renumber the rest. */
 const incidentsOf = ({ incidents, incidents_omitted: omitted }: RunRecord): ReadonlyArray<Named> =>
   incidents.map((part, index) => ({ id: part.id, n: omitted + index, part }));
 
@@ -204,8 +204,8 @@ export const putValues = (parts: ReadonlyArray<Part>): Lists =>
   listsOf(parts, 6, ({ body, id, kind, n, seq, shelf }) => [shelf, seq, kind, id, n, body ?? null]);
 
 /**
- * Returns a row for each record that exists. Its values come from `foundValues`. Each is looked up separately: a join may scan
- * the whole table, and concurrent writers would then be rolled back.
+ * Returns a row for each record that exists. Its values come from `foundValues`. Each is looked up separately, because a join may scan the
+ * whole table, and concurrent writers would then be rolled back.
  */
 export const foundTogether = `SELECT f.seq FROM unnest(?::text[], ?::text[]) AS v (shelf, seq), LATERAL (
     SELECT p.seq FROM {parts} AS p

@@ -1,8 +1,8 @@
 /**
  * Runs the store's transactions on PostgreSQL, and determines the outcome of one whose connection broke during COMMIT.
  *
- * Writes are SERIALIZABLE, because the store decides by what it has read: at a lower level, two processes may each decide by
- * rows that the other one changes. The caller retries a transaction that PostgreSQL aborts for that.
+ * Writes are SERIALIZABLE, because the store decides by the rows that it has read. At a lower level, two processes may each decide by rows
+ * that the other one changes. The caller retries a transaction that PostgreSQL aborts for that.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -16,7 +16,9 @@ import { isOutcomeUnknown, OutcomeUnknown, sqlStateOf } from "./SqlState.ts";
 /** Runs a body as one transaction. */
 export type Transact = <A, E>(body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>;
 
-/** Time for which the server is asked for the outcome of a transaction before that counts as unknown, in milliseconds. */
+/**
+ * Maximum time for which the server is asked for the outcome of a transaction, in milliseconds. After that the outcome counts as unknown.
+ */
 const askedMs = 5_000;
 
 /**
@@ -25,7 +27,7 @@ const askedMs = 5_000;
  */
 export const migrationMs = 18_000;
 
-/** Pause between two questions about an outcome, in milliseconds. */
+/** Pause between two queries for an outcome, in milliseconds. */
 const askPauseMs = 100;
 
 /** Reads a snapshot across all tables, without locks. */
@@ -45,7 +47,7 @@ export const migrate =
   (body) => {
     const runLocked = Effect.gen(function* () {
       const limit = String(migrationMs);
-      // Creating tables takes longer than a write may wait, and so does waiting for another process to create them.
+      // Creating tables takes longer than a write may wait. So does waiting for another process to create them.
       yield* sql`SELECT set_config('lock_timeout', ${limit}, true), set_config('statement_timeout', ${limit}, true)`;
       // Stores with one prefix in two schemas are different stores.
       yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(concat(current_schema(), '.', ${name}::text), 0))`;
@@ -88,7 +90,7 @@ export const write = (sql: SqlClient.SqlClient): Transact => {
     });
 };
 
-/** Runs a transaction. If its connection is lost, the rollback fails too, and the loss arrives as a defect of the cleanup. */
+/** Runs a transaction. If its connection is lost, the rollback fails too, and the failure arrives as a defect of the cleanup. */
 const within = <A, E>(
   sql: SqlClient.SqlClient,
   body: Effect.Effect<A, E>,
@@ -145,27 +147,27 @@ const transactionId = (sql: SqlClient.SqlClient): Effect.Effect<string | undefin
     );
   });
 
-/** Error code for an id that the server has not assigned yet: of the parameters there, only the id can be invalid. */
+/** Error code for an id that the server has not assigned yet. Of the parameters in that statement, only the id can be invalid. */
 const notGivenYet = "22023";
 
 type Outcome = "committed" | "aborted" | "unknown";
 
 /**
- * Asks the server for the outcome of a transaction, in real time, as its socket is.
+ * Asks the server for the outcome of a transaction. The pauses are in real time, because the socket is too.
  *
- * A crashed server reassigns ids whose transactions are not in its log, so a commit under that id may be another process's. So
- * does a promoted standby that never received them. A restarted or different server has a different start time, and one that
- * recovers from a dead backend resets its statistics.
+ * A crashed server reassigns ids whose transactions are not in its log, so a commit under that id may be another process's. So does a
+ * promoted standby that never received them. A restarted or different server has a different start time, and one that recovers from a dead
+ * backend resets its statistics.
  *
- * An id that such a server has not assigned yet belongs to a transaction that is not in its log, so nothing of it can exist. A
- * standby does not know all ids that its primary has assigned, so its answers do not count.
+ * An id that such a server has not assigned yet belongs to a transaction that is not in its log, so nothing of it can exist. A standby does
+ * not know all ids that its primary has assigned, so its answers do not count.
  *
  * @param xid id and start of the transaction, and start of its server, as in `idColumn`
  */
 export const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xid: string) {
   const begunAt = monotonicMs(realClock);
   const [id = "", at = "", started = ""] = xid.split("@");
-  // With an unresponsive server, a question lasts until the connection timeout.
+  // If the server is unresponsive, a query lasts until the connection timeout.
   do {
     const rows = yield* Effect.catch(
       sql<{ readonly status: string | null; readonly crashed: boolean }>`
@@ -177,7 +179,7 @@ export const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xi
     const status = rows[0]?.status;
     if (status === "committed") return (rows[0]?.crashed === false ? status : "unknown") satisfies Outcome;
     if (status === "aborted") return status satisfies Outcome;
-    // The server no longer knows a transaction this old.
+    // The server no longer remembers a transaction this old.
     if (status === null) return "unknown" satisfies Outcome;
     yield* inRealTime(askPauseMs);
   } while (monotonicMs(realClock) - begunAt < askedMs);

@@ -17,7 +17,7 @@ interface Tables {
 
 class TakenBack extends Data.TaggedError("TakenBack") {}
 
-/** Inserts a run's row in a transaction and rolls it back. No run has its number. */
+/** Inserts a run's row in a transaction and rolls it back. No real run uses its number. */
 export const tryInsert = ({ runs, sql }: Tables): Effect.Effect<void, SqlError> =>
   sql
     .withTransaction(

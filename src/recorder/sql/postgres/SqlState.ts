@@ -72,7 +72,7 @@ const byClass: ReadonlyMap<string, ServerFailure> = new Map([
 export const sqlStateOf = (error: unknown): string | undefined => {
   const cause = isSqlError(error) ? error.reason.cause : error;
   if (!(cause instanceof Error && "code" in cause && typeof cause.code === "string")) return undefined;
-  // Codes of Node look similar, but never come with a severity.
+  // Node's codes look similar, but never come with a severity.
   return "severity" in cause && /^[\dA-Z]{5}$/.test(cause.code) ? cause.code : undefined;
 };
 
@@ -91,7 +91,10 @@ const routineOf = (error: unknown): string => {
   return cause instanceof Error && "routine" in cause ? String(cause.routine) : "";
 };
 
-/** PgBouncer uses this code for many errors, including a crash of its server. This one is a refusal that no retry avoids. */
+/**
+ * PgBouncer uses this code for many errors, including a crash of its server. `isOfPooler` finds the one refusal among them that no retry
+ * avoids.
+ */
 const poolerCode = "08P01";
 
 const isOfPooler = (error: unknown): boolean => {
@@ -126,7 +129,7 @@ const isOfTls = (cause: unknown): boolean => {
   return /CERT|_TLS_|_SSL_|SELF_SIGNED|UNABLE_TO_/.test(code) || /does not support TLS/.test(cause.message);
 };
 
-/** Failures that do not tell the outcome of a COMMIT. Poolers also use class 58 when they lose their server. */
+/** Failures that leave the outcome of a COMMIT open. Poolers also use class 58 when they lose their server. */
 const silent: ReadonlySet<ServerFailure | undefined> = new Set(["ailing", "away", "undecided"]);
 
 /** True if an error leaves open the outcome of a transaction whose COMMIT was sent. */

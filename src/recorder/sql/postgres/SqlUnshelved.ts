@@ -1,5 +1,5 @@
 /**
- * Keeps incidents and questions of runs whose records are in their rows, in two tables. All runs of a transaction share the statements.
+ * Keeps incidents and questions in two tables, for runs whose records are in their rows. All runs of a transaction share the statements.
  */
 import * as Effect from "effect/Effect";
 import type { RunRecord } from "../../RunRecord.ts";

@@ -1,12 +1,12 @@
 /**
  * Copies committed pages from a file's journal into the file itself, in a separate thread.
  *
- * By itself, SQLite does that in the commit that fills the journal, on the committing thread: some milliseconds of copying and
- * two waits for the disk, which take long on a busy disk. Every stream of the process waits meanwhile. A connection in another
- * thread does the same beside the commits. Durability does not change, because a commit returns once it is in the journal.
+ * SQLite itself copies them in the commit that fills the journal, on the committing thread. It takes some milliseconds of copying and two
+ * waits for the disk, which are long on a busy disk, and every stream of the process waits meanwhile. A connection in another thread does
+ * the same work concurrently. Durability does not change, because a commit returns once it is in the journal.
  *
- * Under constant load, a checkpoint in a thread never reaches the end of the journal, and only then does the journal restart.
- * So the committing connection still does that once the journal reaches `journalPagesMax`; most of it is in the file by then.
+ * Under constant load, a checkpoint in a thread never reaches the end of the journal, and only then does the journal restart. So the
+ * committing connection still does that once the journal reaches `journalPagesMax`; most of it is in the file by then.
  */
 import { pathToFileURL } from "node:url";
 import type { Worker } from "node:worker_threads";
@@ -14,7 +14,7 @@ import type { Worker } from "node:worker_threads";
 /** Rows written between two checkpoints: about 4 MB of journal, like SQLite's default of 1,000 pages. */
 export const rowsBetween = 256;
 
-/** Journal pages at which the committing connection copies them itself: 32 MB. Without a thread, SQLite's default applies. */
+/** Journal pages at which the committing connection copies them itself: 32 MB. If there is no thread, SQLite's default applies. */
 export const journalPagesMax = 8_192;
 
 const journalPagesUsual = 1_000;
@@ -25,7 +25,7 @@ export interface CheckpointedFile {
   readonly synchronous: "normal" | "full";
 }
 
-/** Checkpoints of one connection. The thread starts with the first one, so a command that writes a few rows has none. */
+/** Checkpoints of one connection. The thread starts with the first checkpoint, so a command that writes a few rows starts none. */
 export class SqlCheckpoints {
   readonly #data: { readonly url: string; readonly synchronous: string };
   /** Sets the number of journal pages at which the connection itself copies them. */
@@ -35,12 +35,12 @@ export class SqlCheckpoints {
   #running: Worker | undefined;
   /** True while the thread is working. */
   #isAsked = false;
-  /** True if no thread is available or it has ended, so that the connection does all the work. */
+  /** True if no thread is available or the thread has ended. The connection then does all the work. */
   #isGivenUp = false;
 
   constructor({ file, synchronous }: CheckpointedFile, setCopyThreshold: (pages: number) => void) {
-    // Absolute, because the thread starts later, when the working directory may differ. `mode=rw` opens only an existing file,
-    // so that one that was moved away is not created again.
+    // Absolute, because the thread starts later, possibly in another working directory. `mode=rw` opens only an existing file, so a file
+    // that was moved away is not created again.
     this.#data = { url: `${pathToFileURL(file).href}?mode=rw`, synchronous };
     this.#setCopyThreshold = setCopyThreshold;
   }
@@ -60,8 +60,8 @@ export class SqlCheckpoints {
   }
 
   /**
-   * Ends the thread. Call it after the connection has closed: the thread's connection is then the last one. It copies the rest
-   * of the journal and cleans up, beside this process's other work.
+   * Ends the thread. Call it after the connection has closed: the thread's connection is then the last one. It copies the rest of the
+   * journal and cleans up while this process continues.
    *
    * @returns resolves once the thread has released the file; undefined without a thread
    */
@@ -83,17 +83,17 @@ export class SqlCheckpoints {
       name: "checkpoints",
       workerData: this.#data,
       execArgv: ["--no-warnings"],
-      // The thread must not run the preloads of NODE_OPTIONS a second time, in its limited memory.
+      // The thread must not load the preloads of NODE_OPTIONS a second time, because its memory is limited.
       env: {},
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     });
     worker.unref();
     worker.on("message", (isDone: boolean) => {
       this.#isAsked = false;
-      // On a full disk, the connection does as much as it can, and the thread is asked again later.
+      // If the disk is full, the connection copies as much as it can, and the thread is asked again later.
       if (this.#running === worker) this.#copy(isDone ? journalPagesMax : journalPagesUsual);
     });
-    // An exit follows. Without a listener, the error would be thrown in the process.
+    // The thread then exits. Without a listener, the error would be thrown in the process.
     worker.on("error", () => undefined);
     worker.once("exit", () => this.#giveUp());
     return worker;
@@ -113,7 +113,7 @@ export class SqlCheckpoints {
   }
 }
 
-/** Program of the thread. It is a string, because a bundle has no file for it. */
+/** Program of the thread. It is a string, because a bundle cannot contain a separate file for it. */
 const program = `
 const { parentPort, workerData } = process.getBuiltinModule("node:worker_threads");
 const { DatabaseSync } = process.getBuiltinModule("node:sqlite");

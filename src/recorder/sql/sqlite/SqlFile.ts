@@ -5,7 +5,7 @@ import { closeSync, existsSync, mkdirSync, openSync, statSync, watch } from "nod
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
-/** Mode of a new database file. Only its owner may read facts about their work. */
+/** Mode of a new database file. Only its owner may read it, because it has facts about the owner's work. */
 const fileMode = 0o600;
 
 /** Mode of a new folder for the database file. */
@@ -55,7 +55,7 @@ export const isFile = (name: string): boolean => name !== inMemory && !name.star
  */
 export const problem = (name: string, expected: string): string | undefined => {
   if (/^\s+[a-z][a-z\d+.-]+:/i.test(name)) return "expected the name of a store without leading blanks";
-  // A single letter is a Windows drive.
+  // A single letter is the name of a Windows drive.
   const scheme = (/^([a-z][a-z\d+.-]+):\/\//i.exec(name) ??
     /^(jdbc|sqlite|mysql|mariadb|libsql|postgres|postgresql):/i.exec(name))?.[1];
   return scheme === undefined || scheme.toLowerCase() === "file"

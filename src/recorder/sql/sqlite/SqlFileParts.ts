@@ -1,5 +1,6 @@
 /**
- * Keeps incidents and questions of runs in a file, in two tables. A statement on a file is no round trip, so each row has its own.
+ * Keeps incidents and questions of the runs of a file, in two tables. A statement on a file needs no round trip, so each row has its own
+ * statement.
  */
 import * as Effect from "effect/Effect";
 import type { SqlClient } from "effect/sql/SqlClient";

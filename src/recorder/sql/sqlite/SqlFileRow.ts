@@ -7,7 +7,7 @@ import type { RunRecord } from "../../RunRecord.ts";
 export interface RowOfRun {
   readonly runId: string;
   readonly record: RunRecord;
-  /** Lease of the driving process. */
+  /** Lease of the process that owns the run. */
   readonly owner: string | undefined;
 }
 
@@ -21,9 +21,7 @@ const inserted =
 const isOfVersion = "WHERE run_id = ? AND version = ?";
 const updated = "UPDATE {runs} SET version = ?, state = ?, record = ?";
 
-/**
- * Templates for `SqlTables.ask`. Each is a constant string: the lookup of a statement would have to read a newly concatenated one in full.
- */
+/** Templates for `SqlTables.ask`. Each is a constant string, because looking up a newly concatenated string would read all of it. */
 export const templates = {
   insert: `${inserted} VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   update: `${updated} ${isOfVersion}`,
@@ -45,7 +43,7 @@ export type Values = readonly [Template, ReadonlyArray<string | number | null>];
 /**
  * Returns the statement that inserts a run's row.
  *
- * @param kept converts a text to a form that a column can store
+ * @param kept converts a string to a form that a column can store
  */
 export const inserting = ({ owner, record, runId }: RowOfRun, kept: (text: string) => string): Values => {
   const { id, model } = record.provider;
@@ -87,13 +85,13 @@ export const columns = (record: RunRecord, owner: string | undefined): ReadonlyA
   record.incidents.length,
 ];
 
-/** True if the run needs a driver: it has not ended and is not parked. */
+/** True if the run needs a process to continue it: it has not ended and is not parked. */
 export const isDriven = (record: RunRecord): boolean => record.state !== "ended" && record.parked === undefined;
 
 /** Encodes a record. Records are plain data, so the schema would change nothing. */
 const encode = (record: RunRecord): string =>
   JSON.stringify(
-    // Nearly every record has neither and needs no copy.
+    // Nearly every record has no incidents and no questions, so it needs no copy.
     record.incidents.length === 0 && record.questions.length === 0
       ? record
       : { ...record, incidents: [], questions: [] },

@@ -1,7 +1,7 @@
 /**
  * Implements the SQLite client of `effect/sql` over Node's built-in `node:sqlite`.
  *
- * It has one connection per process: SQLite has only one writer at a time, and a commit is faster than a switch to another thread.
+ * It has one connection per process, because SQLite has only one writer at a time and a commit is faster than a switch to another thread.
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import * as Context from "effect/Context";
@@ -32,12 +32,12 @@ export interface NodeSqliteOptions {
 }
 
 /**
- * Time for which a statement blocks the thread on another process's lock, in milliseconds. A commit takes less. On a longer
- * lock, the caller waits without blocking and retries.
+ * Time for which a statement blocks the thread on another process's lock, in milliseconds. A commit takes less time. If the lock lasts
+ * longer, the caller waits without blocking and retries.
  */
 const blockingMs = 20;
 
-/** Maximum cached prepared statements. Lists of values make one statement per length. */
+/** Maximum cached prepared statements. A statement with a list of values has one version per length of the list. */
 const statementsMax = 256;
 
 /** Size to which the journal is truncated after a checkpoint, in bytes. */
@@ -79,7 +79,7 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: nu
     ...acquirers,
     compiler: Statement.makeCompilerSqlite(),
     driver: "node-sqlite",
-    // A transaction that reads first and writes later would fail if another one has written in between.
+    // If a transaction read first and wrote later, it would fail if another one had written in between.
     beginTransaction: begin,
     prepareTransactionControls: true,
     spanAttributes: [["db.system.name", "sqlite"]],
@@ -92,7 +92,7 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: nu
   inOneStep.set(client, (body) =>
     Effect.flatMap(
       semaphore.withPermitsIfAvailable(1)(runStep(client, holder, body)),
-      // Another fiber's transaction is open, or waits for its turn.
+      // Another fiber's transaction is open or waits for its turn.
       Option.getOrElse(() => client.withTransaction(body)),
     ),
   );
@@ -107,8 +107,8 @@ type Transact = <A, E>(body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlErr
 const inOneStep = new WeakMap<SqlClient.SqlClient, Transact>();
 
 /**
- * Returns a function that runs a client's transaction synchronously if its connection is free. The fibers, spans and scopes of
- * an asynchronous one cost several times SQLite's own work. Its body must wait for nothing but statements.
+ * Returns a function that runs a client's transaction synchronously if its connection is free. The fibers, spans and scopes of an
+ * asynchronous transaction cost several times as much as SQLite's own work. Its body must wait for nothing but statements.
  *
  * @param client any client; one of another driver returns its own `withTransaction`
  */
@@ -118,9 +118,9 @@ export const transactionOf = (client: SqlClient.SqlClient): Transact => inOneSte
 export type RowStatement = readonly [sql: string, params: ReadonlyArray<string | number | null>];
 
 /**
- * Commits statements synchronously: all of them, or none if one does not change its row. False means that nothing is committed,
- * because a row did not match or the database is busy or broken; an asynchronous transaction will report that. `locked` means
- * that nothing is committed because another process is writing, which takes it less than a millisecond.
+ * Commits statements synchronously: all of them, or none if one does not change its row. False means that nothing is committed, because a
+ * row did not match or the database is busy or broken; an asynchronous transaction then reports the reason. `locked` means that nothing is
+ * committed because another process is writing, which takes less than a millisecond.
  */
 export type Step = (rows: ReadonlyArray<RowStatement>) => boolean | "locked";
 
@@ -210,7 +210,7 @@ class Holder {
     this.close();
     const threads = this.#threads;
     if (threads === undefined) return Effect.void;
-    // Nothing is lost if a disk takes longer.
+    // Nothing is lost if a disk takes longer, so the timeout is ignored.
     return Effect.asVoid(
       runWithin(
         Effect.promise(() => threads),
@@ -225,7 +225,7 @@ class Connection implements SqlConnection.Connection {
   readonly identity: string | undefined;
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
-  /** Undefined without a file. */
+  /** Undefined for a store without a file. */
   readonly #checkpoints: SqlCheckpoints | undefined;
 
   constructor({ file, synchronous = "full" }: NodeSqliteOptions, lockMs: number) {
@@ -283,7 +283,7 @@ class Connection implements SqlConnection.Connection {
   /** Commits statements that each change one row, or none of them. */
   step(rows: ReadonlyArray<RowStatement>): boolean | "locked" {
     try {
-      // A single statement is its own transaction and needs neither BEGIN nor COMMIT.
+      // A single statement is its own transaction, so it needs neither BEGIN nor COMMIT.
       const [only] = rows;
       const isMade = rows.length === 1 && only !== undefined ? this.#tryChangeOne(only) : this.#together(rows);
       if (isMade) this.#checkpoints?.countRows(rows.length);
@@ -335,10 +335,10 @@ class Connection implements SqlConnection.Connection {
 
   executeValues: SqlConnection.Connection["executeValues"] = (sql, params) =>
     this.#run(() => {
-      // Not the cached statement, because the row format is a setting of the statement.
+      // Prepares a new statement, because the row format is a setting of the statement and the cached one has another.
       const statement = this.#db.prepare(sql);
       statement.setReturnArrays(true);
-      // The declaration only has rows as objects.
+      // The type declaration knows only rows as objects.
       return statement.all(...values(params)) as unknown as ReadonlyArray<ReadonlyArray<unknown>>;
     });
 
@@ -369,7 +369,7 @@ class Connection implements SqlConnection.Connection {
 
 const identityOf = (file: string): string | undefined => (isFile(file) ? identity(file) : undefined);
 
-// Statements of this package bind strings, numbers and null; anything else is refused by SQLite's own check.
+// Statements of this package bind only strings, numbers and null. SQLite's own check refuses anything else.
 const values = (params: ReadonlyArray<unknown>) => params as ReadonlyArray<string | number | null>;
 
 /** Returns SQLite's primary result code of a `node:sqlite` error; undefined for other errors. */
@@ -395,7 +395,7 @@ const sqlite = (): typeof import("node:sqlite") => {
     const [warning, kind] = all;
     if (!(String(kind) === "ExperimentalWarning" && /\bSQLite\b/i.test(String(warning)))) emit.apply(process, all);
   };
-  // The declaration has overloads, which no single function can satisfy.
+  // The declaration has overloads, and no single function can satisfy them.
   process.emitWarning = emitFiltered as typeof emit;
   try {
     const module = process.getBuiltinModule("node:sqlite");
