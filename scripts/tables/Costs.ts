@@ -43,8 +43,8 @@ const rows: ReadonlyArray<readonly [part: string, row: string, said: string]> = 
     "a stream of 20 in a burst: gateway, live, file",
     "the same of a whole stream of 20 events that come at once",
   ],
-  ["Later than direct", "head: gateway, live, file", "its head later than a direct connection's, p50 · p99"],
-  ["Later than direct", "first content: gateway, live, file", "its first content later, p50 · p99"],
+  ["Delay relative to direct", "head: gateway, live, file", "its head later than a direct connection's, p50 · p99"],
+  ["Delay relative to direct", "first content: gateway, live, file", "its first content later, p50 · p99"],
 ];
 
 /**

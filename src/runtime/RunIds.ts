@@ -36,8 +36,8 @@ export const drawsMax = 3;
 export const onRecord = (runId: string, reason: RecorderError["reason"]): string => {
   if (reason === "invalid") return unkept(runId);
   const found = `runId: expected a new id, got "${runId}", which is on record`;
-  if (reason === "corrupt") return `${found}, damaged. Take a new id`;
-  if (reason === "fenced" || reason === "owned") return `${found} and driven by another process. Take a new id`;
+  if (reason === "corrupt") return `${found}, damaged. Use a new id`;
+  if (reason === "fenced" || reason === "owned") return `${found} and owned by another process. Use a new id`;
   return `${found}. Use a new id, omit runId, or continue that run with takeUp`;
 };
 

@@ -187,7 +187,7 @@ describe("stream-recovery serve --advertise", () => {
       const expected = `expected https://HOST[:PORT], or http://HOST[:PORT] of a loopback address, and nothing else, got ${plain}`;
       assert.include(yield* refused(["--advertise", plain]), `--advertise: ${expected}`);
       assert.include(yield* refused([], { STREAM_RECOVERY_ADVERTISE: plain }), `--advertise: ${expected}`);
-      assert.include(yield* refused(["--delivery-log"]), "by --advertise instead");
+      assert.include(yield* refused(["--delivery-log"]), "set --advertise");
       assert.include(yield* refused([], { STREAM_RECOVERY_DELIVERY_LOG: "true" }), "STREAM_RECOVERY_ADVERTISE");
     }),
   );

@@ -111,7 +111,7 @@ export const summary = (totals: Totals, seconds: number, seed: number, ink: Ink)
       `Requests at the server: ${totals.requests}.`,
     ink(
       "quiet",
-      `TRY: attempts. DUP: deltas and calls that arrived twice. BACK: time from the break to new content. Seed ${seed}.`,
+      `TRY: attempts. DUP: deltas and calls that came twice. BACK: time to new content. Seed ${seed}.`,
     ),
   ].join("\n");
 };

@@ -143,7 +143,7 @@ const momentOf = (sent: SearchSent, field: SearchField, now: number): Result.Res
   const [, date, time = "T00:00", zone = "Z"] =
     /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?(Z|[+-]\d\d:\d\d)?$/i.exec(value) ?? [];
   const at = date === undefined ? Number.NaN : Date.parse(`${date}${time.replace(" ", "T")}${zone}`.toUpperCase());
-  return Number.isNaN(at) ? Result.fail(invalid(field, momentForms)) : Result.succeed(at);
+  return Number.isNaN(at) ? Result.fail(invalid(field, `expected ${momentForms}`)) : Result.succeed(at);
 };
 
 /**

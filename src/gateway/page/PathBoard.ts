@@ -23,7 +23,7 @@ export const pathBoard = (paths: ReadonlyArray<PathStatus>, now: number): Html =
   const more = shown.length - pathsMax;
   return html`<section aria-labelledby="paths-title" class="paths"><h2 id="paths-title">Paths to providers</h2>
     ${shown.slice(0, pathsMax).map((path) => card(path, now))}
-    ${more > 0 && html`<p class="hint">And ${formatCount(more, "path")} more; see <a href="api/paths">the API</a>.</p>`}
+    ${more > 0 && html`<p class="hint">And ${formatCount(more, "more path")}; see <a href="api/paths">the API</a>.</p>`}
   </section>`;
 };
 

@@ -72,7 +72,7 @@ describe("stream-recovery over PostgreSQL", () => {
       assert.notInclude(watched.stdout, "user_cancelled");
       const { code, stderr, stdout } = yield* Effect.promise(() => typed(["runs", "cancel", run, "--db", db]));
       assert.deepStrictEqual([code, stderr], [0, ""]);
-      const [, driver = ""] = /\((\d+@[^)]+)\) was told/.exec(stdout) ?? [];
+      const [, driver = ""] = /owns the run \((\d+@[^)]+)\)/.exec(stdout) ?? [];
       const workers = [...workersOf(served).values()].map((pid) => `${pid}@${hostname()}`);
       assert.lengthOf(workers, 2);
       assert.include(workers, driver);

@@ -29,7 +29,7 @@ describe("stream-recovery runs cancel", () => {
         if (more.length > 0) yield* logged(served, /a worker is ready/, 2);
         const { code, stderr, stdout } = yield* cancel(db, run);
         assert.deepStrictEqual([code, stderr], [0, ""]);
-        const [, driver = ""] = /\((\d+@[^)]+)\) was told/.exec(stdout) ?? [];
+        const [, driver = ""] = /owns the run \((\d+@[^)]+)\)/.exec(stdout) ?? [];
         assert.include(drivers(served), driver);
         assert.include(stdout, "stopped (user_cancelled)");
         assert.isTrue(yield* broken(response));

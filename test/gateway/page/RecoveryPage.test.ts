@@ -137,7 +137,7 @@ describe("the page", () => {
       assert.deepStrictEqual([bad?.status, rows(bad?.text)], [400, []]);
       assert.include(bad?.text, 'name="since" value="&lt;script&gt;"');
       assert.match(bad?.text ?? "", /aria-invalid="true" aria-describedby="search-invalid"/);
-      assert.match(bad?.text ?? "", /role="alert">Not searched\. since: a moment/);
+      assert.match(bad?.text ?? "", /role="alert">Not searched\. since: expected a time/);
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 

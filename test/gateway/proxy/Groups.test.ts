@@ -71,7 +71,7 @@ describe("x-recovery-group", () => {
       for (const group of ["", "a b", "g".repeat(65), "gr\u00fcn"]) {
         const got = yield* asks(url, group);
         assert.strictEqual(got.status, 400, group);
-        assert.include(got.text, "x-recovery-group names one group");
+        assert.include(got.text, "x-recovery-group: expected one group name");
       }
       assert.lengthOf(yield* server.log, 0);
     }),

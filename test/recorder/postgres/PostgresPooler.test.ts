@@ -103,7 +103,7 @@ describe("PostgreSQL behind PgBouncer", () => {
     () =>
       Effect.gen(function* () {
         const { log, said } = Heard.heard();
-        const warnings = () => said.filter((line) => line.includes("limits"));
+        const warnings = () => said.filter((line) => line.includes("longer timeouts than we asked for"));
         const opened = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>>) {
           const recorder = yield* Databases.open({ address: yield* pooled("session", [ignored], settings) });
           yield* recorder.write("r", E.life("r"));
