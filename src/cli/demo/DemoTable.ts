@@ -109,9 +109,6 @@ export const summary = (totals: Totals, seconds: number, seed: number, ink: Ink)
       `${seconds.toFixed(1)} s: ${totals.recovered} recovered without a question, ${totals.asked} asked a person.`,
     `Shown or run twice: ${totals.duplicates}. Lost: ${totals.lost}. Run with cut arguments: ${totals.cut_inputs}. ` +
       `Requests at the server: ${totals.requests}.`,
-    ink(
-      "quiet",
-      `TRY: attempts. DUP: deltas and calls that came twice. BACK: time to new content. Seed ${seed}.`,
-    ),
+    ink("quiet", `TRY: attempts. DUP: deltas and calls that came twice. BACK: time to new content. Seed ${seed}.`),
   ].join("\n");
 };
