@@ -148,9 +148,9 @@ export const suiteOf = (suite: "quick" | "long" | "postgres" | "all"): ViteUserC
       isolate: suite !== "quick",
       // Node runs the sources itself. Vite's module runner reads each import through a getter at each use, which slows hot code down.
       experimental: { viteModuleRunner: false, nodeLoader: false },
-      // Two cores is the smallest supported machine. In the quick suite a third file computes while others wait. In the long suite a
-      // third file delayed responses of the fault matrix past their own timeouts.
-      maxWorkers: suite === "quick" ? 3 : 2,
+      // Two cores is the smallest supported machine. In the quick and PostgreSQL suites a third file computes while others wait. In
+      // the long suite a third file delayed responses of the fault matrix past their own timeouts.
+      maxWorkers: suite === "quick" || suite === "postgres" ? 3 : 2,
       // Tests that mostly wait, for example for a retry, are in `describe.concurrent`.
       maxConcurrency: 10,
       reporters: report === undefined ? [reporter] : [reporter, ["json", { outputFile: report }]],
