@@ -51,7 +51,7 @@ const hurriedMs = 2_000;
  */
 export const lastUseMs = 4_000;
 
-/** The open sockets of a process, and their timeout for a silent server. The connection pools limit their number. */
+/** The open sockets of a process, at most as many as its connection pools allow, and their timeout for a silent server. */
 export class Sockets {
   readonly #open = new Set<Socket>();
   #quietMs = quietMs;
