@@ -1,8 +1,8 @@
 /**
  * Keeps the rows of an attempt's tool ledger, bounded (law L11), and defines folded rows.
  *
- * A row only grows. Past the limit, rows are folded into one row per executor, which is their join. It never permits more than its rows
- * did, because the worst is assumed for calls that can no longer be distinguished.
+ * A row only grows. Past the limit, the rows of an executor are folded into one row, whose fields are the greatest of theirs. A folded row
+ * never permits more than its rows did: it assumes the worst for calls that can no longer be distinguished.
  */
 import { atMost, higher, ToolPhase, type ToolRow } from "../domain/AttemptFacts.ts";
 import { toolRowsMax } from "../domain/Limits.ts";

@@ -127,7 +127,10 @@ class Copying {
     }),
   );
 
-  /** Sends the head with that of the first stream, or after the client's maximum wait. The first bytes send it in any case. */
+  /**
+   * Schedules the response head. It is sent when the head of the first provider stream arrives, or after the client's maximum wait. The
+   * first bytes of the body send it in any case.
+   */
   #awaitHead(): void {
     const { heads, run } = this.#begun;
     const { head = "first" } = this.#options;

@@ -119,9 +119,9 @@ const mayGo = (claim: PathClaim, signs: ReadonlyArray<Sign>, name: UpstreamName,
   signs.every((sign) => mayCarry(claim, sign, name, upstreams));
 
 /**
- * True if the sign's credential may be sent to an upstream. A self-hosted server may get its clients' keys: keys under a header name that
- * several vendors use, and on a private network any key, because a local server reads none and a proxy reads its own. This requires that
- * the path addresses this server, and that no other server is configured for the key's vendor.
+ * True if the sign's credential may be sent to an upstream. A self-hosted server may get a key whose header several vendors share, if
+ * the path addresses the server or the key's vendor has no other server. On a private network it may get any key if both hold: a local
+ * model ignores keys, and a proxy checks its own.
  */
 const mayCarry = (claim: PathClaim, { kind, vendor }: Sign, name: UpstreamName, upstreams: Upstreams): boolean => {
   if (isAtHome(vendor, name, upstreams)) return true;

@@ -299,7 +299,7 @@ export class SqlLease {
     this.#needs -= 1;
   }
 
-  /** Marks a lost run as known to its stream in this process. Until then this process does not claim the run again. */
+  /** Records that the stream of a lost run was notified of the loss. Until then this process does not claim the run again. */
   tell(runId: string): void {
     const mine = this.#driven.get(runId);
     if (mine !== undefined && mine.lease !== this.#id) this.#driven.set(runId, { lease: mine.lease, told: true });

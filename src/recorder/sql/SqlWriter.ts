@@ -125,7 +125,7 @@ const commitAll =
   (database: SqlDatabase, lease: SqlLease): CommitGroup =>
   (jobs) =>
     begin(database, lease, jobs).pipe(
-      // If a write is not plain data, the transaction finds it, and the other writes are not affected.
+      // A write that cannot be serialized fails this fast path for all. The transaction then rejects only that write.
       Effect.catchCause(() => Effect.succeed(jobs)),
       Effect.flatMap((left) => (left.length === 0 ? Effect.void : commitTransaction(database, lease)(left))),
     );
