@@ -159,7 +159,7 @@ class AgentStep {
     return sent.given.flatMap((part) =>
       part.type === "tool-call" && part.providerExecuted !== true
         ? [
-            Stream.runForEach(this.#results(part), (result) => {
+            Stream.runForEach(this.#runTool(part), (result) => {
               this.#transcript.settle(sent.attempt, result);
               return report({ _tag: "ToolSettled", attempt: sent.attempt, part: result });
             }),
@@ -168,7 +168,7 @@ class AgentStep {
     );
   }
 
-  #results({ id, name, params }: Extract<Response.AnyPart, { readonly type: "tool-call" }>) {
+  #runTool({ id, name, params }: Extract<Response.AnyPart, { readonly type: "tool-call" }>) {
     const tool = this.#toolkit === undefined ? undefined : Json.own(this.#toolkit.tools, name);
     if (this.#toolkit === undefined || tool === undefined) return Stream.empty;
     if (tool.needsApproval !== undefined && tool.needsApproval !== false)

@@ -28,7 +28,7 @@ export const servedText = (settings: GatewaySettings, program: ProgramOptions): 
     ...clientLines(settings).map((line) => `  ${line}`),
     "",
     outageLine(settings),
-    `broken shown text: ${continued[settings.continueText]}`,
+    `a break after text was shown: ${continued[settings.continueText]}`,
     ...optionLines(program),
   ].join("\n");
 
@@ -36,8 +36,8 @@ const outageLine = ({ budget: { max_outage_ms } }: GatewaySettings): string =>
   `outages: a run waits ${max_outage_ms === "forever" ? "forever" : `at most ${max_outage_ms} ms`}`;
 
 const continued = {
-  auto: "continued if the seam is proven",
-  ask: "the response breaks, or a person is asked",
+  auto: "the text continues if the join is proven",
+  ask: "the response ends broken, or a person is asked",
 } as const;
 
 const isDefault = (name: string): boolean => /^(?:openai|anthropic|gemini)$/.test(name);

@@ -72,13 +72,13 @@ const isOfProcess = ({ id }: MetricRow): boolean =>
   /^(?:process|nodejs)_|^stream_recovery_gateway_config_generation$/.test(id);
 
 /** True for gauges of shared state. Their total is the maximum over the workers, not the sum. */
-const isOfAll = ({ id }: MetricRow): boolean =>
+const isSharedGauge = ({ id }: MetricRow): boolean =>
   /^stream_recovery_gateway_(?:paths|path_down|draining|store_failing)$/.test(id);
 
 const addRows = (a: MetricRow, b: MetricRow): MetricRow => {
   if (a._tag === "Counter" && b._tag === "Counter") return { ...a, count: a.count + b.count };
   if (a._tag === "Gauge" && b._tag === "Gauge")
-    return { ...a, value: isOfAll(a) ? Math.max(a.value, b.value) : a.value + b.value };
+    return { ...a, value: isSharedGauge(a) ? Math.max(a.value, b.value) : a.value + b.value };
   if (a._tag !== "Histogram" || b._tag !== "Histogram") return a;
   const counts = new Map(b.buckets);
   const buckets = a.buckets.map(([bound, n]) => [bound, n + (counts.get(bound) ?? 0)] as const);

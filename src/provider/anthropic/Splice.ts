@@ -175,7 +175,7 @@ class Attempt implements SplicedAttempt {
     if (this.#state === "finished") return;
     const reason = reasonOf(Json.record(frame.delta)?.stop_reason);
     if (reason === "") {
-      this.#forward(name, this.#costing(frame));
+      this.#forward(name, this.#mergeUsage(frame));
       return;
     }
     if (reason === "refusal" && !this.#gate.isJoined) {
@@ -186,7 +186,7 @@ class Attempt implements SplicedAttempt {
     if (!this.#gate.isJoined) return;
     this.#closeOpenBlock();
     this.#state = "finished";
-    this.#write(name, this.#costing(frame));
+    this.#write(name, this.#mergeUsage(frame));
   }
 
   #forward(name: string, frame: Json.JsonRecord): void {
@@ -306,7 +306,7 @@ class Attempt implements SplicedAttempt {
    * The usage of the whole response: the input that the first request reported, and the output of both. A broken response never reports its
    * output, so its text is counted instead, without the repeated anchor.
    */
-  #costing(frame: Json.JsonRecord): Json.JsonRecord {
+  #mergeUsage(frame: Json.JsonRecord): Json.JsonRecord {
     const told = Json.record(frame.usage);
     if (told === undefined) return frame;
     const { input, output } = this.#told;

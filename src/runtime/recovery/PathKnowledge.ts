@@ -44,7 +44,7 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
     const reached = Effect.raceFirst(checkRecord(run, scope.path), stopped);
     yield* run.reads.within(reached, undefined);
   }
-  if (isForeign(failure) && !shared.paths.hasReached(scope.path)) return broken;
+  if (isTlsFailure(failure) && !shared.paths.hasReached(scope.path)) return broken;
   yield* Effect.raceFirst(shared.paths.recordConnectFailure(scope, failure.code), stopped);
   const { path, returning } = shared.paths.standing(scope, run.budget.max_retry_after_ms);
   const isDown = path === "down" && returning !== true;
@@ -52,7 +52,7 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   // The outage may have ended between the failure and the probe's answer. If that happens twice in a row, there is another cause.
   run.departure.setWaitedForPath(!isDown && !failedThough && shared.paths.hasReached(scope.path));
   // If the path already works again, a captive portal is gone or the name resolves again.
-  const isElsewhere = meaningOf(failure) === "dns" || isForeign(failure);
+  const isElsewhere = meaningOf(failure) === "dns" || isTlsFailure(failure);
   const isPassing = isDown || (isElsewhere && shared.paths.hasReached(scope.path));
   return isPassing ? { ...broken, failure: { ...failure, retryable: true } } : broken;
 });
@@ -61,7 +61,7 @@ const meaningOf = ({ code }: Failure): TransportCodes.TransportMeaning | undefin
   code === undefined ? undefined : TransportCodes.lookup(code)?.meaning;
 
 /** Returns true if the certificate or the TLS handshake was invalid. */
-const isForeign = (failure: Failure): boolean => meaningOf(failure) === "never";
+const isTlsFailure = (failure: Failure): boolean => meaningOf(failure) === "never";
 
 /** Checks the record, once per path, for a run of this provider that got a response. */
 const checkRecord = <P, E, R>({ provider, shared }: Run<P, E, R>, path: string): Effect.Effect<void> =>
