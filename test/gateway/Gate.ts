@@ -3,6 +3,7 @@
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { Effect, type Scope } from "effect";
+import { found } from "../Polling.ts";
 
 export interface Gate {
   readonly url: string;
@@ -13,6 +14,13 @@ export interface Gate {
   /** Goes away by itself once so many bytes of responses have come through from now on. */
   readonly closeBehind: (bytes: number) => void;
 }
+
+/**
+ * Ports below those that the system gives to outgoing connections. While a gate is closed, such a connection may take a port that the
+ * system had chosen, and the gate could not open again.
+ */
+const portMin = 20_000;
+const portCount = 12_000;
 
 /** Opens a gate in front of an address. */
 export const gateTo = (target: string): Effect.Effect<Gate, never, Scope.Scope> =>
@@ -46,21 +54,25 @@ export const gateTo = (target: string): Effect.Effect<Gate, never, Scope.Scope> 
       server = undefined;
       for (const socket of sockets) socket.resetAndDestroy();
     };
-    const listen = Effect.promise(
-      () =>
-        new Promise<void>((done) => {
-          server = createServer(forward).listen(at, "127.0.0.1", done);
-        }),
-    );
-    yield* listen;
-    const address = server?.address();
-    if (typeof address !== "object" || address === null) throw new Error("the gate has no port");
-    at = address.port;
+    const tryListen = (port: number): Effect.Effect<boolean> =>
+      Effect.callback((resume) => {
+        const opened = createServer(forward);
+        opened.once("error", () => resume(Effect.succeed(false)));
+        opened.listen(port, "127.0.0.1", () => {
+          server = opened;
+          resume(Effect.succeed(true));
+        });
+      });
+    while (server === undefined) {
+      at = portMin + Math.floor(Math.random() * portCount);
+      yield* tryListen(at);
+    }
+    const listen = found(Effect.map(tryListen(at), (isOpen) => (isOpen ? true : undefined)));
     yield* Effect.addFinalizer(() => Effect.sync(shut));
     return {
       url: `http://127.0.0.1:${at}`,
       close: Effect.sync(shut),
-      open: listen,
+      open: Effect.asVoid(listen),
       closeBehind: (bytes) => {
         left = bytes;
       },
