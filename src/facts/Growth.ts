@@ -88,7 +88,7 @@ const isRowAtMost = (a: ToolRow, b: ToolRow): boolean =>
     ? isFoldAbove(b, a)
     : chainAtMost(ToolEffect, a.effect, b.effect) && chainAtMost(ToolPhase, a.phase, b.phase);
 
-/** Growth of a snapshot. The one that proves less is higher, and a missing one proves nothing. */
+/** Growth of a snapshot: a snapshot that proves less is higher, and a missing one proves nothing. */
 const snapshot: Growth<SideEffects | null> = {
   ...anyTime,
   atMost: (f, g) => {
