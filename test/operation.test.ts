@@ -7,9 +7,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import { freePort } from "../scripts/programs/FreePort.ts";
 import * as Supervisor from "../src/cli/serve/Supervisor.ts";
 import { limitsDefault } from "../src/gateway/config/Options.ts";
-import { folder, freePort, serve } from "./cli/ServeProcess.ts";
+import { folder, serve } from "./cli/ServeProcess.ts";
 import { manifest } from "./package/Consumer.ts";
 
 const read = (name: string) => readFileSync(new URL(`../scripts/${name}`, import.meta.url), "utf8");

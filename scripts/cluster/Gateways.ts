@@ -2,7 +2,6 @@
  * Runs the gateways: each is a separate process on its own port, and restarts on the same port after it has ended.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createServer } from "node:net";
 import { hostname } from "node:os";
 import { program } from "../programs/Program.ts";
 import type { Backend } from "./Balancer.ts";
@@ -139,14 +138,3 @@ export class Gateway implements Backend {
     if (how !== "0") throw new Error(`a gateway that received SIGTERM ended with ${how}:\n${this.#log.slice(-2_000)}`);
   }
 }
-
-/** Finds a free port on this machine. */
-export const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer();
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
-      server.close(() => resolve(port));
-    });
-  });

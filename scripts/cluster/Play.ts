@@ -5,12 +5,13 @@
 import { Effect, Fiber } from "effect";
 import { Slowness } from "../kill/Slowness.ts";
 import * as Cluster from "../postgres/Cluster.ts";
+import { freePort } from "../programs/FreePort.ts";
 import * as Balancer from "./Balancer.ts";
 import { type Wanted, want } from "./Client.ts";
 import { Deaths, database } from "./Deaths.ts";
 import type { Diary } from "./Diary.ts";
 import { type Drawn, streams } from "./Drawn.ts";
-import { freePort, Gateway, newer, type Program } from "./Gateways.ts";
+import { Gateway, newer, type Program } from "./Gateways.ts";
 import * as Provider from "./Provider.ts";
 import { killing, type Restarts, restart, rolling } from "./Restarts.ts";
 
@@ -98,7 +99,7 @@ const started = async (
   ];
   const ended = (gateway: Gateway) => void crashes.push(`port ${gateway.port}: ${gateway.log.slice(-2_000)}`);
   const gateways: Array<Gateway> = [];
-  for (let n = 0; n < options.nodes; n += 1) gateways.push(new Gateway(await freePort(), args, ended));
+  for (let n = 0; n < options.nodes; n += 1) gateways.push(new Gateway(await Effect.runPromise(freePort), args, ended));
   const [one, ...others] = gateways;
   const program = options.older ?? newer;
   // The older program has never run: the first gateway fills the compile cache for the others.

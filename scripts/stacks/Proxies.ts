@@ -3,10 +3,11 @@
  */
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Effect, type Scope } from "effect";
+import { freePort } from "../programs/FreePort.ts";
 import { hasCommand, type Need } from "./Packages.ts";
 
 /** The paths from a client to the gateway. By default nginx uses HTTP/1.0 for its upstreams. */
@@ -88,13 +89,6 @@ ${listen("standIn")}
 ${listen("gateway")}
 `;
 };
-
-const freePort: Effect.Effect<number> = Effect.callback((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const { port } = server.address() as AddressInfo; // A server that listens on a port has an AddressInfo.
-    server.close(() => resume(Effect.succeed(port)));
-  });
-});
 
 const listens = async (port: number): Promise<void> => {
   for (const until = Date.now() + startMs; ; await sleep(50)) {

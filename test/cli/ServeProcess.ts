@@ -4,7 +4,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Effect, References, type Scope } from "effect";
@@ -87,17 +86,6 @@ export const starting = (
         await exited;
       }),
   );
-
-/** A free port of this machine. */
-export const freePort: Effect.Effect<number> = Effect.promise(async () => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  // A server that listens on a port has an address of this kind.
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-});
 
 /** The runs in a file, read by a process without retention. */
 export const runsIn = (file: string) =>

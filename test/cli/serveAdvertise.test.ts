@@ -6,12 +6,13 @@ import { Agent, request } from "node:https";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import { freePort } from "../../scripts/programs/FreePort.ts";
 import type { AttachableRun } from "../../src/gateway/api/Traffic.ts";
 import * as Certificates from "../failure/provoked/Certificates.ts";
 import { again, ask, attach, type Client, eventsOf, providerOf, whole } from "../gateway/attach/AttachCases.ts";
 import { bodies, paths, send } from "../gateway/GatewayCases.ts";
 import { eventually, polled } from "../Polling.ts";
-import { folder, freePort, type Served, serve } from "./ServeProcess.ts";
+import { folder, type Served, serve } from "./ServeProcess.ts";
 
 const protocol = "openai-chat" as const;
 const events = eventsOf(protocol);

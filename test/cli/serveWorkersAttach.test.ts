@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, type Scope } from "effect";
+import { freePort } from "../../scripts/programs/FreePort.ts";
 import type { AttachableRun } from "../../src/gateway/api/Traffic.ts";
 import {
   again,
@@ -18,7 +19,7 @@ import {
 } from "../gateway/attach/AttachCases.ts";
 import { bodies, paths, protocols } from "../gateway/GatewayCases.ts";
 import { eventually, polled, turn } from "../Polling.ts";
-import { folder, freePort, runsIn, type Served, serve } from "./ServeProcess.ts";
+import { folder, runsIn, type Served, serve } from "./ServeProcess.ts";
 import { connected as connectedTo, logged, workersOf } from "./Workers.ts";
 
 type Protocol = (typeof protocols)[number];

@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { assert } from "@effect/vitest";
-import { Deferred, Effect } from "effect";
+import { Deferred, Effect, Exit } from "effect";
 import { program } from "../../scripts/programs/Program.ts";
 
 /** The root of the repository. */
@@ -31,7 +31,12 @@ export const start = (file: string, args: ReadonlyArray<string>, env: NodeJS.Pro
       Effect.promise(() => program(file)),
       (made) => run(made, args, env),
     ),
-    ({ child }) => Effect.sync(() => child.kill("SIGKILL")),
+    // A test that runs into its time limit is interrupted: what its programs printed says why.
+    ({ child, printed }, exit) =>
+      Effect.sync(() => {
+        child.kill("SIGKILL");
+        if (Exit.isFailure(exit)) console.error(`${file} ${args[0]} (pid ${child.pid}) printed:\n${printed()}`);
+      }),
   );
 
 const run = (made: string, args: ReadonlyArray<string>, env: NodeJS.ProcessEnv): Running => {

@@ -59,7 +59,10 @@ const encode = Schema.encodeEffect(StateJson);
 /** The row of a conversation. A node that was thought dead and wakes up finds another version, and saves nothing. */
 const rowOf = Effect.fn("Conversation.rowOf")(function* (id: string, opening: State) {
   const sql = yield* SqlClient.SqlClient;
-  yield* sql`CREATE TABLE IF NOT EXISTS conversations (id text PRIMARY KEY, version integer NOT NULL, state text NOT NULL)`;
+  yield* Effect.retry(
+    sql`CREATE TABLE IF NOT EXISTS conversations (id text PRIMARY KEY, version integer NOT NULL, state text NOT NULL)`,
+    { times: 1 },
+  );
   yield* sql`INSERT INTO conversations VALUES (${id}, 0, ${yield* encode(opening)}) ON CONFLICT DO NOTHING`;
   const [row] = yield* sql`SELECT version, state FROM conversations WHERE id = ${id}`;
   let version = Number(row?.version);

@@ -15,8 +15,12 @@ const decodeBooked = Schema.decodeUnknownEffect(Schema.Array(Booked));
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient;
   const guard = yield* ToolGuard;
-  yield* sql`CREATE TABLE IF NOT EXISTS seats (run text, attempt integer, call text, seat text,
-    PRIMARY KEY (run, attempt, call))`;
+  // If two nodes create a table at the same time, PostgreSQL refuses one of them.
+  yield* Effect.retry(
+    sql`CREATE TABLE IF NOT EXISTS seats (run text, attempt integer, call text, seat text,
+      PRIMARY KEY (run, attempt, call))`,
+    { times: 1 },
+  );
   const book = ({ attempt, call, input, run_id }: ReadyCall) =>
     Effect.flatMap(
       decode(input),

@@ -42,15 +42,14 @@ const serve = Command.make(
       Layer.provideMerge(UserDecisions.layerHeadless()),
       Layer.provideMerge(PostgresRunRecorder.layer({ address: db, leaseMs: 2_000 })),
     );
-    return Conversation.layer(model, base).pipe(
+    const node = Conversation.layer(model, base).pipe(
       Layer.provide(NodeClusterSocket.layer({ shardingConfig: { ...shardingConfig, runnerAddress } })),
       Layer.provide(Seats.layer),
       Layer.provide(ProviderClient.layer()),
       Layer.provide(recovery),
       Layer.provide(database(db)),
-      Layer.merge(Layer.effectDiscard(Console.log(`a node at ${host}:${port}`))),
-      Layer.launch,
     );
+    return Layer.effectDiscard(Console.log(`a node at ${host}:${port}`)).pipe(Layer.provide(node), Layer.launch);
   },
 );
 

@@ -4,11 +4,12 @@
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { Effect } from "effect";
+import { freePort } from "../../programs/FreePort.ts";
 import type { Target } from "./Client.ts";
 import type { Question } from "./Probe.ts";
 import { canRead, cpuNs, family } from "./ProcessMeter.ts";
@@ -181,7 +182,7 @@ export const nginx = async (upstream: string): Promise<Contender | Skipped> => {
   const binary = ["nginx", "/usr/sbin/nginx"].find((path) => spawnSync(path, ["-v"]).status === 0);
   if (binary === undefined) return { name: "nginx", skipped: "not installed; type `apt-get install nginx-light`" };
   if (!canRead) return { name: "nginx", skipped: "its CPU is read from /proc, which this machine does not have" };
-  const port = await freePort();
+  const port = await Effect.runPromise(freePort);
   const path = join(folder, "nginx.conf");
   writeFileSync(path, nginxConfig(port, new URL(upstream).host));
   const args = [binary, "-p", folder, "-e", join(folder, "nginx.log"), "-c", path, "-g", "daemon off;"];
@@ -219,12 +220,3 @@ http {
   }
 }
 `;
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer();
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
-    });
-  });

@@ -7,7 +7,8 @@ import { DatabaseSync } from "node:sqlite";
 import { Effect, type Scope } from "effect";
 import { type Known, workersOf } from "../../../test/cli/Workers.ts";
 import { polled } from "../../../test/Polling.ts";
-import { freePort, Gateway } from "../../cluster/Gateways.ts";
+import { Gateway } from "../../cluster/Gateways.ts";
+import { freePort } from "../../programs/FreePort.ts";
 import { leaseMs, lingerMs } from "../streams/StreamStates.ts";
 import type { WorkersPlan } from "./WorkersPlan.ts";
 
@@ -57,7 +58,7 @@ export class WorkersGateway implements Known {
     upstream: string,
   ): Effect.Effect<WorkersGateway, never, Scope.Scope> =>
     Effect.gen(function* () {
-      const port = yield* Effect.promise(freePort);
+      const port = yield* freePort;
       const made = new WorkersGateway(plan, folder, upstream, port);
       yield* Effect.addFinalizer(() => Effect.sync(() => made.#killAll()));
       const first = made.#start();

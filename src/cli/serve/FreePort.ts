@@ -18,7 +18,10 @@ const quietPorts = { first: 20_000, last: 29_999 } as const;
 const triesMax = 16;
 
 /** Finds a currently free port of the requested address. */
-export const freePort = ({ host, port }: GatewaySettings): Effect.Effect<number, GatewayError> =>
+export const freePort = ({
+  host,
+  port,
+}: Pick<GatewaySettings, "host" | "port">): Effect.Effect<number, GatewayError> =>
   port === 0 ? anyPort(host, triesMax) : openPort(host, port);
 
 const anyPort = (host: string, tries: number): Effect.Effect<number, GatewayError> =>

@@ -3,8 +3,9 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import { freePort } from "../../../scripts/programs/FreePort.ts";
 import type { AttachableRun } from "../../../src/gateway/api/Traffic.ts";
-import { freePort, type Served, serve } from "../../cli/ServeProcess.ts";
+import { type Served, serve } from "../../cli/ServeProcess.ts";
 import { eventually, polled } from "../../Polling.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
 import { again, ask, attach, type Client, eventsOf, providerOf, whole } from "../attach/AttachCases.ts";

@@ -4,7 +4,8 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
 import { Effect, type Scope } from "effect";
 import * as Cluster from "../../../scripts/postgres/Cluster.ts";
-import { freePort, type Starting, starting } from "../../cli/ServeProcess.ts";
+import { freePort } from "../../../scripts/programs/FreePort.ts";
+import { type Starting, starting } from "../../cli/ServeProcess.ts";
 import { workersOf } from "../../cli/Workers.ts";
 import { polled } from "../../Polling.ts";
 import { send } from "../GatewayCases.ts";

@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Redacted } from "effect";
 import * as Cluster from "../../../scripts/postgres/Cluster.ts";
+import { freePort } from "../../../scripts/programs/FreePort.ts";
 import * as PostgresClient from "../../../src/recorder/postgres/PostgresClient.ts";
 import * as E from "../Entries.ts";
 import { record } from "../suite/Bench.ts";
@@ -16,15 +16,6 @@ let port = 0;
 const folder = mkdtempSync(join(tmpdir(), "recorder-tls-"));
 const [certificate, key] = [join(folder, "server.pem"), join(folder, "server.key")];
 const secret = "a secret of this test";
-
-/** A free port. */
-const freePort = () =>
-  new Promise<number>((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
-    });
-  });
 
 /** Creates a self-signed certificate and its key. */
 const selfSigned = (name: string, out: string, keyOut: string, ...more: ReadonlyArray<string>) => {
@@ -46,7 +37,7 @@ beforeAll(async () => {
   selfSigned("certified", ...ofRole("stranger"));
   const programs = Cluster.programs();
   if (programs === undefined) throw new Error("the suite has started one");
-  port = await freePort();
+  port = await Effect.runPromise(freePort);
   const [pem, pemKey] = [readFileSync(certificate, "utf8"), readFileSync(key, "utf8")];
   const certified = { roles: ["certified", "uncertified"], root: readFileSync(ofRole("known")[0], "utf8") };
   cluster = Cluster.make(programs, { port, certificate: pem, key: pemKey, certified });
