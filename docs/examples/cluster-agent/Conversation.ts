@@ -19,7 +19,7 @@ import {
 } from "effect-stream-recovery";
 import { ProviderClient } from "effect-stream-recovery/client";
 import { AnthropicMessages, Continuation } from "effect-stream-recovery/provider";
-import { Seats } from "./Seats.ts";
+import { create, Seats } from "./Seats.ts";
 
 const { protocol } = AnthropicMessages;
 
@@ -59,10 +59,7 @@ const encode = Schema.encodeEffect(StateJson);
 /** The row of a conversation. A node that was thought dead and wakes up finds another version, and saves nothing. */
 const rowOf = Effect.fn("Conversation.rowOf")(function* (id: string, opening: State) {
   const sql = yield* SqlClient.SqlClient;
-  yield* Effect.retry(
-    sql`CREATE TABLE IF NOT EXISTS conversations (id text PRIMARY KEY, version integer NOT NULL, state text NOT NULL)`,
-    { times: 1 },
-  );
+  yield* create(sql`CREATE TABLE IF NOT EXISTS conversations (id text PRIMARY KEY, version int, state text)`);
   yield* sql`INSERT INTO conversations VALUES (${id}, 0, ${yield* encode(opening)}) ON CONFLICT DO NOTHING`;
   const [row] = yield* sql`SELECT version, state FROM conversations WHERE id = ${id}`;
   let version = Number(row?.version);

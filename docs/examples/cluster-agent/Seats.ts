@@ -8,19 +8,17 @@ import { type ReadyCall, ToolGuard } from "effect-stream-recovery";
 
 const Input = Schema.Struct({ seat: Schema.String });
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Input));
-
 const Booked = Schema.Struct({ attempt: Schema.Natural, call: Schema.String, seat: Schema.String });
 const decodeBooked = Schema.decodeUnknownEffect(Schema.Array(Booked));
+
+/** Creates a table. If two nodes create it at the same time, PostgreSQL refuses one of them, which tries again. */
+export const create = <A, E, R>(table: Effect.Effect<A, E, R>) => Effect.retry(table, { times: 1 });
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient;
   const guard = yield* ToolGuard;
-  // If two nodes create a table at the same time, PostgreSQL refuses one of them.
-  yield* Effect.retry(
-    sql`CREATE TABLE IF NOT EXISTS seats (run text, attempt integer, call text, seat text,
-      PRIMARY KEY (run, attempt, call))`,
-    { times: 1 },
-  );
+  yield* create(sql`CREATE TABLE IF NOT EXISTS seats (run text, attempt integer, call text, seat text,
+    PRIMARY KEY (run, attempt, call))`);
   const book = ({ attempt, call, input, run_id }: ReadyCall) =>
     Effect.flatMap(
       decode(input),

@@ -42,14 +42,15 @@ const serve = Command.make(
       Layer.provideMerge(UserDecisions.layerHeadless()),
       Layer.provideMerge(PostgresRunRecorder.layer({ address: db, leaseMs: 2_000 })),
     );
-    const node = Conversation.layer(model, base).pipe(
+    return Conversation.layer(model, base).pipe(
       Layer.provide(NodeClusterSocket.layer({ shardingConfig: { ...shardingConfig, runnerAddress } })),
       Layer.provide(Seats.layer),
       Layer.provide(ProviderClient.layer()),
       Layer.provide(recovery),
       Layer.provide(database(db)),
+      Layer.tap(() => Console.log(`a node at ${host}:${port}`)),
+      Layer.launch,
     );
-    return Layer.effectDiscard(Console.log(`a node at ${host}:${port}`)).pipe(Layer.provide(node), Layer.launch);
   },
 );
 
@@ -59,7 +60,6 @@ const say = Command.make(
     text: Argument.String("text"),
     db,
     chat: Flag.String("chat").pipe(Flag.withDefault("chat")),
-    // The same turn again gives the same answer.
     turn: Flag.String("turn").pipe(Flag.withDefault(String(Date.now()))),
   },
   ({ chat, db, text, turn }) =>
