@@ -4,11 +4,12 @@
  * Every name passes through `ExportLabels`. Enums and numbers are copied, and the document's schema rejects any other value. Objects from
  * outside are never spread.
  */
+import * as Struct from "effect/Struct";
 import type { AttemptFacts, Counters, ToolRow } from "../../domain/AttemptFacts.ts";
 import { Choice, type Decision } from "../../domain/Decision.ts";
 import { type Failure, type Fingerprint, resolve } from "../../domain/Failure.ts";
 import { toolRowsMax } from "../../domain/Limits.ts";
-import type { Budget, Provider, RunFacts } from "../../domain/RunFacts.ts";
+import { Budget, type Provider, type RunFacts } from "../../domain/RunFacts.ts";
 import type { Counts, SideEffects } from "../../domain/SideEffects.ts";
 import type { DecisionInput } from "../../policy/DecisionInput.ts";
 import type { ExportLabels } from "./ExportLabel.ts";
@@ -176,20 +177,15 @@ export const run = (it: RunFacts): RunFacts => ({
   group_wasted_tokens: it.group_wasted_tokens,
 });
 
-/** Copies a budget. */
-export const budget = (it: Budget): Budget => ({
-  max_auto_retries: it.max_auto_retries,
-  max_not_processed: it.max_not_processed,
-  max_after_shown: it.max_after_shown,
-  max_after_stall: it.max_after_stall,
-  max_elapsed_ms: it.max_elapsed_ms,
-  max_retry_after_ms: it.max_retry_after_ms,
-  max_outage_ms: it.max_outage_ms,
-  max_moves: it.max_moves,
-  ...(it.max_wasted_tokens === undefined ? {} : { max_wasted_tokens: it.max_wasted_tokens }),
-  ...(it.max_group_retries === undefined ? {} : { max_group_retries: it.max_group_retries }),
-  ...(it.max_group_wasted_tokens === undefined ? {} : { max_group_wasted_tokens: it.max_group_wasted_tokens }),
-});
+// `Object.keys` loses the literal keys.
+const limits = Object.keys(Budget.fields) as ReadonlyArray<keyof Budget>;
+
+/** Copies a budget. Each limit is a number or `forever`. */
+export const budget = (it: Budget): Budget =>
+  Struct.pick(
+    it,
+    limits.filter((name) => it[name] !== undefined),
+  );
 
 const sideEffects = (it: SideEffects | null): SideEffects | null =>
   it === null
