@@ -27,7 +27,7 @@ const [liveFew, liveMany] = [100, 200_000];
 /** Numbers of runs of the gateways that die. */
 const heldRuns = [1_000, 3_000] as const;
 
-/** The measurements: table rows by part, the listings below them, and the sources of the figures in docs/scale.md. */
+/** The measurements: table rows by part, the listings below them, and the sources of the figures in the scale tables of docs/bench.md. */
 interface Measured {
   readonly groups: Array<{ readonly name: string; readonly rows: ReadonlyArray<Row> }>;
   plan: ReadonlyArray<string>;

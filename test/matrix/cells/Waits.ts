@@ -42,7 +42,7 @@ const forms: ReadonlyArray<Form> = [
     expect: within(500, 2_000),
   },
   {
-    name: "retry-after as a date that is over",
+    name: "retry-after as a date in the past",
     answer: header((now) => ({ "retry-after": new Date(now - 60_000).toUTCString() })),
     expect: within(0, 0),
   },
