@@ -41,12 +41,12 @@ const Node: Schema.Codec<Node> = Schema.Struct({
 /** Flags that set exactly one key, by key. */
 const flagOf = new Map(
   entries.flatMap(({ flag, form, key }) =>
-    key === undefined || flag === undefined || form === "pairs" ? [] : [[key.join("."), flag] as const],
+    key === undefined || flag === undefined || form === "pairs" ? [] : [[key.join("."), { flag, form }] as const],
   ),
 );
 
 /** The flags that the table of keys describes. */
-export const keyedFlags: ReadonlySet<string> = new Set(flagOf.values());
+export const keyedFlags: ReadonlySet<string> = new Set([...flagOf.values()].map(({ flag }) => flag));
 
 /** Prints a row for each key: its flag, its type, its default and its meaning. */
 export const configTable = (): string =>
@@ -69,8 +69,8 @@ const rowOf = (path: string, node: Node): ReadonlyArray<ReadonlyArray<string>> =
 ];
 
 const flagCell = (path: string): string => {
-  const flag = flagOf.get(path);
-  return flag === undefined ? "" : code(`--${flag}`);
+  const found = flagOf.get(path);
+  return found === undefined ? "" : code(`--${found.flag}${found.form === "on_off" ? " on | off" : ""}`);
 };
 
 const defaultOf = (path: string, { default: byDefault }: Node): string => {

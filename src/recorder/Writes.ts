@@ -79,7 +79,7 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
   FactsRaised: {
     holds: "All facts of one attempt. Recorded facts only grow, too (L1).",
     occasions: [
-      { when: "A part raises `shown`.", before: "The part is handed over.", away: "kept" },
+      { when: "A part raises `shown`.", before: "The part is delivered.", away: "kept" },
       { when: "A guarded tool is called.", before: "Its handler starts.", away: "waits", isForEveryRun: true },
       { when: "A handler ends.", before: "Its outcome is returned.", away: "kept", isForEveryRun: true },
       { when: "An attempt breaks.", before: "The decision is carried out.", away: "kept" },
@@ -96,12 +96,12 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
     occasions: [
       {
         when: "A part completes a call of a guarded or a read-only tool.",
-        before: "The part is handed over.",
+        before: "The part is delivered.",
         away: "kept",
       },
       {
         when: "A part completes any other call, and the run is durable.",
-        before: "The part is handed over.",
+        before: "The part is delivered.",
         away: "waits",
       },
     ],

@@ -144,7 +144,7 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
     "",
     footer,
     ...listing(`The statements of a happy run, each with how often it comes:`, to.statements),
-    ...listing(`The plan of a sweep beside the many live runs:`, to.plan),
+    ...listing(`The plan of a sweep with many live runs:`, to.plan),
   ].join("\n");
   const { groups, plan, statements } = to;
   const figures = to.writes && to.gateways && figuresOf(to.writes, to.gateways);
