@@ -5,11 +5,11 @@ import { parseArgs } from "node:util";
 import { withOthers } from "./scale/Figures.ts";
 import { given, tables } from "./scale/ScaleTables.ts";
 
-const usage = `Prints the tables of docs/scale.md, or the same tables for other figures and another load.
+const usage = `Prints the scale tables of docs/bench.md, or the same tables for other figures and another load.
 
   npm run scale -- [--set NAME=NUMBER]... [--streams N --runs N]
 
-  --set NAME=NUMBER   replaces a figure; docs/scale.md lists their names
+  --set NAME=NUMBER   replaces a figure; docs/bench.md lists their names
   --streams N         number of open streams, instead of the four steps
   --runs N            number of runs per second, with --streams
   --help              prints this text

@@ -19,55 +19,56 @@ export interface LawTests {
 export const laws: Readonly<Record<Law, LawTests>> = {
   L1: {
     name: "facts grow",
-    statement: "Within an attempt facts only grow; what turns out later makes a new incident.",
+    statement: "Within an attempt, facts only grow. Later findings make a new incident.",
     tests: ["test/facts/Facts.test.ts", "test/recorder/RunRecord.test.ts"],
   },
   L2: {
     name: "permission shrinks",
     statement:
-      "If a replay is not permitted at some facts, it is not at any that they grow into. Checked over the finite product.",
+      "If some facts do not permit a replay, no facts that they can grow into permit one. Checked for every combination.",
     tests: ["test/policy/Laws.test.ts"],
   },
   L3: {
     name: "own facts",
-    statement: "A decision is taken on the failed attempt's own facts; a replay repeats that attempt's own request.",
+    statement: "A decision uses the failed attempt's own facts, and a replay repeats that attempt's own request.",
     tests: ["test/laws/OwnFacts.test.ts", "test/policy/Laws.test.ts", "test/runtime/attempt/Handover.test.ts"],
   },
   L4: {
     name: "shown means handed over",
-    statement: "A part counts as shown when the caller has pulled it.",
+    statement: "A part counts as shown once the caller has pulled it.",
     tests: ["test/runtime/attempt/Handover.test.ts"],
   },
   L5: {
     name: "no false success",
     statement:
-      "Complete only after the provider's own terminal marker; none is made up, and a seam's splice passes on that of the continuation.",
+      "A response is complete only after the provider's own terminal marker, which this package never invents. A response with a seam ends with the marker of its continuation.",
     tests: ["test/laws/NoFalseSuccess.test.ts", "test/laws/SplicedEnd.test.ts"],
   },
   L6: {
     name: "one live attempt",
-    statement: "The one before is closed or, after its grace, abandoned: fenced and never awaited.",
+    statement: "The previous attempt is closed or, after a grace period, abandoned: fenced and never awaited.",
     tests: ["test/runtime/attempt/Handover.test.ts", "test/runtime/tools/ToolGuard.test.ts"],
   },
   L7: {
     name: "one end",
-    statement: "A run record has one terminal state; a stream ends once.",
+    statement: "A run record has one terminal state, and a stream ends once.",
     tests: ["test/laws/OneEnd.test.ts", "test/recorder/RunRecord.test.ts"],
   },
   L8: {
     name: "record, then act",
-    statement: "The incident is recorded before its decision is acted on, a dispatch before its handler starts.",
+    statement:
+      "In a durable run, an incident is recorded before its decision is carried out. In every run, a dispatch is recorded before its handler starts.",
     tests: ["test/runtime/tools/ToolGuard.test.ts", "test/simulation/Simulation.test.ts"],
   },
   L9: {
     name: "replayable",
-    statement: "A stored incident decided again gives its stored decision.",
+    statement: "A stored incident, decided again, gives its stored decision.",
     tests: ["test/policy/Laws.test.ts", "test/runtime/recovery/Rules.test.ts"],
   },
   L10: {
     name: "whose cancel",
     statement:
-      "Only `cancel` or a signed interrupt is a user's; with `lingerMs` a departure becomes one when its time is over. A provider's own cancel is retried.",
+      "Only `cancel`, the run's `signal` and a signed interrupt are the user's. With `lingerMs`, a departure becomes a cancel when that time has passed. A provider's own cancel is retried.",
     tests: [
       "test/runtime/run/Interrupts.test.ts",
       "test/runtime/run/Signals.test.ts",
@@ -81,7 +82,7 @@ export const laws: Readonly<Record<Law, LawTests>> = {
   },
   L12: {
     name: "original error",
-    statement: "What the caller gets carries the provider's error unchanged as its cause.",
+    statement: "The error that the caller gets has the provider's error, unchanged, as its cause.",
     tests: ["test/laws/OriginalError.test.ts", "test/runtime/run/Interrupts.test.ts"],
   },
 };

@@ -1,5 +1,5 @@
 /**
- * Writes measurements of a bench into the figures that docs/scale.md is computed from.
+ * Writes measurements of a bench into the figures that the scale tables of docs/bench.md are computed from.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 

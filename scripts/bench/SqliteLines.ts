@@ -125,7 +125,7 @@ const storedLine = {
 /** The costs of the SQL recorder. The design has no bars for them. */
 export const sqlite: Group = { name: "sqlite", lines: [happyLine, besideLine, incidentLine, orphansLine, storedLine] };
 
-/** The cost of a commit for docs/scale.md: the median of the processes' medians, and the slowest process's median. */
+/** The cost of a commit for the scale tables of docs/bench.md: the median of the processes' medians, and the slowest process's median. */
 export const commitFigureOf = (rows: ReadonlyArray<Row>): Readonly<Record<"fileCommitUs", Figure>> | undefined => {
   const { p50_max_us, p50_us } = rows.find(({ what }) => what === commitOf("full"))?.numbers ?? {};
   if (p50_us === undefined || p50_max_us === undefined) return undefined;

@@ -23,7 +23,7 @@ Takes about ten minutes; run nothing else meanwhile.
   --processes N      number of processes per row; default 5, quick 2
   --json             prints one JSON document instead of the table
   --write            also writes the table to docs/bench.md (sqlite alone has its own table) and the figure of a commit to
-                     scripts/scale/figures.json; \`npm run tables\` then recomputes docs/scale.md from it
+                     scripts/scale/figures.json; \`npm run tables\` then recomputes its scale tables from it
   --help             prints this text
 
 Exit code: 0 every bar is met, 1 some bar is missed, 2 invalid options.`;
@@ -72,7 +72,7 @@ const load = (): string =>
     .map((one) => one.toFixed(2))
     .join(" ");
 
-/** Writes the table to docs/bench.md, or to its own section if only sqlite was measured, and the figure for docs/scale.md. */
+/** Writes the table to docs/bench.md, or to its own section if only sqlite was measured, and the figure for the scale tables. */
 const written = (report: Report.Report): void => {
   const names = report.groups.map(({ name }) => name);
   const isSqlite = names.length === 1 && names[0] === sqlite.name;

@@ -1,5 +1,5 @@
 /**
- * Reads the figures that docs/scale.md is based on: measurements, settings of this version, and assumptions.
+ * Reads the figures of the scale tables in docs/bench.md: measurements, settings of this version, and assumptions.
  */
 import { readFileSync } from "node:fs";
 import { Schema } from "effect";

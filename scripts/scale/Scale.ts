@@ -165,7 +165,7 @@ export interface Wall {
 /** All limits, in no particular order. */
 export const walls: ReadonlyArray<Wall> = [
   {
-    what: "one process: one core, half of it planned for",
+    what: "one process (one core at 50 % utilisation)",
     instead: "`--workers`, which share one port and one store",
     times: (load, is) => {
       const { eventCores, runCores } = gateways(load, is);
@@ -174,24 +174,23 @@ export const walls: ReadonlyArray<Wall> = [
   },
   {
     what: "one machine of gateways",
-    instead: "a balancer, several machines, and PostgreSQL in place of the file",
+    instead: "several machines behind a balancer, with PostgreSQL instead of the file",
     times: (load, is) => gateways(load, is).processes / is.machineCores,
   },
   {
-    what: "a SQLite file, were each write a commit of its own",
-    instead: 'PostgreSQL; before that `synchronous: "normal"`, and writes that share commits',
+    what: "a SQLite file with one commit per write",
+    instead: '`synchronous: "normal"` and writes that share a commit, then PostgreSQL',
     times: (load, is) => (load.runs * is.writes * is.fileCommitUs) / 1e6,
   },
   {
-    what: "a day of ended runs within the default of runs that are kept",
-    instead:
-      "a recorder in a program with another `retention`; of a gateway's runs the newest stay, and nothing else breaks",
+    what: "a day of ended runs under the default `--keep-runs-max`",
+    instead: "a higher maximum; otherwise only the newest runs are kept, and nothing else breaks",
     times: (load, is) => (load.runs * daySeconds) / is.keptRuns,
   },
   {
-    what: "room for runs that linger",
+    what: "memory for lingering runs",
     instead:
-      "a shorter `--linger-ms`; else runs are refused to clients that come back (410), and go on for their readers",
+      "a shorter `--linger-ms`; otherwise returning clients are refused (410), and runs continue only for their readers",
     times: (load, is) => {
       const { lingerRoom, lingering } = gateways(load, is);
       return lingering / lingerRoom;
@@ -199,18 +198,17 @@ export const walls: ReadonlyArray<Wall> = [
   },
   {
     what: "connections to one server without a pooler",
-    instead: "PgBouncer by transaction with `prepare=false`, or fewer connections a process",
+    instead: "PgBouncer in transaction mode with `prepare=false`, or fewer connections per process",
     times: (load, is) => database(load, is).connections / is.primaryConnections,
   },
   {
-    what: "looks for dead gateways in one database, the square of the processes",
-    instead:
-      "several databases; else looks that are rarer the more processes there are, which this version does not have",
+    what: "checks for dead gateways in one database, which grow with the square of the processes",
+    instead: "several databases, or checks that get rarer as processes are added (not implemented)",
     times: (load, is) => database(load, is).lookRows / is.primaryLookRows,
   },
   {
     what: "transactions of one primary",
-    instead: "several databases; larger groups would help too, but each process fills only its own",
+    instead: "several databases; larger batches of writes would help too, but each process only fills its own",
     times: (load, is) => database(load, is).needs.transactions,
   },
   {
@@ -225,7 +223,7 @@ export const walls: ReadonlyArray<Wall> = [
   },
   {
     what: "one network card in front of all gateways",
-    instead: "several balancers, or names that lead to several addresses",
+    instead: "several balancers, or DNS names with several addresses",
     times: (load, is) => {
       const { bytesIn, bytesOut } = gateways(load, is);
       return (Math.max(bytesIn, bytesOut) * 8) / (is.linkGbit * 1e9 * is.utilisation);

@@ -1,5 +1,5 @@
 /**
- * Formats the results of Scale.ts as the tables of docs/scale.md.
+ * Formats the results of Scale.ts as the scale tables of docs/bench.md.
  */
 import { table } from "../tables/Markdown.ts";
 import { type Figures, read, type Values, valuesOf } from "./Figures.ts";
@@ -55,7 +55,7 @@ const cells = (
 
 const byLoad = (it: Given, rows: ReadonlyArray<readonly [string, ReadonlyArray<string>]>): string =>
   table(
-    ["", ...it.loads.map(({ runs, streams }) => `${short(streams)} streams, ${short(runs)} runs a second`)],
+    ["", ...it.loads.map(({ runs, streams }) => `${short(streams)} streams, ${short(runs)} runs per second`)],
     rows.map(([what, row]) => [what, ...row]),
   );
 
@@ -63,17 +63,19 @@ const gatewayTable = (it: Given): string => {
   const row = (what: string, of: (needs: Scale.Gateways) => number, text?: (value: number) => string) =>
     [what, cells(it, (load, is) => of(Scale.gateways(load, is)), text)] as const;
   return byLoad(it, [
-    row("events a second", ({ events }) => events),
+    row("events per second", ({ events }) => events),
     row("cores busy with events", ({ eventCores }) => eventCores),
-    row("cores busy with beginnings, ends and records", ({ runCores }) => runCores),
-    row("**processes, a core each**, with room", ({ processes }) => processes),
+    row("cores busy with starts, ends and records", ({ runCores }) => runCores),
+    row("**processes**, one core each, with headroom", ({ processes }) => processes),
     row("memory of open streams", ({ openBytes }) => openBytes, bytes),
-    row("runs that linger", ({ lingering }) => lingering),
-    row("of them within their process's bounds", ({ lingerRoom, lingering }) => Math.min(lingerRoom, lingering)),
-    row("memory of these", ({ lingerBytes }) => lingerBytes, bytes),
+    row("lingering runs", ({ lingering }) => lingering),
+    row("lingering runs that fit the per-process limit", ({ lingerRoom, lingering }) =>
+      Math.min(lingerRoom, lingering),
+    ),
+    row("memory of the runs that fit", ({ lingerBytes }) => lingerBytes, bytes),
     row("**memory**", ({ memoryBytes }) => memoryBytes, bytes),
-    row("to clients, a second", ({ bytesOut }) => bytesOut, bytes),
-    row("from clients, a second", ({ bytesIn }) => bytesIn, bytes),
+    row("traffic to clients, per second", ({ bytesOut }) => bytesOut, bytes),
+    row("traffic from clients, per second", ({ bytesIn }) => bytesIn, bytes),
   ]);
 };
 
@@ -85,20 +87,20 @@ const databaseTable = (it: Given): string => {
     return [...new Set(both)].join(" – ");
   });
   return byLoad(it, [
-    row("writes a second", ({ writes }) => writes),
-    row("transactions a second", ({ transactions }) => transactions),
-    row("write-ahead log a second", ({ walBytes }) => walBytes, bytes),
-    row("dead rows a second, for vacuum", ({ deadRows }) => deadRows),
-    row("rows that looks read a second, in one database", ({ lookRows }) => lookRows),
+    row("writes per second", ({ writes }) => writes),
+    row("transactions per second", ({ transactions }) => transactions),
+    row("write-ahead log per second", ({ walBytes }) => walBytes, bytes),
+    row("dead rows per second, for vacuum", ({ deadRows }) => deadRows),
+    row("rows per second read by checks for dead gateways, with one database", ({ lookRows }) => lookRows),
     row("primaries for the write-ahead log", ({ needs }) => needs.WAL),
     row("primaries for transactions", ({ needs }) => needs.transactions),
     row("primaries for CPU", ({ needs }) => needs.CPU),
-    row("primaries for looks", ({ needs }) => needs.looks),
+    row("primaries for checks", ({ needs }) => needs.looks),
     row("**primaries**, each with a standby", ({ primaries }) => primaries),
-    ["what asks for most", bound],
+    ["bottleneck", bound],
     row("connections", ({ connections }) => connections),
-    row("connections for each primary", ({ connections, primaries }) => connections / primaries),
-    row("processes of poolers", ({ poolers }) => poolers),
+    row("connections per primary", ({ connections, primaries }) => connections / primaries),
+    row("pooler processes", ({ poolers }) => poolers),
   ]);
 };
 
@@ -107,24 +109,24 @@ const retentionTable = (it: Given): string =>
     ...retentions.map(
       (days) =>
         [
-          `disk of ${days === 1 ? "a day" : `${days} days`}`,
+          `disk for ${days === 1 ? "one day" : `${days} days`}`,
           cells(it, (load, is) => Scale.database(load, is).dayBytes * days, bytes),
         ] as const,
     ),
-    ["how long the default of runs kept lasts, in seconds", cells(it, ({ runs }, is) => is.keptRuns / runs)],
+    ["seconds until the default `--keep-runs-max` is reached", cells(it, ({ runs }, is) => is.keptRuns / runs)],
   ]);
 
 const costTable = (it: Given): string => {
   const row = (what: string, of: (cost: Scale.Cost) => number, text = dollars) =>
     [what, cells(it, (load, is) => of(Scale.cost(load, daysKept, is)), text)] as const;
   return byLoad(it, [
-    row("gateways, a month", (cost) => cost.gateways),
-    row("primaries and standbys, a month", (cost) => cost.database),
-    row("their disks, a day of runs kept", (cost) => cost.disk),
-    row("traffic to clients, a month, as with any proxy", (cost) => cost.traffic),
-    row("a million runs, without traffic", (cost) => cost.millionRuns),
+    row("gateways, per month", (cost) => cost.gateways),
+    row("primaries and standbys, per month", (cost) => cost.database),
+    row("their disks, with one day of runs", (cost) => cost.disk),
+    row("traffic to clients, per month, as with any proxy", (cost) => cost.traffic),
+    row("per million runs, without traffic", (cost) => cost.millionRuns),
     row(
-      "that, of what their output costs",
+      "the same, as a share of the cost of the output",
       (cost) => cost.share * 100,
       (value) => `${short(value)} %`,
     ),
@@ -139,7 +141,7 @@ const wallTable = ({ usual, worst }: Given): string => {
   const text = (low: number, high: number) =>
     short(low) === short(high) ? short(low) : `${short(low)} – ${short(high)}`;
   return table(
-    ["runs a second", "open streams", "what breaks", "what then"],
+    ["runs per second", "open streams", "limit", "remedy"],
     reached
       .sort((a, b) => a.first.runs - b.first.runs)
       .map(({ early, first, wall }) => [
@@ -153,20 +155,20 @@ const wallTable = ({ usual, worst }: Given): string => {
 
 const stepTable = (it: Given): string =>
   table(
-    ["at", "what it is over, worst first"],
+    ["load", "limits exceeded, worst first"],
     it.loads.map((load) => {
       const over = Scale.walls
         .map((wall) => ({ wall, times: wall.times(load, it.worst) }))
         .filter(({ times }) => times > 1)
         .sort((a, b) => b.times - a.times);
       const words = over.map(({ times, wall }) => `${wall.what} (${short(times)} ×)`);
-      return [`${short(load.streams)} streams, ${short(load.runs)} runs a second`, words.join("; ")];
+      return [`${short(load.streams)} streams, ${short(load.runs)} runs per second`, words.join("; ")];
     }),
   );
 
 const measuredTable = ({ figures }: Given): string =>
   table(
-    ["`--set`", "figure", "measured", "worst", "where it comes from", "under which load"],
+    ["`--set`", "figure", "measured", "worst", "source", "load of the machine"],
     Object.entries(figures.measured).map(([name, { load, source, unit, value, worst, what }]) => [
       `\`${name}\``,
       what,
@@ -179,7 +181,7 @@ const measuredTable = ({ figures }: Given): string =>
 
 const assumedTable = ({ figures }: Given, which: "set" | "assumed"): string =>
   table(
-    ["`--set`", which === "set" ? "what this version sets" : "assumption", "", "why"],
+    ["`--set`", which === "set" ? "setting" : "assumption", "", "why"],
     Object.entries(figures[which]).map(([name, { unit, value, what, why }]) => [
       `\`${name}\``,
       what,

@@ -17,8 +17,8 @@ const titles: Readonly<Record<Ending, string>> = {
 
 const wayTitles: Readonly<Record<Way, string>> = {
   direct: "Directly",
-  nginx: "Behind nginx, as [gateway-operation.md](gateway-operation.md) sets it up",
-  "nginx-1.0": "Behind nginx that asks by HTTP/1.0",
+  nginx: "Behind nginx, as [Operating the gateway](gateway-operation.md#behind-a-reverse-proxy) configures it",
+  "nginx-1.0": "Behind nginx with HTTP/1.0 to its upstream",
   haproxy: "Behind haproxy",
 };
 
@@ -43,11 +43,11 @@ const summary = (trials: ReadonlyArray<Trial>): string => {
     const lossy = all.filter(({ lost }) => lost > 0);
     const share = Math.max(0, ...lossy.map(({ bytes, lost }) => Math.round((100 * lost) / (bytes + lost))));
     const losing = lossy.length === 0 ? "none lost a byte" : `${lossy.length} lost bytes, at most ${share} %`;
-    return `- **${titles[ending]}**: ${whole} of ${all.length} took it for whole; ${losing}.`;
+    return `- **${titles[ending]}**: ${whole} of ${all.length} accepted it as whole; ${losing}.`;
   });
   const found = new Set(of("gateway").flatMap((trial) => limitOf(trial) ?? []));
   const limits = [...found].map(({ reason, stack, ways, what }) => {
-    const does = what === "whole" ? "takes the gateway's ending for whole" : "loses bytes";
+    const does = what === "whole" ? "accepts the gateway's ending as whole" : "loses bytes";
     return `${stack} ${does} (${ways.join(", ")}): ${reason}.`;
   });
   return [lines.join("\n"), ...limits].join("\n\n");

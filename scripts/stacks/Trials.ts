@@ -28,14 +28,13 @@ const limits: ReadonlyArray<Limit> = [
     stack: "Python http.client-line",
     ways: ["nginx", "nginx-1.0", "haproxy"],
     what: "whole",
-    reason: "a proxy ends a response whose upstream broke by a body that merely stops",
+    reason: "a proxy ends a response whose upstream broke with a bare stop",
   },
   {
     stack: "wget",
     ways: ["direct"],
     what: "whole",
-    reason:
-      "it takes FIN inside a chunk's data for the end of the body, and would report only FIN in front of a size line",
+    reason: "it treats a FIN inside a chunk as the end of the body, and reports only a FIN before a chunk's size line",
   },
   {
     stack: "Java HttpClient",
@@ -47,7 +46,7 @@ const limits: ReadonlyArray<Limit> = [
     stack: "Chromium fetch",
     ways,
     what: "lost",
-    reason: "a stream that fails drops what its page has not read (Streams standard), whatever the error",
+    reason: "if a stream fails, the Streams standard discards what the page has not read, whatever the error",
   },
 ];
 

@@ -22,7 +22,7 @@ As root on a Debian, installs missing stacks and proxies from Debian's packages.
 
   --only NAME      only stacks whose name contains NAME
   --no-install     plays only what is installed
-  --write          also writes the table to docs/gateway-clients.md
+  --write          also writes the table to docs/agents.md
   --help           prints this text
 
 Exit code: 0 every stack reports an error for the gateway's ending, or cannot for a known reason, and none loses a byte; 1 some stack
@@ -64,7 +64,7 @@ const main = Effect.gen(function* () {
   yield* Effect.promise(closed);
   const text = markdown(trials, [...new Set(missing)]);
   console.log(text);
-  if (values.write === true) write(new URL("../../docs/gateway-clients.md", import.meta.url), text);
+  if (values.write === true) write(new URL("../../docs/agents.md", import.meta.url), text);
   const failed = wrong(trials);
   for (const line of failed) console.error(`stacks: the gateway's ending failed: ${line}`);
   return failed.length === 0 ? 0 : 1;

@@ -19,10 +19,10 @@ export const clients = (): string =>
       "measured",
       "reveal",
       "head withheld",
-      "longest hold",
+      "maximum hold",
       "failure before the head",
-      "a shown response breaks",
-      "before its first event",
+      "ending of a shown response that breaks",
+      "no-op before the first event",
     ],
     rows.map((row) => [
       code(row.name),
@@ -60,8 +60,8 @@ export const ownEvents = (): string =>
 /** The words in front of the ending of a broken response. */
 const left: Readonly<Record<Treatment["mends"], string>> = {
   nothing: "",
-  cuts: "a cut is left to it once; ",
-  errors: "left to it once; ",
+  cuts: "broken body for the first cut, then ",
+  errors: "broken body for the first break, then ",
 };
 
 /** The treatment of a client in all protocols, followed by the protocols in which it differs. */

@@ -38,9 +38,19 @@ const Node: Schema.Codec<Node> = Schema.Struct({
   ),
 });
 
-/** Prints a row for each key: its type, its default and its meaning. */
+/** Flags that set exactly one key, by key. */
+const flagOf = new Map(
+  entries.flatMap(({ flag, form, key }) =>
+    key === undefined || flag === undefined || form === "pairs" ? [] : [[key.join("."), { flag, form }] as const],
+  ),
+);
+
+/** The flags that the table of keys describes. */
+export const keyedFlags: ReadonlySet<string> = new Set([...flagOf.values()].map(({ flag }) => flag));
+
+/** Prints a row for each key: its flag, its type, its default and its meaning. */
 export const configTable = (): string =>
-  table(["key", "holds", "default", "meaning"], rows("", Schema.decodeUnknownSync(Node)(jsonSchema())));
+  table(["key", "flag", "holds", "default", "meaning"], rows("", Schema.decodeUnknownSync(Node)(jsonSchema())));
 
 const rows = (path: string, { additionalProperties, properties = {} }: Node): ReadonlyArray<ReadonlyArray<string>> => [
   ...Object.entries(properties).flatMap(([name, node]) => rowOf(path === "" ? name : `${path}.${name}`, node)),
@@ -54,9 +64,14 @@ const named = (path: string, node: Node): ReadonlyArray<ReadonlyArray<string>> =
 };
 
 const rowOf = (path: string, node: Node): ReadonlyArray<ReadonlyArray<string>> => [
-  [code(path), kindOf(node), defaultOf(path, node), node.description ?? ""],
+  [code(path), flagCell(path), kindOf(node), defaultOf(path, node), node.description ?? ""],
   ...rows(path, node),
 ];
+
+const flagCell = (path: string): string => {
+  const found = flagOf.get(path);
+  return found === undefined ? "" : code(`--${found.flag}${found.form === "on_off" ? " on | off" : ""}`);
+};
 
 const defaultOf = (path: string, { default: byDefault }: Node): string => {
   if (byDefault === undefined || (Array.isArray(byDefault) && byDefault.length === 0)) return "";

@@ -17,7 +17,7 @@ const columns = (name: (typeof subjectNames)[number]) =>
   Effect.gen(function* () {
     const { bare, withUs } = subjects[name];
     const settings = { reveal: "live", answer: "stop", stallMs } as const;
-    const live = yield* withUs(`${name} with us`, settings);
+    const live = yield* withUs(`${name} with this package`, settings);
     const whole = yield* withUs(`${name}, on_complete`, { ...settings, reveal: "on_complete" });
     // Only the AI SDK can withdraw what it showed.
     const withdrawing = name === "ai-sdk" ? [yield* withUs(`${name}, retry`, { ...settings, answer: "retry" })] : [];

@@ -29,20 +29,23 @@ export const commands = async (path: ReadonlyArray<string>): Promise<string> => 
  * Prints the flags of a command: the environment variable, the default if the help names one, and the meaning.
  *
  * @param path the command's names
+ * @param omitted names of flags that another table describes
  */
-export const flags = async (path: ReadonlyArray<string>): Promise<string> => {
+export const flags = async (path: ReadonlyArray<string>, omitted: ReadonlySet<string> = new Set()): Promise<string> => {
   const { flags: all } = await helpOf(path);
   return table(
     ["flag", "variable", "default", "what it does"],
-    all.map(({ description, name, type }) => {
-      const text = Option.getOrElse(description, () => "");
-      const variable = /\$(STREAM_RECOVERY_\w+)/.exec(text)?.[1] ?? "";
-      const standard = /\$\w+; default (\S+)\)/.exec(text)?.[1] ?? "";
-      const words = /\(choices: (.*)\)$/.exec(text)?.[1];
-      const said = text.replace(/ \(choices: .*\)$/, "").replace(/ \(\$\w+(?:; default \S+)?\)$/, "");
-      const value = words?.split(", ").join(" \\| ") ?? (type === "boolean" ? "" : type);
-      return [code(`--${name} ${value}`.trim()), code(variable), standard, said];
-    }),
+    all
+      .filter(({ name }) => !omitted.has(name))
+      .map(({ description, name, type }) => {
+        const text = Option.getOrElse(description, () => "");
+        const variable = /\$(STREAM_RECOVERY_\w+)/.exec(text)?.[1] ?? "";
+        const standard = /\$\w+; default (\S+)\)/.exec(text)?.[1] ?? "";
+        const words = /\(choices: (.*)\)$/.exec(text)?.[1];
+        const said = text.replace(/ \(choices: .*\)$/, "").replace(/ \(\$\w+(?:; default \S+)?\)$/, "");
+        const value = words?.split(", ").join(" \\| ") ?? (type === "boolean" ? "" : type);
+        return [code(`--${name} ${value}`.trim()), code(variable), standard, said];
+      }),
   );
 };
 

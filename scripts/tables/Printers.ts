@@ -17,7 +17,7 @@ import { printCases } from "../../test/field/Cases.ts";
 import { laws } from "../../test/Laws.ts";
 import { printScale } from "../scale/ScaleTables.ts";
 import { clients, ownEvents } from "./Clients.ts";
-import { configTable } from "./ConfigKeys.ts";
+import { configTable, keyedFlags } from "./ConfigKeys.ts";
 import { costTable } from "./Costs.ts";
 import { type Named, Sources } from "./Docstrings.ts";
 import { commands, flags } from "./Flags.ts";
@@ -42,8 +42,9 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
     ["budget", () => budgetTable(sources)],
     ["ends", () => wordTable("reason", sources.wordsOf("class RunInterrupted"))],
     ["options", ([name = "", folder]) => optionTable(sources.fieldsOf(name, folder))],
+    ["fields", ([name = "", folder]) => fieldTable(sources.fieldsOf(name, folder))],
     ["commands", commands],
-    ["flags", flags],
+    ["flags", (path) => flags(path, keyedFlags)],
     ["config", () => configTable()],
     ["errors", errorTables],
     ["clients", clients],
@@ -170,6 +171,12 @@ const optionTable = (fields: ReadonlyArray<Named>): string =>
   table(
     ["option", "meaning"],
     fields.map(({ docstring, name, optional }) => [`${code(name)}${optional ? "" : ", required"}`, docstring]),
+  );
+
+const fieldTable = (fields: ReadonlyArray<Named>): string =>
+  table(
+    ["field", "meaning"],
+    fields.map(({ docstring, name, optional }) => [`${code(name)}${optional ? "" : ", always"}`, docstring]),
   );
 
 /** One row for each occasion. The first one of a write also names its content. */

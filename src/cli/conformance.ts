@@ -104,7 +104,7 @@ export const conformanceCommand = Command.make("conformance", settings, (asked) 
 );
 
 /** Suffix of the column with this package. */
-const withUsMark = " with us";
+const withUsMark = " with this package";
 
 /**
  * Fails if a column with this package is unsafe. A bare column may be unsafe.

@@ -11,7 +11,7 @@ import type { RunRecorder } from "./RunRecorder.ts";
 export const away = {
   kept: "The entry is kept, and written in order as soon as the store accepts writes again. Its actor continues.",
   waits: "Its actor waits for the store, at most five seconds, and does not act without the write.",
-  fails: "The call fails, and nothing changes. The next look at the record finds the same work to do.",
+  fails: "The call fails, and nothing changes. The next check of the record finds the same work to do.",
 } as const;
 
 /** An occasion of a write. */
@@ -79,7 +79,7 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
   FactsRaised: {
     holds: "All facts of one attempt. Recorded facts only grow, too (L1).",
     occasions: [
-      { when: "A part shows more than any before it.", before: "The part is handed over.", away: "kept" },
+      { when: "A part raises `shown`.", before: "The part is delivered.", away: "kept" },
       { when: "A guarded tool is called.", before: "Its handler starts.", away: "waits", isForEveryRun: true },
       { when: "A handler ends.", before: "Its outcome is returned.", away: "kept", isForEveryRun: true },
       { when: "An attempt breaks.", before: "The decision is carried out.", away: "kept" },
@@ -96,12 +96,12 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
     occasions: [
       {
         when: "A part completes a call of a guarded or a read-only tool.",
-        before: "The part is handed over.",
+        before: "The part is delivered.",
         away: "kept",
       },
       {
         when: "A part completes any other call, and the run is durable.",
-        before: "The part is handed over.",
+        before: "The part is delivered.",
         away: "waits",
       },
     ],
@@ -282,7 +282,7 @@ export const calls: Readonly<
   },
   shared: {
     holds:
-      "Facts for processes on other machines: the spending of a failed request and the response that its client received, by a digest; a wait that a provider announced; a run that its client cancels at another gateway.",
+      "Facts that other machines need: under the digest of a failed request, its spending and the response that its client received; announced waits; runs whose clients cancel at another gateway.",
     occasions: [
       {
         when: "A gateway's run fails.",
@@ -295,7 +295,7 @@ export const calls: Readonly<
   },
   pacing: {
     holds:
-      "The spending of a group of runs, until it is idle for an hour; the retry tokens of a provider, until none is drawn for an hour.",
+      "The spending of a group of runs and the retry tokens of a provider, each until it has been unused for an hour.",
     occasions: [
       {
         when: "A run of a group with a limited budget breaks.",

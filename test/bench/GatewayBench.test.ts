@@ -123,7 +123,7 @@ describe("what is later than direct", () => {
   });
 });
 
-describe("the figures of docs/scale.md", () => {
+describe("the figures of the scale tables in docs/bench.md", () => {
   const row = (what: string, numbers: Record<string, number>): Row => ({
     what,
     value: "",

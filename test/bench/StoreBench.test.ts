@@ -252,7 +252,7 @@ describe("the figure of a commit in a file", () => {
   });
 });
 
-describe("the figures of docs/scale.md", () => {
+describe("the figures of the scale tables in docs/bench.md", () => {
   it("are the middle of the processes, and the worst of the same thing", () => {
     const figures = figuresOf([writes, { ...writes, postgres_us: 140, alone_us: 410, rows_bytes: 3_300 }], gateways);
     assert.deepStrictEqual(figures, {

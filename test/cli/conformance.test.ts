@@ -156,8 +156,8 @@ describe("stream-recovery conformance", () => {
     Effect.gen(function* () {
       const { exit, lines } = yield* run("openai", "--only", "healthy,text_clean_end", "--protocol", "chat");
       assert.isTrue(Exit.isSuccess(exit), String(exit));
-      assert.include(lines[0] ?? "", "| the provider's first answer | openai, chat | openai with us, chat |");
-      assert.include(lines[0] ?? "", "| text, clean end             | T1           | E1                   |");
+      assert.include(lines[0] ?? "", "| fault in the first response | openai, chat | openai with this package, chat |");
+      assert.include(lines[0] ?? "", "| text, clean end             | T1           | E1                             |");
     }),
   );
 
@@ -189,8 +189,8 @@ describe("stream-recovery conformance", () => {
     Effect.gen(function* () {
       const board = yield* runConformance(yield* openAiRuntime({ name: "openai" }), { faults: ["text_clean_end"] });
       yield* failUnsafe([board]);
-      const error = yield* Effect.flip(failUnsafe([board, { ...board, runtime: "openai with us" }]));
-      assert.deepStrictEqual(error.runtimes, ["openai with us"]);
+      const error = yield* Effect.flip(failUnsafe([board, { ...board, runtime: "openai with this package" }]));
+      assert.deepStrictEqual(error.runtimes, ["openai with this package"]);
       assert.strictEqual(error[Runtime.errorExitCode], 1);
     }),
   );

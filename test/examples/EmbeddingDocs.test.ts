@@ -1,16 +1,16 @@
 /**
- * Holds docs/stream-processor.md to the example that it explains: every excerpt stands in its file, word for word. Holds the
- * examples to their size, and to the public entry points.
+ * Checks that each excerpt in the README of the example agent is in its file, word for word. Checks the size of the examples, and that they
+ * import only public entry points.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { root } from "./Program.ts";
 
-const chapter = readFileSync(join(root, "docs/stream-processor.md"), "utf8");
+const chapter = readFileSync(join(root, "docs/examples/agent/README.md"), "utf8");
 const excerpts = [...chapter.matchAll(/<!-- (\S+) -->\n```ts norun\n([\s\S]*?)```/g)];
 
-describe("docs/stream-processor.md", () => {
+describe("docs/examples/agent/README.md", () => {
   it("has no excerpt that is not held", () => {
     assert.strictEqual(excerpts.length, chapter.split("```ts norun").length - 1);
     assert.isAbove(excerpts.length, 3);

@@ -24,7 +24,7 @@ export const myChat: ConformanceRuntime = {
       call += choices[0]?.delta.tool_calls?.[0]?.function?.arguments ?? "";
       finish ??= choices[0]?.finish_reason ?? undefined;
     }
-    if (finish === undefined) throw new Error("the response was cut"); // without this line the kit says T
+    if (finish === undefined) throw new Error("the response was cut"); // without this line the kit reports T
     if (call !== "") await tools[0]?.execute(JSON.parse(call));
   },
 };

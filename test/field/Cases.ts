@@ -61,7 +61,7 @@ const asSent = { outcome: "as_sent", end } as const;
 
 const calls: ReadonlyArray<Case> = [
   {
-    name: "The request's own limit cuts the arguments of a call that is reported as finished",
+    name: "The request's output limit cuts a call's arguments, and the provider reports the call as finished",
     reports: "vllm #53270, #46303",
     ...all,
     ...hidden,
@@ -72,7 +72,7 @@ const calls: ReadonlyArray<Case> = [
     end: "not_retryable",
   },
   {
-    name: "The request's own limit cuts the arguments of a call after text",
+    name: "The request's output limit cuts a call's arguments after text",
     reports: "vllm #53270, #46303",
     ...all,
     ...shown,
@@ -125,7 +125,7 @@ const calls: ReadonlyArray<Case> = [
     end: "text_shown",
   },
   {
-    name: "Arguments are cut after text, and the client prefers the provider's own end",
+    name: "Arguments are cut after text, with `on_break: as_provider`",
     reports: "vllm #53270",
     ...all,
     ...shown,
@@ -236,12 +236,12 @@ const drifts: ReadonlyArray<Case> = [
   },
 ];
 
-/** Turns that say nothing: a name, its reports, the content, and the reported output tokens. */
+/** Empty responses: a name, its reports, the content, and the reported output tokens. */
 const emptyTurns: ReadonlyArray<readonly [name: string, reports: string, said: ReadonlyArray<Said>, tokens: number]> = [
-  ["thoughts alone", "goose #11975, oh-my-pi #8176, cline #13165, pi #6963", [{ thought: "Let me see." }], 60],
-  ["white space", "hermes #58148", [{ text: " \n\n" }], 20],
-  ["thoughts and white space", "litellm #24462", [{ thought: "Hm." }, { text: "\n" }], 60],
-  ["no text and three tokens", "hermes #58148, litellm #24462", [], 3],
+  ["only reasoning", "goose #11975, oh-my-pi #8176, cline #13165, pi #6963", [{ thought: "Let me see." }], 60],
+  ["only white space", "hermes #58148", [{ text: " \n\n" }], 20],
+  ["only reasoning and white space", "litellm #24462", [{ thought: "Hm." }, { text: "\n" }], 60],
+  ["no text and three reported output tokens", "hermes #58148, litellm #24462", [], 3],
 ];
 
 const empties: ReadonlyArray<Case> = emptyTurns.flatMap(([name, reports, said, tokens]) => {
@@ -249,19 +249,26 @@ const empties: ReadonlyArray<Case> = emptyTurns.flatMap(([name, reports, said, t
   const of = { reports, ...all };
   return [
     {
-      name: `A turn of ${name}, once`,
+      name: `A response with ${name}, once`,
       ...of,
       ...hidden,
       attempts: (it) => [empty(it), [good(it), end]],
       requests: 2,
       ...whole,
     },
-    { name: `A turn of ${name}, each time`, ...of, ...hidden, attempts: (it) => [empty(it)], requests: 2, ...asSent },
+    {
+      name: `A response with ${name}, each time`,
+      ...of,
+      ...hidden,
+      attempts: (it) => [empty(it)],
+      requests: 2,
+      ...asSent,
+    },
     ...(said.length === 0
       ? []
       : [
           {
-            name: `A turn of ${name} that the client sees`,
+            name: `A response with ${name} that the client sees`,
             ...of,
             ...shown,
             attempts: (it: ProtocolId) => [empty(it), [good(it), end] as const],
@@ -451,7 +458,7 @@ const ends: ReadonlyArray<Case> = [
     ...whole,
   },
   {
-    name: "An answer that starts with thoughts and white space",
+    name: "A response that starts with reasoning and white space",
     reports: "litellm #24462",
     ...all,
     ...hidden,
@@ -471,7 +478,7 @@ const refused = { outcome: "refused", end: "not_retryable" } as const;
 
 const refusals: ReadonlyArray<Case> = [
   {
-    name: "An empty account, told in words under 500",
+    name: "An account without credit, reported only in the message of a 500",
     reports: "hermes #16680, MiniMax-M2 #62",
     ...all,
     ...shown,
@@ -480,7 +487,7 @@ const refusals: ReadonlyArray<Case> = [
     ...refused,
   },
   {
-    name: "An empty account, told in words under 429",
+    name: "An account without credit, reported only in the message of a 429",
     reports: "hermes #16680, OmniRoute #858",
     ...all,
     ...shown,
@@ -506,7 +513,7 @@ const refusals: ReadonlyArray<Case> = [
     ...refused,
   },
   {
-    name: "A wait that is told in a sentence alone",
+    name: "A wait that is announced only in the error message",
     reports: "OmniRoute #858",
     ...all,
     ...shown,

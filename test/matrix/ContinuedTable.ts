@@ -33,7 +33,7 @@ const table = (auto: ReadonlyArray<Row>, ask: ReadonlyArray<Row>): string => {
   };
   const kinds = [...new Set(auto.map(({ kind }) => kind))];
   return [
-    "| break | cells | whole with `ask` | whole with `auto` | whole now that were lost | text twice | effects twice |",
+    "| break | cells | whole with `ask` | whole with `auto` | only with `auto` | text twice | effects twice |",
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ...kinds.flatMap((kind) =>
       (["live", "on_complete"] as const).map((reveal) =>

@@ -37,21 +37,22 @@ export const rowsOf = (
 
 /** The table as Markdown, with the rules that define the expectations of the cuts. */
 export const markdown = (cells: ReadonlyArray<Cell>): string => {
-  const rules = allCuts();
+  const cuts = allCuts();
   return [
     `${cells.length.toLocaleString("en")} cells.`,
     "",
-    "| fault | cells | what must come of them |",
+    "| fault | cells | expected outcomes |",
     "| --- | ---: | --- |",
     ...rowsOf(cells).map(([fault, count, ends]) => `| ${fault} | ${count} | ${ends} |`),
     "",
-    "What must come of a cut, the first rule that fits:",
+    "The expected outcome of a cut; the first row that applies decides:",
     "",
-    "| # | if | cells |",
-    "| ---: | --- | ---: |",
+    "| # | if | outcome | cells |",
+    "| ---: | --- | --- | ---: |",
     ...cutRules.map((rule, index) => {
-      const count = rules.filter((cut) => cutRules.find((it) => it.fits(cut)) === rule).length;
-      return `| ${index + 1} | ${rule.if} | ${count} |`;
+      const fitting = cuts.filter((cut) => cutRules.find((it) => it.fits(cut)) === rule);
+      const outcomes = new Set(fitting.map((cut) => endOf(rule.expect(cut))));
+      return `| ${index + 1} | ${rule.if} | ${[...outcomes].join(" · ")} | ${fitting.length} |`;
     }),
   ].join("\n");
 };

@@ -1,5 +1,5 @@
 /**
- * Derives the figures of docs/scale.md from the measurements of a gateway.
+ * Derives the figures of the scale tables in docs/bench.md from the measurements of a gateway.
  */
 import type { Row } from "../Row.ts";
 import type { Figure } from "../ScaleFigures.ts";
@@ -46,7 +46,7 @@ export const figuresOf = (parts: ReadonlyArray<Part>): GatewayFigures | undefine
   return { pacedEventUs: usOf(event), streamUs: usOf(stream), openKiB: { value: kib, worst: kib } };
 };
 
-/** Number of events of the lingering runs in the figure: as many as a stream has in docs/scale.md. A log's buffers grow with them. */
+/** Number of events of the lingering runs in the figure, as in the scale tables of docs/bench.md. A log's buffers grow with them. */
 const lingerEvents = 500;
 
 /** Memory of a lingering run beyond the bytes of its response, or undefined if it was not measured. */

@@ -26,7 +26,7 @@ same provider, and compares it with the bars of the design. Takes a quarter of a
   --install          first installs http-proxy and @llmops/gateway beside the bench
   --json             prints one JSON document instead of the table
   --write            also writes the tables to docs/bench.md (linger has its own) and the figures to scripts/scale/figures.json, if
-                     linger, or cpu of chat and peers, were measured; \`npm run tables\` then recomputes docs/scale.md from them
+                     linger, or cpu of chat and peers, were measured; \`npm run tables\` then recomputes its scale tables from them
   --help             prints this text
 
 Exit code: 0 every bar is met, 1 some bar is missed, 2 invalid options.`;

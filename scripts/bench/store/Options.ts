@@ -16,7 +16,7 @@ temporary folder, without a port, and leaves the machine's own server alone. Tak
   --gateways N       number of gateways over one database; default 3
   --json             prints one JSON document instead of the table
   --write            also writes the table to docs/bench.md and, if writes and gateways were measured, the figures to
-                     scripts/scale/figures.json; \`npm run tables\` then recomputes docs/scale.md from them
+                     scripts/scale/figures.json; \`npm run tables\` then recomputes its scale tables from them
   --help             prints this text
 
 Exit code: 0 every bar is met, 1 some bar is missed or there is no PostgreSQL, 2 invalid options.`;

@@ -1,5 +1,5 @@
 /**
- * Derives the figures of docs/scale.md from the measurements of the store.
+ * Derives the figures of the scale tables in docs/bench.md from the measurements of the store.
  */
 import { median } from "../Median.ts";
 import type { Figure } from "../ScaleFigures.ts";

@@ -27,7 +27,7 @@ const [liveFew, liveMany] = [100, 200_000];
 /** Numbers of runs of the gateways that die. */
 const heldRuns = [1_000, 3_000] as const;
 
-/** The measurements: table rows by part, the listings below them, and the sources of the figures in docs/scale.md. */
+/** The measurements: table rows by part, the listings below them, and the sources of the figures in the scale tables of docs/bench.md. */
 interface Measured {
   readonly groups: Array<{ readonly name: string; readonly rows: ReadonlyArray<Row> }>;
   plan: ReadonlyArray<string>;
@@ -144,7 +144,7 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
     "",
     footer,
     ...listing(`The statements of a happy run, each with how often it comes:`, to.statements),
-    ...listing(`The plan of a sweep beside the many live runs:`, to.plan),
+    ...listing(`The plan of a sweep with many live runs:`, to.plan),
   ].join("\n");
   const { groups, plan, statements } = to;
   const figures = to.writes && to.gateways && figuresOf(to.writes, to.gateways);

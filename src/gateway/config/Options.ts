@@ -309,7 +309,7 @@ export const program = {
     "Maximum ended runs that are kept; the newest stay. No run is deleted within a minute of its end, and none at all with `forever`",
     { min: 0, default: retentionDefault.runs, restart: true },
   ),
-  leaseMs: integer("Time without a sign of life after which a gateway's runs are recovered", {
+  leaseMs: integer("Time without a heartbeat after which a gateway's runs are recovered", {
     unit: "ms",
     default: leaseMsDefault,
     restart: true,

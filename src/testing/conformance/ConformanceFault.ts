@@ -92,8 +92,8 @@ const callBreak = (kind: Break["kind"], at: Break["at"]) => (): Answer => ({ con
 
 /** All faults that the kit plays. */
 export const conformanceFaults: ReadonlyArray<ConformanceFault> = [
-  fault("healthy", "nothing: a text", { healthy: true }, () => ({ content: text })),
-  fault("healthy_call", "nothing: a tool call", { healthy: true, calls: true }, () => ({ content: call })),
+  fault("healthy", "none, a text response", { healthy: true }, () => ({ content: text })),
+  fault("healthy_call", "none, a tool call", { healthy: true, calls: true }, () => ({ content: call })),
   fault("reset_before_head", "reset before the head", {}, () => ({ break: { kind: "rst", at: "before_head" } })),
   fault("reset_after_head", "reset after the head", {}, () => ({ break: { kind: "rst", at: "after_head" } })),
   fault("text_cut", "text cut", {}, (protocol) => inText(protocol, "rst")),
@@ -101,14 +101,14 @@ export const conformanceFaults: ReadonlyArray<ConformanceFault> = [
   fault("args_cut", "arguments cut", { calls: true }, callBreak("rst", "tool_arguments")),
   fault("args_clean_end", "arguments, clean end", { calls: true }, callBreak("end", "tool_arguments")),
   fault("call_then_cut", "call complete, then cut", { calls: true }, callBreak("rst", "terminal")),
-  fault("silence", "a long silence, then the answer", { healthy: true }, (_, first_delay_ms) => ({
+  fault("silence", "a long silence, then a response", { healthy: true }, (_, first_delay_ms) => ({
     content: text,
     first_delay_ms,
   })),
-  fault("stall", "endless silence in the text", {}, (protocol) => inText(protocol, "stall")),
+  fault("stall", "endless silence after text", {}, (protocol) => inText(protocol, "stall")),
   fault("rate_limited", "429, Retry-After 1 s", {}, () => ({ status: 429, headers: { "retry-after": "1" } })),
-  fault("overload_first", "overload event at once", {}, () => ({ content: [{ error: "overloaded" }] })),
-  fault("overload_in_text", "overload event in the text", {}, () => ({
+  fault("overload_first", "overload event before text", {}, () => ({ content: [{ error: "overloaded" }] })),
+  fault("overload_in_text", "overload event after text", {}, () => ({
     content: [{ text: deltasBefore }, { error: "overloaded" }],
     delay_ms: apartMs,
   })),

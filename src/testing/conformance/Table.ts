@@ -24,7 +24,7 @@ export const conformanceTable = (boards: ReadonlyArray<ConformanceScoreboard>): 
   );
   const faults = [
     [
-      "the provider's first answer",
+      "fault in the first response",
       ...columns.map(({ board, protocol }) => `${board.runtime}, ${answerProtocol(protocol).shortName}`),
     ],
     ...played.map(({ id, title }) => [title, ...columns.map(({ board, protocol }) => letter(board, id, protocol))]),
@@ -42,12 +42,12 @@ const totals: ReadonlyArray<readonly [title: string, field: keyof ConformanceTot
   ["errors reported", "errors"],
   ["hung", "hung"],
   ["turns with repeated text", "duplicated_text"],
-  ["excess tool runs", "duplicated_tool_runs"],
+  ["repeated tool runs", "duplicated_tool_runs"],
   ["tool runs with cut arguments", "truncated_tool_runs"],
   ["silent truncations", "silent_truncations"],
   ["false aborts", "false_aborts"],
   ["failed turns that lost work", "lost_work"],
-  ["requests paid", "requests"],
+  ["billed requests", "requests"],
 ];
 
 const letter = (board: ConformanceScoreboard, fault: ConformanceCell["fault"], protocol: ProtocolId): string => {

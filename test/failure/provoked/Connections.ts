@@ -105,7 +105,7 @@ const expected: Expected = {
 export const connections: Section = {
   title: "Connections",
   about:
-    "HTTP/1.1 on loopback, keep-alive and chunked where nothing else is said. A body that says neither its length nor its chunks ends cleanly however it ends: only the provider's terminal marker tells.",
+    "HTTP/1.1 on loopback, with keep-alive and chunked bodies unless stated otherwise. A body with neither a length nor chunks always seems to end cleanly, and only the terminal marker shows whether it is complete.",
   clients,
   faults,
   expected,

@@ -86,8 +86,14 @@ const expected: Expected = {
 /** HTTP/2 over TLS. */
 export const http2: Section = {
   title: "HTTP/2",
-  about:
-    "Over TLS. Every reset is the peer's: before the head by node's own server, in the body as a single frame. Both undicis hide the last stream of a GOAWAY, so that only node:http2 can say that ours was refused, and end a body cleanly at a CANCEL or NO_ERROR; plain node:http2 does so as well where a connection goes away, and says it in `rstCode` alone. This is where the two undicis differ: Node's names the GOAWAY, undici 8 a closed socket. The client here speaks HTTP/1.1; these are errors of a transport below `./fetch`. `not processed` is believed only while nothing has come.",
+  about: [
+    "These are errors of a transport below `./fetch`, over TLS; `ProviderClient` speaks HTTP/1.1. The server sends every reset.",
+    "",
+    "- undici hides the last stream id of a GOAWAY, so only node:http2 reports that our stream was refused.",
+    "- undici ends a body cleanly at CANCEL or NO_ERROR. So does node:http2, even if the connection closes; only its `rstCode` shows the reset.",
+    "- At a GOAWAY, Node's own undici reports the GOAWAY's code, and undici 8 in most cases only a closed socket.",
+    "- `not processed` counts only if nothing of the response has arrived.",
+  ].join("\n"),
   clients: http2Clients,
   faults: http2Faults,
   expected,

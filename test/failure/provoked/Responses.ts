@@ -107,9 +107,9 @@ const expectedEvents: Expected = {
 };
 
 export const responses: Section = {
-  title: "Answers with an error status",
+  title: "Responses with an error status",
   about:
-    "The body is the provider's error object in the dialect of the client, or a proxy's page. Effect's `filterStatusOk` leaves the body unread, so its error knows the head alone: read the body where quota, context overflow or a believable 503 matter.",
+    "The body is an error object of the client's provider, or a proxy's page. Effect's `filterStatusOk` does not read the body, so its error only has the head: read the body if you need to detect quota errors, context overflow or a 503 from the provider itself.",
   clients,
   faults: statuses,
   expected: expectedStatuses,
@@ -118,7 +118,7 @@ export const responses: Section = {
 export const streams: Section = {
   title: "Errors inside a stream",
   about:
-    "After a 200 and some text. Clients that hand over bytes see nothing wrong: there the protocol decoders of this package read the event, and the missing marker is `truncated`.",
+    "The event comes after a 200 and some text. Clients that only deliver bytes report no error: the protocol decoders of this package read the event, and the missing marker is `truncated`.",
   clients,
   faults: eventFaults,
   expected: expectedEvents,

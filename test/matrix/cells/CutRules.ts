@@ -22,7 +22,7 @@ export const expectCut = (cut: Cut): Expected => {
 /** The rules, in order. */
 export const cutRules: ReadonlyArray<CutRule> = [
   {
-    if: "the marker had come, and a clean end is all that can follow it (Anthropic's message_stop has to come where it is waited for)",
+    if: "the marker had arrived, and only a clean end can follow it (for Anthropic, `message_stop` must arrive too if the caller waits for the whole response)",
     fits: (cut) =>
       cut.moment === "after the marker" &&
       cut.kind === "end" &&
@@ -30,27 +30,27 @@ export const cutRules: ReadonlyArray<CutRule> = [
     expect: (cut) => ({ ...whole, keeps: talks(cut) ? [1] : [] }),
   },
   {
-    if: "the marker had come (Gemini's needs a clean end, so there nothing had)",
+    if: "the marker had arrived (in Gemini it counts only with a clean end, so this row never applies there)",
     fits: (cut) => cut.moment === "after the marker" && cut.protocol !== "google-gemini" && !mayBeAskedAgain(cut),
     expect: (cut) => ({ ...whole, rules: alreadyComplete(cut), keeps: talks(cut) ? [1] : [] }),
   },
   {
-    if: "a call that changes something began, and its outcome is unknown",
+    if: "a call that changes something started, and its outcome is unknown",
     fits: (cut) => changing(cut) && (handling(cut) === "hanging" || handling(cut) === "dying"),
     expect: (cut) => asked("tool_outcome_unknown", onScreen(cut)),
   },
   {
-    if: "an unguarded call that changes something was handed over",
+    if: "the caller had received an unguarded call that changes something",
     fits: (cut) => changing(cut) && !guarded(cut) && call(cut) === "handed over",
     expect: (cut) => asked("tool_call_handed_over", onScreen(cut)),
   },
   {
-    if: "the caller saw a part of its input",
+    if: "the caller had received a part of such a call's input",
     fits: (cut) => changing(cut) && !guarded(cut) && call(cut) === "begun",
     expect: (cut) => asked("tool_input_shown", onScreen(cut)),
   },
   {
-    if: "the provider ran a tool of its own that may change something",
+    if: "the provider ran one of its own tools that may change something",
     fits: (cut) => cut.moment === "after a hosted call" && cut.tools.hosted?.effect === "unknown",
     expect: (cut) => asked("provider_tool_activity", onScreen(cut)),
   },
@@ -60,7 +60,7 @@ export const cutRules: ReadonlyArray<CutRule> = [
     expect: (cut) => asked("side_effects_unprovable", onScreen(cut)),
   },
   {
-    if: "a call settled, and the caller can go on from there",
+    if: "a call settled, and the caller can continue from its result",
     fits: (cut) => ran(cut) && cut.tools.canContinue === true,
     expect: (cut) => recovered("tools_settled", { keeps: [...onScreen(cut), 2] }),
   },
@@ -70,7 +70,7 @@ export const cutRules: ReadonlyArray<CutRule> = [
     expect: (cut) => asked("tool_ran", onScreen(cut)),
   },
   {
-    if: "text is on the screen, a guarded call began after it, and the caller can go on",
+    if: "text is on the screen, a guarded call started after it, and the caller can continue",
     fits: (cut) => sees(cut) === "text" && guarded(cut) && cut.tools.canContinue === true && callBegan(cut),
     expect: (cut) => recovered("text_closed_by_call", { keeps: [...onScreen(cut), 2] }),
   },
@@ -90,7 +90,7 @@ export const cutRules: ReadonlyArray<CutRule> = [
     expect: (cut) => recovered("only_read_only_tools", { keeps: talks(cut) ? [2] : [] }),
   },
   {
-    if: "only thoughts are on the screen",
+    if: "only reasoning is on the screen",
     fits: (cut) => sees(cut) === "thoughts",
     expect: () => recovered("only_reasoning_shown"),
   },

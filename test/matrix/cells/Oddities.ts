@@ -71,7 +71,7 @@ const damage: ReadonlyArray<Oddity> = [
     answers: () => [{ raw: "<html><body>Sign in</body></html>" }, {}],
     expect: first,
   },
-  { name: "a body of nothing", answers: () => [{ raw: "" }, {}], expect: first },
+  { name: "an empty body", answers: () => [{ raw: "" }, {}], expect: first },
   { name: "only blank lines", answers: () => [{ raw: "\n\n\n\n" }, {}], expect: first },
   {
     name: "an oversized event as the first",
@@ -195,7 +195,7 @@ const nothingSaid = (): Expected => ({ ...whole, keeps: [] });
 const endings: ReadonlyArray<Oddity> = [
   { name: "an empty completion", answers: () => one([]), expect: nothingSaid },
   {
-    name: "an empty completion, taken for a failure",
+    name: "an empty completion that counts as a failure",
     answers: () => [{ content: [] }, {}],
     // The finish is held until an earlier event is ruled out, so a caller that cannot discard was handed nothing.
     expect: () => recovered("nothing_shown"),
@@ -260,7 +260,7 @@ const endings: ReadonlyArray<Oddity> = [
     more: { choices: 2 },
   },
   {
-    name: "two choices, one never begun",
+    name: "two choices, one never started",
     only: ["openai-chat", "google-gemini"],
     answers: (protocol) => [
       { content: [{ text: 2 }], delay_ms: 25 },

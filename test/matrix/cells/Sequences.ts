@@ -83,7 +83,7 @@ const list: ReadonlyArray<Sequence> = [
     expect: () => spent(3, "not_processed"),
   },
   {
-    name: "429 three times, then resets, then well",
+    name: "429 three times, then resets, then a healthy response",
     answers: () => [
       ...Array.from({ length: 3 }, (): Answer => ({ status: 429, headers: { "retry-after-ms": "30" } })),
       afterHead,
@@ -98,7 +98,7 @@ const list: ReadonlyArray<Sequence> = [
     }),
   },
   {
-    name: "seen thoughts, then nothing seen, then well",
+    name: "a break after reasoning, one before any content, then a healthy response",
     answers: (protocol) => [afterReasoning(protocol), afterHead, {}],
     expect: (mode) => {
       if (mode === "parts") return asked("text_shown", [1]);
@@ -107,7 +107,7 @@ const list: ReadonlyArray<Sequence> = [
     },
   },
   {
-    name: "nothing seen, then text seen",
+    name: "a break before any content, then one after text",
     answers: (protocol) => [afterHead, afterText(protocol), {}],
     expect: (mode) =>
       mode === "on_complete"

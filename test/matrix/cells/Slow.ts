@@ -36,7 +36,7 @@ const slow: ReadonlyArray<Slow> = [
     answer: { content: talk, first_delay_ms: 700, keep_alive: { every_ms: 50, style: "event" } },
   },
   {
-    name: "slow thoughts",
+    name: "slow reasoning",
     tools: none,
     clocks: { first_progress: 1_000, idle: 700 },
     answer: { content: [{ reasoning: 12 }, { text: 2 }], delay_ms: 60 },

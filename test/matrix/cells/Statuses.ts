@@ -54,8 +54,8 @@ const proxied: ReadonlyArray<readonly [name: string, answer: Answer]> = [
   ["proxy page, status 503", { status: 503, body: page }],
   ["proxy page, status 504", { status: 504, body: page }],
   ["proxy page, status 529", { status: 529, body: page }],
-  ["JSON of a stranger, status 200", { status: 200, body: { ok: true } }],
-  ["JSON of a stranger, status 503", { status: 503, body: { ok: false } }],
+  ["JSON from another service, status 200", { status: 200, body: { ok: true } }],
+  ["JSON from another service, status 503", { status: 503, body: { ok: false } }],
   ["empty body, status 503", { status: 503, body: "" }],
 ];
 

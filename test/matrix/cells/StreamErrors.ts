@@ -175,8 +175,8 @@ const finishes = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> => {
     },
     {
       ...cell,
-      name: `${protocol}/error behind the finish, in one write/${mode}`,
-      group: "error behind the finish, in one write",
+      name: `${protocol}/error after the finish, in one write/${mode}`,
+      group: "error after the finish, in one write",
       answers: () => [{ content: [...said, finishOf[protocol], { error: "server_error" }], one_write: true }, {}],
       // Gemini's marker is a clean end, so the error revokes it. In one write nothing was seen yet.
       expect: protocol === "google-gemini" ? recovered("nothing_shown") : late,
@@ -184,8 +184,8 @@ const finishes = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> => {
     },
     {
       ...cell,
-      name: `${protocol}/error behind the finish, later/${mode}`,
-      group: "error behind the finish, later",
+      name: `${protocol}/error after the finish, later/${mode}`,
+      group: "error after the finish, later",
       answers: () => [{ content: [...said, finishOf[protocol], { error: "server_error" }], delay_ms: 25 }, {}],
       expect:
         protocol === "google-gemini"

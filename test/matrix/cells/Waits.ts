@@ -32,7 +32,7 @@ const forms: ReadonlyArray<Form> = [
   { name: "retry-after in seconds", answer: header(() => ({ "retry-after": "1" })), expect: within(1_000, 1_000) },
   { name: "retry-after with a fraction", answer: header(() => ({ "retry-after": "0.3" })), expect: within(300, 300) },
   {
-    name: "retry-after-ms beside retry-after",
+    name: "retry-after-ms and retry-after",
     answer: header(() => ({ "retry-after-ms": "200", "retry-after": "1" })),
     expect: within(200, 900),
   },
@@ -42,7 +42,7 @@ const forms: ReadonlyArray<Form> = [
     expect: within(500, 2_000),
   },
   {
-    name: "retry-after as a date that is over",
+    name: "retry-after as a date in the past",
     answer: header((now) => ({ "retry-after": new Date(now - 60_000).toUTCString() })),
     expect: within(0, 0),
   },

@@ -100,7 +100,7 @@ describe("A durable question", () => {
     ),
   );
 
-  it("acts on an answer of another process within the 250 ms of docs/questions.md", () => {
+  it("acts on an answer of another process within the 250 ms of docs/policy.md", () => {
     assert.isAtMost(pollMsDefault, 250);
   });
 

@@ -165,7 +165,7 @@ describe("conformance", () => {
     const decoded = Schema.decodeUnknownSync(ConformanceScoreboard)(JSON.parse(JSON.stringify(board)));
     assert.deepStrictEqual(decoded, board);
     const table = conformanceTable([board, { ...board, runtime: "another", versions: { a: "1.2.3" } }]);
-    assert.include(table, "| the provider's first answer | test, chat | another, chat |");
+    assert.include(table, "| fault in the first response | test, chat | another, chat |");
     assert.include(table, "| text cut                    | R2         | R2            |");
     assert.include(table, "a 1.2.3");
   });

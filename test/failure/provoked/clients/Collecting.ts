@@ -50,9 +50,9 @@ const picked = [...events, ...statuses]
 
 /** Calls that collect a stream, and calls that retry. */
 export const collecting: Section = {
-  title: "Calls that collect and calls that retry",
+  title: "Calls that wait for the whole response, or retry",
   about:
-    "What a call for a whole response says. The AI SDK's `text` swallows an error part once text has come, and before that says only that there was no output: its adapter reads `fullStream`. Its RetryError stands for the last try.",
+    "Errors of calls that return a whole response. The AI SDK's `text` ignores an error part after the first text, and before that only reports that there was no output, so our adapter reads `fullStream`. A RetryError of the AI SDK counts as the error of its last try.",
   clients: [...collectingClients, retrying],
   faults: [...picked, without(limitedTwice, ...names)],
   expected,
