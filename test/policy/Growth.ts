@@ -12,17 +12,17 @@ import type { Span } from "./Product.ts";
 /** The chain of actions, from the most permissive to the least. */
 export const rank: Record<Action, number> = { auto_retry_once: 0, ask_user: 1, do_not_retry: 2 };
 
-/** The suite that plays one half of the runs; both together play all of them. */
-export type Half = "quick" | "long";
+/** The suite that plays a share of the runs; both together play all of them. */
+export type Suite = "quick" | "long";
 
 /**
- * One half of the runs of a product of settings. The halves alternate by the parity of the ones in a run's number, so with settings of
- * two values each half has every combination of all but one of them.
+ * The share of a suite in the runs of a product of settings: a quarter for the quick suite, the rest for the long one. The quick suite
+ * has every value of each setting, because the number of ones is even both in all bits of a run's number and in every other bit.
  */
-export const half = <A>(runs: ReadonlyArray<A>, which: Half): ReadonlyArray<A> =>
-  runs.filter((_, index) => onesOf(index) % 2 === (which === "quick" ? 0 : 1));
+export const share = <A>(runs: ReadonlyArray<A>, suite: Suite): ReadonlyArray<A> =>
+  runs.filter((_, index) => (isEven(index) && isEven(index & 0x55555555)) === (suite === "quick"));
 
-const onesOf = (index: number): number => index.toString(2).replaceAll("0", "").length;
+const isEven = (index: number): boolean => index.toString(2).replaceAll("0", "").length % 2 === 0;
 
 /** The first covering pair of facts along which permission grows, as text; undefined if the law holds. */
 const growth = (

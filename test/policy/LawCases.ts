@@ -1,9 +1,9 @@
 /**
- * Law L2 over the products of an attempt's facts, with one half of the settings of a run's flags for each suite.
+ * Law L2 over the products of an attempt's facts, with a share of the settings of a run's flags for each suite.
  */
 import { describe, it } from "@effect/vitest";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
-import { type Half, half, noGrowth } from "./Growth.ts";
+import { noGrowth, type Suite, share } from "./Growth.ts";
 import { deep, deepEnded, distinct, flags, recoverable, span, wide } from "./Product.ts";
 
 /** Every value of every chain, with one call. */
@@ -13,9 +13,9 @@ export const deepSpan = span(deep);
 const deepEndedSpan = span(deepEnded);
 
 /** Checks the law with the settings of one suite. */
-export const permissionShrinks = (which: Half): void => {
-  describe(`L2 permission shrinks, under the settings of the ${which} suite`, () => {
-    const settings = half(flags, which);
+export const permissionShrinks = (suite: Suite): void => {
+  describe(`L2 permission shrinks, under the settings of the ${suite} suite`, () => {
+    const settings = share(flags, suite);
 
     it("over every value of every chain with one call, every failure and every setting", () => {
       noGrowth(RecoveryPolicy.default, wideSpan, distinct, settings);

@@ -1,4 +1,4 @@
-/** The half of the products of Laws.test.ts and RunLaws.test.ts that the quick suite omits. */
+/** The share of the products of Laws.test.ts and RunLaws.test.ts that the quick suite omits. */
 import { permissionShrinks } from "./LawCases.ts";
 import { permissionShrinksIn } from "./RunLawCases.ts";
 

@@ -6,7 +6,7 @@ import { Delivery, Progress } from "../../src/domain/AttemptFacts.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import { type Budget, defaultBudget, fresh as freshRun, type RunFacts } from "../../src/domain/RunFacts.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
-import { type Half, half, noGrowth } from "./Growth.ts";
+import { noGrowth, type Suite, share } from "./Growth.ts";
 import {
   chain,
   type FactsDimensions,
@@ -104,11 +104,11 @@ export const cross = (...parts: ReadonlyArray<ReadonlyArray<Partial<RunFacts>>>)
 /** Selects every `step`th element of a product. */
 export const every = (index: number, step: number): boolean => index % step === 0;
 
-/** Checks that permission shrinks, with one half of the runs for each suite. */
-export const permissionShrinksIn = (which: Half): void => {
-  describe(`L2 permission shrinks, under the runs of the ${which} suite`, () => {
+/** Checks that permission shrinks, with a share of the runs for each suite. */
+export const permissionShrinksIn = (suite: Suite): void => {
+  describe(`L2 permission shrinks, under the runs of the ${suite} suite`, () => {
     it("path, cooldown, routes, moves, tokens and group, with a budget that is whole and one that is spent", () => {
-      const runs = half(cross(runtimes, places, spendings.slice(0, 6)), which);
+      const runs = share(cross(runtimes, places, spendings.slice(0, 6)), suite);
       noGrowth(RecoveryPolicy.default, product, failures, runs, budget);
     });
   });

@@ -54,9 +54,11 @@ describe("the message of a failed run", () => {
     const all = new Set<string>();
     const documents = new Set<string>();
     for (const kind of kindsOf()) {
-      for (const code of codes) {
+      for (const [index, code] of codes.entries()) {
         const failure = { ...kind, ...(code === undefined ? {} : { code }) };
-        for (const rule of Rule.literals) all.add(finalFailureOf(interruptedRun({ failure, rule })).message);
+        // Each code meets every third rule, and each rule every third code.
+        for (const rule of Rule.literals.filter((_, of) => (of + index) % 3 === 0))
+          all.add(finalFailureOf(interruptedRun({ failure, rule })).message);
         for (const text of documentsOf(finalFailureOf(interruptedRun({ failure })))) documents.add(text);
       }
     }
