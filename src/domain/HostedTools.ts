@@ -169,7 +169,7 @@ const shell = (environment: Json.JsonRecord | undefined): HostedTool => {
 const fromKeys = (entry: Json.JsonRecord): ReadonlyArray<ToolBoundary> =>
   Object.keys(entry).flatMap((key) => {
     if (entry[key] === undefined || entry[key] === null) return [];
-    const own = snake(key);
+    const own = toSnakeCase(key);
     if (own === "function_declarations")
       return Json.list(entry[key]).map((declared) =>
         boundary(Json.string(Json.record(declared)?.name) || "function", runtime),
@@ -232,8 +232,8 @@ const isNamedContainer = (container: unknown): boolean =>
 
 /** Returns the spelling of the table: snake case without vendor prefix, version and preview mark. */
 const family = (name: string): string =>
-  snake(name.slice(name.lastIndexOf(":") + 1))
+  toSnakeCase(name.slice(name.lastIndexOf(":") + 1))
     .replace(/_(\d{8}|\d{4}_\d{2}_\d{2}|\d{4}-\d{2}-\d{2})$/, "")
     .replace(/_preview$/, "");
 
-const snake = (name: string): string => name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();
+const toSnakeCase = (name: string): string => name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();

@@ -3,7 +3,7 @@
  */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import { type Failure, resolve } from "../domain/Failure.ts";
-import { ofCharacters } from "../domain/Prices.ts";
+import { estimateTokens } from "../domain/Prices.ts";
 
 /**
  * Tokens of an image of any size: the maximum that Anthropic's API counts for one ("Vision": width × height / 750, after a
@@ -19,7 +19,7 @@ export interface TokenCost {
   readonly estimated: boolean;
 }
 
-/** Cost of nothing. */
+/** The cost of a request that was free. */
 export const free: TokenCost = { input: 0, output: 0, estimated: false };
 
 /** Adds two counts, up to the largest safe integer, because a provider may report any number but a record holds exact integers. */
@@ -39,7 +39,7 @@ const fileCharactersMin = 1_024;
  *
  * @param body JSON as it is sent; a byte counts as a character
  */
-export const ofRequest = (body: string | Uint8Array | undefined): number => {
+export const estimateRequest = (body: string | Uint8Array | undefined): number => {
   if (body === undefined) return 0;
   let files = 0;
   let images = 0;
@@ -55,10 +55,10 @@ export const ofRequest = (body: string | Uint8Array | undefined): number => {
     images += 1;
     at = end;
   }
-  return ofCharacters(body.length - files) + images * tokensPerImage;
+  return estimateTokens(body.length - files) + images * tokensPerImage;
 };
 
-/** Characters inspected in each `fileCharactersMin` of a long piece. */
+/** Characters inspected per `fileCharactersMin` characters of a long piece. */
 const lookedAt = 16;
 
 /** Returns the end of the piece that continues at a position, within the JSON string that contains it. */
@@ -114,7 +114,7 @@ const isUnpaid = ({ delivery, progress }: AttemptFacts, failure: Failure | undef
  * @param failure the failure of the last attempt; undefined if it did not fail
  * @param requestTokens tokens of its request, if the caller knows them
  */
-export const ofResponse = (
+export const estimateResponse = (
   attempts: ReadonlyArray<AttemptFacts>,
   failure: Failure | undefined,
   requestTokens: number | undefined,
@@ -123,8 +123,8 @@ export const ofResponse = (
   const paid = attempts.filter((facts, index) => !isUnpaid(facts, index === last ? failure : undefined));
   if (paid.length === 0) return free;
   const input = inputOf(paid);
-  const told = most(paid.map(({ counters }) => counters.output_tokens)) ?? 0;
-  const read = ofCharacters(paid.reduce((sum, { counters }) => sum + counters.characters, 0));
+  const told = maxOf(paid.map(({ counters }) => counters.output_tokens)) ?? 0;
+  const read = estimateTokens(paid.reduce((sum, { counters }) => sum + counters.characters, 0));
   const isWhole = told > 0 && paid.some(({ terminal_seen }) => terminal_seen);
   return {
     input: input ?? requestTokens ?? 0,
@@ -135,7 +135,7 @@ export const ofResponse = (
 
 /** Returns the tokens of a request: the highest number that was reported to one of its attempts; undefined if none was. */
 export const inputOf = (attempts: ReadonlyArray<AttemptFacts>): number | undefined =>
-  most(attempts.map(({ counters }) => counters.input_tokens));
+  maxOf(attempts.map(({ counters }) => counters.input_tokens));
 
-const most = (numbers: ReadonlyArray<number | undefined>): number | undefined =>
+const maxOf = (numbers: ReadonlyArray<number | undefined>): number | undefined =>
   numbers.reduce((high, it) => (it === undefined ? high : Math.max(high ?? 0, it)), undefined);

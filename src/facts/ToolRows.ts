@@ -1,8 +1,9 @@
 /**
  * Keeps the rows of an attempt's tool ledger, bounded (law L11), and defines folded rows.
  *
- * A row only grows. Past the limit, the rows of an executor are folded into one row, whose fields are the greatest of theirs. A folded row
- * never permits more than its rows did: it assumes the worst for calls that can no longer be distinguished.
+ * A row only grows. Past the limit, the rows of each executor are folded into one row, which holds the highest value of each field. Calls
+ * that can no longer be distinguished are assumed to be the worst of them, so a folded row never allows a retry that its rows would have
+ * forbidden.
  */
 import { atMost, higher, ToolPhase, type ToolRow } from "../domain/AttemptFacts.ts";
 import { toolRowsMax } from "../domain/Limits.ts";

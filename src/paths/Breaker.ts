@@ -11,10 +11,10 @@ export const failuresToOpen = 5;
 /** Time within which those failures count, in milliseconds. */
 export const failuresWithinMs = 30_000;
 
-/** First time that a breaker is open, in milliseconds. */
+/** Time for which a breaker stays open the first time, in milliseconds. */
 export const openMs = 10_000;
 
-/** Maximum time that a breaker is open, in milliseconds. */
+/** Maximum time for which a breaker stays open, in milliseconds. */
 export const openMsMax = 300_000;
 
 /** Maximum time that the trial of one run blocks others from the route, in milliseconds. A response may take much longer. */

@@ -10,7 +10,7 @@ import { type Failure, isMalformed, type RejectedReason } from "../domain/Failur
 import * as FailureReading from "../domain/FailureReading.ts";
 import * as Json from "../domain/Json.ts";
 import type { SeamFault } from "../domain/SeamWords.ts";
-import { hasCutCall, hasUnknownOutcome, rowsOf } from "./CutCalls.ts";
+import { hasCutCall, hasUnknownOutcome, readableRows } from "./CutCalls.ts";
 import { type RuleEntry, rules } from "./Rules.ts";
 
 /**
@@ -90,7 +90,7 @@ const whatHappened = (failure: Failure, facts: AttemptFacts): string => {
   const words = codedWords(failure);
   if (words !== undefined) return sentenceCase(words);
   // Partial facts may omit the progress, but shown content or a call proves that something arrived.
-  const isEmpty = progress === "none" && shown === "nothing" && rowsOf(facts).length === 0;
+  const isEmpty = progress === "none" && shown === "nothing" && readableRows(facts).length === 0;
   const hasContent = progress === "reasoning" || progress === "output" || shown === "reasoning" || shown === "text";
   switch (failure.kind) {
     case "transport":
@@ -185,7 +185,7 @@ const rejections: Readonly<Record<RejectedReason, string>> = {
 const withStatus = (failure: Failure): string => (failure.status === undefined ? "" : ` (status ${failure.status})`);
 
 const toolSentence = (facts: AttemptFacts): string => {
-  const rows = rowsOf(facts);
+  const rows = readableRows(facts);
   if (hasCutCall(facts)) return `A tool had ${outcomeUnknown}.`;
   if (rows.some((row) => row.phase === "settled")) return "A tool has run.";
   if (rows.some((row) => row.executor === "provider")) return "The provider had started one of its own tools.";

@@ -111,7 +111,7 @@ const recoveryRows: ReadonlyArray<PolicyRow> = [
     action:
       "continue if `can_continue` and either guarded with a call begun after the text (`text_through` < `call_through`) or `continue_text` is auto; else ask_user",
     rules: ["text_closed_by_call", "continue_text", "text_shown"],
-    fits: (s) => (s.shown === "text" ? afterText(s) : undefined),
+    fits: (s) => (s.shown === "text" ? rulingAfterText(s) : undefined),
   },
   {
     number: 19,
@@ -160,7 +160,7 @@ const mayHaveUnseenChanges = ({ side_effects: exposed }: Situation["facts"]): bo
 export const isUnprovable = (s: Situation): boolean =>
   mayHaveUnseenChanges(s.facts) && s.facts.delivery !== "not_sent" && !s.notProcessed && !s.resolved.in_band;
 
-const afterText = (s: Situation): Ruling => {
+const rulingAfterText = (s: Situation): Ruling => {
   if (!s.run.can_continue) return rulings.text_shown;
   if (s.guarded && s.facts.text_through < s.facts.call_through) return rulings.text_closed_by_call;
   return s.run.continue_text === "auto" ? rulings.continue_text : rulings.text_shown;

@@ -57,7 +57,7 @@ interface StopRule extends Said {
 /** Entry of one rule. */
 export type RuleEntry = RetryRule | ReplayRule | QuestionRule | StopRule;
 
-/** Reason that marks some numbers of tokens as estimates. */
+/** Reason that marks token counts as estimates. */
 const estimated = "tokens=estimated";
 
 /** The table, in the order of `Rule`. */
@@ -345,10 +345,10 @@ export const runAfter = (rule: Rule): StopRule["run"] => {
 };
 
 /** Returns true if the rule's question is about a call of unknown outcome. */
-export const isOutcomeQuestion = (rule: Rule): boolean => aboutOutcome(rules[rule]);
+export const isOutcomeQuestion = (rule: Rule): boolean => isAboutOutcome(rules[rule]);
 
 /** Returns true if the entry's question is about a call of unknown outcome. */
-export const aboutOutcome = (entry: RuleEntry): boolean =>
+export const isAboutOutcome = (entry: RuleEntry): boolean =>
   entry.action === "ask_user" && entry.asks === "whether_it_ran";
 
 const callFacts = ({ facts }: Situation): ReadonlyArray<string> => [

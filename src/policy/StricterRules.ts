@@ -8,7 +8,7 @@ import { type RuleEntry, type Ruling, rules } from "./Rules.ts";
 
 type Entries = typeof rules;
 
-/** Stricter actions of each action. A stop has none. */
+/** The stricter actions of each action. */
 interface Lower {
   readonly auto_retry_once: "ask_user" | "do_not_retry";
   readonly ask_user: "do_not_retry";
@@ -69,7 +69,7 @@ const growthChain = (rule: Rule): ReadonlyArray<Rule> => {
   return next === undefined ? [rule] : [rule, ...growthChain(next)];
 };
 
-/** Returns the position of an action in the chain of shrinking permission; -1 for an unknown word. */
+/** Returns the position of an action in the order from permissive to strict; -1 for an unknown word. */
 const rankOf = (action: string): number => chain.indexOf(action);
 
 const chain: ReadonlyArray<string> = Action.literals;

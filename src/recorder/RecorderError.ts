@@ -1,4 +1,4 @@
-/** Reports why a store of runs did not do as it was asked. */
+/** Defines the errors of a run store. */
 import * as Schema from "effect/Schema";
 
 /**

@@ -22,7 +22,7 @@ import * as StoredCancels from "./attach/StoredCancels.ts";
 import { LostPaths } from "./attempt/LostPaths.ts";
 import type { AttachOptions, AttachRefused } from "./contract/AttachRefused.ts";
 import { canReturn, passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
-import { lazily, withOpener } from "./contract/LazyStream.ts";
+import { makeLazy, withOpener } from "./contract/LazyStream.ts";
 import { Roster } from "./contract/Roster.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
 import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
@@ -180,7 +180,7 @@ const stream = <P, E, R>(
   discardable: boolean,
 ): Stream.Stream<RunEvent<P>, RunInterrupted, R> =>
   withOpener(
-    lazily(() =>
+    makeLazy(() =>
       Stream.transformPull(Stream.empty, (_upstream, scope) => makePull(shared, register, given, [discardable, scope])),
     ),
     (scope) => makePull(shared, register, given, [discardable, scope]),
@@ -275,7 +275,7 @@ const takeOver = Effect.fnUntraced(
       return revived;
     }
     run.allowTakeUp();
-    run.shared.guard.enrol(run.runId, run.ledger);
+    run.shared.guard.registerLedger(run.runId, run.ledger);
     yield* stopWithScope(register, read);
     yield* limitHold(read);
     yield* stopOnInterrupt(read);
@@ -389,7 +389,7 @@ const begin = Effect.fnUntraced(
       return onRecord(runId, refusal);
     }
     yield* stopOnInterrupt(read);
-    shared.guard.enrol(runId, run.ledger);
+    shared.guard.registerLedger(runId, run.ledger);
     run.response.begin(first);
     run.handoff.push(RunSnapshot.startEvent(run, first));
     first.whenEnded((end) => settle(run, first, end));
@@ -447,7 +447,7 @@ const problemOfLiveId = (register: Register, runId: string): string | undefined 
 
 /** Refuses an id whose calls or pending entries this process still knows, even if the store does not know the run. */
 const problemOfKnownId = ({ guard, queue }: Shared, runId: string): string | undefined =>
-  guard.knows(runId) || queue.has(runId) ? onRecord(runId, "run_exists") : undefined;
+  guard.hasLedger(runId) || queue.has(runId) ? onRecord(runId, "run_exists") : undefined;
 
 const refuse = (runId: unknown, register: Register, problem: string) =>
   new RunInterrupted({

@@ -151,4 +151,4 @@ export const takeUpHint = (runId: string): string =>
   `Your program takes it up with StreamProcessor.takeUp(${JSON.stringify(runId)}, …).`;
 
 /** Returns the string with a capital first letter. */
-export const capital = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+export const capitalize = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;

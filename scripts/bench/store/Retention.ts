@@ -112,7 +112,7 @@ const round = async (server: Server, recorder: Recorder, run: Run, size: Retenti
   await server.rows("CHECKPOINT");
   const [wal, began] = [await server.walBytes(), performance.now()];
   let forgottenMs = 0;
-  const looks = run(retaining.look({ ageMs: keptMs, runs: Number.MAX_SAFE_INTEGER })).then((runs) => {
+  const looks = run(retaining.deleteOld({ ageMs: keptMs, runs: Number.MAX_SAFE_INTEGER })).then((runs) => {
     forgottenMs = performance.now() - began;
     if (runs !== size.runs) throw new Error(`expected ${size.runs} deleted runs, got ${runs}`);
   });

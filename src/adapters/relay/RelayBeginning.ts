@@ -354,7 +354,7 @@ const runOptions = (
     reveal: options.reveal ?? "live",
     streaming: plan.streaming,
     budget: remainingBudget(options.budget ?? {}, repeated),
-    requestTokens: Tokens.ofRequest(plan.request.body),
+    requestTokens: Tokens.estimateRequest(plan.request.body),
     isNewId: true,
   };
   // Another process can resume a background response, which needs its id on record first. Any other run ends with its client, so its record

@@ -115,7 +115,7 @@ const connectorOf =
     const { waiting } = held;
     held.waiting = undefined;
     if (waiting === undefined) open();
-    else connector.dispatching(waiting, open);
+    else connector.withWaiting(waiting, open);
   };
 
 /** A request without an exchange. It marks its connection as busy while it is in flight, so that the connection does not count as idle. */

@@ -86,7 +86,7 @@ interface LookOptions {
  * reader is noticed.
  */
 const pollRecord = (recorder: RunRecorder["Service"], more: LookOptions): Stream.Stream<News> =>
-  Stream.fromEffectSchedule(look(recorder, more), Schedule.spaced(Duration.millis(lookMs))).pipe(
+  Stream.fromEffectSchedule(pollPrints(recorder, more), Schedule.spaced(Duration.millis(lookMs))).pipe(
     Stream.mapAccum(
       (): Prints | undefined => undefined,
       (before, now) => [
@@ -107,7 +107,7 @@ interface RunPrints {
 }
 
 /** Polls the record once. An unreadable record is retried with the next poll. */
-const look = (recorder: RunRecorder["Service"], { list, shown = [] }: LookOptions): Effect.Effect<Prints> =>
+const pollPrints = (recorder: RunRecorder["Service"], { list, shown = [] }: LookOptions): Effect.Effect<Prints> =>
   runPrints(recorder, [...new Set(shown)].slice(0, lookShownMax)).pipe(
     Effect.tap(outageOf(recorder).worked),
     Effect.catchCause((cause: Cause.Cause<RecorderError>) =>

@@ -61,17 +61,17 @@ export const layer: Layer.Layer<Paths> = Layer.effect(
     const facts = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder))?.shared;
     if (facts === undefined) return yield* Paths.make;
     CredentialDigest.setKey(sharedKey(facts.secret, "credential"));
-    const put = yield* putting(facts);
+    const put = yield* makePublisher(facts);
     const paths = workers === undefined ? yield* makeAmong({}) : yield* among(workers, facts, put);
     const { own } = paths;
-    yield* hearing(facts, "cooldown", ({ ageMs, leftMs, value }) => {
+    yield* listenForFacts(facts, "cooldown", ({ ageMs, leftMs, value }) => {
       const word = Option.getOrUndefined(readRefused(value));
       if (word === undefined) return;
       const { credential, kind, model, path } = word;
       const refusal = { kind, waitMs: Math.ceil(leftMs), onlyThis: false };
       paths.recordRefusal({ path, credential, model }, refusal, Math.max(0, ageMs));
     });
-    const tell = yield* telling(put);
+    const tell = yield* makeAnnouncer(put);
     return {
       ...own,
       recordRefusal: (scope, refusal) => {
@@ -92,7 +92,7 @@ const outageWords = {
 };
 
 /** Returns a function that publishes a fact without waiting. */
-const putting = Effect.fnUntraced(function* (facts: SharedFacts): Effect.fn.Return<Put> {
+const makePublisher = Effect.fnUntraced(function* (facts: SharedFacts): Effect.fn.Return<Put> {
   const outage = new OutageLog(outageWords);
   const run = yield* Effect.map(Effect.context<never>(), Effect.runForkWith);
   return (...fact) =>
@@ -102,7 +102,7 @@ const putting = Effect.fnUntraced(function* (facts: SharedFacts): Effect.fn.Retu
 });
 
 /** Delivers each fact of one kind that another process has published, once. */
-const hearing = (
+const listenForFacts = (
   facts: SharedFacts,
   kind: ToldKind,
   onFact: (fact: Fact) => void,
@@ -127,14 +127,14 @@ const among = Effect.fnUntraced(function* (
     put("path", digestOf([folder, path]), JSON.stringify(value), foundMs);
   };
   const paths = yield* makeAmong({ processCount: processes, reportFinding: publishFound });
-  yield* hearing(facts, "path", ({ value }) => {
+  yield* listenForFacts(facts, "path", ({ value }) => {
     const it = Option.getOrUndefined(readFound(value));
     if (it?.gateway === folder) paths.onFinding(it.path, it.word);
   });
   return paths;
 });
 
-const telling = Effect.fnUntraced(function* (put: Put): Effect.fn.Return<(word: Refused) => void> {
+const makeAnnouncer = Effect.fnUntraced(function* (put: Put): Effect.fn.Return<(word: Refused) => void> {
   const clock = yield* Clock.Clock;
   const told = new Map<string, number>();
   return (word) => {

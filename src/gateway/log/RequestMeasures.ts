@@ -44,7 +44,7 @@ const passed: Labelled = (attributes) =>
     attributes,
   });
 
-/** Events and comments of the gateway's own. */
+/** Events and comments that the gateway itself sent. */
 const noOps: Labelled = (attributes) =>
   Metric.counter("stream_recovery.gateway.no_ops", {
     description: "Events and comments sent to keep a client waiting",

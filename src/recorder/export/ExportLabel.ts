@@ -105,7 +105,7 @@ const reported: ReadonlySet<string> = new Set([
   ...["not_started", "not_resumable"],
 ]);
 
-/** A version, a status, or the key of a call, for example `1`, `429` or `0.12`. */
+/** A number as in a version, a status, or the key of a call, for example `1`, `429` or `0.12`. */
 const count = /^\d{1,3}(?:\.\d{1,5})?$/;
 
 /** The release date of a model, for example `20250929` or `2024-08-06`. */

@@ -10,9 +10,9 @@ export const saidAgainMs = 60_000;
 
 /** Log messages of an outage. */
 export interface OutageWords {
-  /** The work that does not happen during the outage. The reason is appended. */
+  /** Message at the start of the outage; the reason is appended. */
   readonly away: string;
-  /** The work that happens again after the outage. */
+  /** Message after the outage. */
   readonly back: string;
 }
 
@@ -80,7 +80,7 @@ export class OutageLog {
 const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
 
 interface Outage {
-  /** Monotonic time, in milliseconds. */
+  /** Start of the outage, in monotonic milliseconds. */
   readonly since: number;
   failures: number;
   isSaid: boolean;

@@ -150,7 +150,7 @@ const passing: ReadonlySet<ServerFailure> = new Set([
 ]);
 
 /** True if a store that could not be opened may open later with the same options. */
-export const mayPass = ({ cause, reason }: RecorderError): boolean => {
+export const isTransient = ({ cause, reason }: RecorderError): boolean => {
   const server = failureOf(cause);
   return server === undefined ? reason === "locked" || reason === "disk_full" : passing.has(server);
 };
@@ -174,7 +174,7 @@ const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([
   "untrusted",
 ]);
 
-/** True if a single write may have failed its whole group. */
+/** True if one bad write may have made its whole group fail. */
 export const isOfOne = ({ cause, reason }: RecorderError): boolean =>
   (reason === "corrupt" || reason === "unavailable") && !ofAll.has(failureOf(cause));
 

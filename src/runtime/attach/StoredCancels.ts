@@ -66,8 +66,8 @@ export const request = (facts: CancelFacts, it: Cancel, stands: boolean): Effect
   });
 
 /** Returns the display name of the process that owns a run; undefined if there is none, or the store cannot say. */
-export const driverOf = ({ driver }: SharedCancels, runId: string): Effect.Effect<string | undefined> =>
-  Effect.orElseSucceed(driver(runId), () => undefined);
+export const driverOf = ({ findOwner }: SharedCancels, runId: string): Effect.Effect<string | undefined> =>
+  Effect.orElseSucceed(findOwner(runId), () => undefined);
 
 /** Returns the runs with a pending cancel. If the store fails, the next poll for orphaned runs asks again. */
 export const standing = (facts: CancelFacts | undefined): Effect.Effect<ReadonlySet<string>> =>

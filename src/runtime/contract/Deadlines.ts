@@ -86,10 +86,10 @@ export class Deadlines<D extends Due> {
       const above = (place - 1) >> 1;
       const parent = this.#members[above];
       if (parent === undefined || !isBefore(member, parent)) break;
-      this.#stand(parent, place);
+      this.#put(parent, place);
       place = above;
     }
-    this.#stand(member, place);
+    this.#put(member, place);
   }
 
   #sink(member: D, from: number): void {
@@ -98,10 +98,10 @@ export class Deadlines<D extends Due> {
       const child = this.#nearerChild(place);
       if (child === undefined || !isBefore(child, member)) break;
       const next = child.place;
-      this.#stand(child, place);
+      this.#put(child, place);
       place = next;
     }
-    this.#stand(member, place);
+    this.#put(member, place);
   }
 
   #nearerChild(place: number): D | undefined {
@@ -110,7 +110,7 @@ export class Deadlines<D extends Due> {
     return left !== undefined && right !== undefined && isBefore(right, left) ? right : left;
   }
 
-  #stand(member: D, place: number): void {
+  #put(member: D, place: number): void {
     this.#members[place] = member;
     member.place = place;
   }

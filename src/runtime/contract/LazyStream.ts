@@ -32,7 +32,7 @@ Object.setPrototypeOf(LazyStream.prototype, Object.getPrototypeOf(Stream.empty))
  *
  * @param make builds the stream; called on each request
  */
-export const lazily = <A, E, R>(make: () => Stream.Stream<A, E, R>): Stream.Stream<A, E, R> =>
+export const makeLazy = <A, E, R>(make: () => Stream.Stream<A, E, R>): Stream.Stream<A, E, R> =>
   // LazyStream has the prototype of every stream, which TypeScript cannot see.
   new LazyStream(make) as unknown as Stream.Stream<A, E, R>;
 

@@ -31,7 +31,7 @@ const made = (options: { readonly proxy?: string } = {}) =>
     const send = (origin: string): Exchange => {
       const exchange = new Exchange({}, () => clock.monotonic);
       const request = { origin, path: "/", method: "POST", headers: {}, body: Buffer.from("{}") } as const;
-      connector.dispatching(exchange, () => agent.dispatch(request, exchange));
+      connector.withWaiting(exchange, () => agent.dispatch(request, exchange));
       return exchange;
     };
     const whole = (origin: string) =>

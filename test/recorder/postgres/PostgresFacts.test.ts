@@ -165,13 +165,13 @@ describe("shared facts of processes in PostgreSQL", () => {
       const { cancels } = other;
       if (cancels === undefined) return assert.fail("a server has cancels");
       yield* one.write("r", [E.begun("r"), E.attempt(1)]);
-      assert.strictEqual(yield* cancels.driver("r"), `${process.pid}@${hostname()}`);
-      assert.isUndefined(yield* cancels.driver("another"));
+      assert.strictEqual(yield* cancels.findOwner("r"), `${process.pid}@${hostname()}`);
+      assert.isUndefined(yield* cancels.findOwner("another"));
       yield* one.release("r");
-      assert.isUndefined(yield* cancels.driver("r"));
+      assert.isUndefined(yield* cancels.findOwner("r"));
       yield* other.claim("r");
       yield* other.write("r", [E.ended()]);
-      assert.isUndefined(yield* cancels.driver("r"));
+      assert.isUndefined(yield* cancels.findOwner("r"));
     }).pipe(Effect.scoped),
   );
 

@@ -139,7 +139,7 @@ const forgets = (former: Former) =>
       const { count, recorder } = yield* former.opened;
       const [ended, open] = [recordsOf(former).filter(hasEnded), recordsOf(former).filter((it) => !hasEnded(it))];
       const retaining = retainingOf(recorder) ?? assert.fail("a store forgets what is old");
-      assert.strictEqual(yield* retaining.look({ ageMs: 60_000 }), ended.length);
+      assert.strictEqual(yield* retaining.deleteOld({ ageMs: 60_000 }), ended.length);
       assert.deepStrictEqual([...(yield* recorder.runs({ limit: 1_000 }))].reverse(), open);
       for (const { run_id } of ended) assert.isUndefined(yield* recorder.run(run_id));
       const parts = (of: (run: RunRecord.RunRecord) => number) => open.reduce((sum, run) => sum + of(run), 0);

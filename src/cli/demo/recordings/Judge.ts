@@ -46,7 +46,7 @@ export const judgeWhole = (
 ): RecordingRow => {
   const expected = expectedEnd(recording);
   const served = heard.log[0]?.sent_hash;
-  return row(recording, { kind: "whole", at: 0, caller: { name: "" } }, frames, heard, false, [
+  return makeRow(recording, { kind: "whole", at: 0, caller: { name: "" } }, frames, heard, false, [
     ...found,
     ...(heard.log.length === 1 ? [] : [`expected 1 request, got ${heard.log.length}`]),
     ...(recording.status > 299 || served === hash ? [] : ["the served bytes differ from the recorded ones"]),
@@ -86,12 +86,12 @@ export const judgeBroken = (
       ? [`not recovered although a person answered retry: ${heard.decisions.join(", ")}`]
       : []),
   ];
-  return row(recording, take, frames, heard, falseSuccess, problems);
+  return makeRow(recording, take, frames, heard, falseSuccess, problems);
 };
 
 type PlayedTake = Pick<Take, "kind" | "at"> & { readonly caller: { readonly name: string } };
 
-const row = (
+const makeRow = (
   { file, protocol }: Recording,
   { at, caller, kind }: PlayedTake,
   frames: ReadonlyArray<Frame>,
@@ -99,7 +99,7 @@ const row = (
   false_success: boolean,
   problems: ReadonlyArray<string>,
 ): RecordingRow => {
-  const extra = visible.length - inOrder(frames, visible);
+  const extra = visible.length - countInOrder(frames, visible);
   return {
     file,
     protocol,
@@ -116,7 +116,7 @@ const row = (
 };
 
 /** Counts the visible events that match the recording in order, each at most once. */
-const inOrder = (frames: ReadonlyArray<Frame>, visible: Heard["frames"]): number => {
+const countInOrder = (frames: ReadonlyArray<Frame>, visible: Heard["frames"]): number => {
   let next = 0;
   let found = 0;
   for (const event of visible) {
@@ -136,7 +136,7 @@ const missing = (
 ): ReadonlyArray<string> => {
   const expected = frames.filter(isWhole);
   if (decisions.at(-1) === "do_not_retry already_complete") return missingBeforeEnd(protocol, expected, visible);
-  const count = expected.length - inOrder(expected, visible);
+  const count = expected.length - countInOrder(expected, visible);
   return count === 0 ? [] : [`${count} of ${expected.length} events are missing or changed`];
 };
 

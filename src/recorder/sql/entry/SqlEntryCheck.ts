@@ -21,7 +21,7 @@ const read = Schema.decodeUnknownResult(RunRecord.Entry);
  * @returns the entries themselves if they match their types; otherwise their JSON round trip, because folding an undefined
  *   value makes an unreadable record. An error names the first field that still does not match
  */
-export const readable = (
+export const normalizeEntries = (
   runId: string,
   entries: ReadonlyArray<RunRecord.Entry>,
 ): ReadonlyArray<RunRecord.Entry> | RecorderError => {

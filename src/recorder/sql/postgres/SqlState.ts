@@ -76,7 +76,7 @@ export const sqlStateOf = (error: unknown): string | undefined => {
   return "severity" in cause && /^[\dA-Z]{5}$/.test(cause.code) ? cause.code : undefined;
 };
 
-/** Ambiguous codes with the server routine that refuses every write with them. */
+/** Codes with several meanings. These server routines use them to refuse every write. */
 const byRoutine: ReadonlyMap<string, ServerFailure> = new Map([
   // A standby refuses serialisable transactions, either at their start or at the first read of one that is so by default.
   ["0A000 call_enum_check_hook", "standby"],
