@@ -1,12 +1,12 @@
 /**
- * Breaks texts at any character, continues each in honest and clumsy ways, and prints the results:
+ * Breaks answers at any character, continues each in honest and clumsy ways, and prints the results:
  * `npm run seam -- --breaks 10000 --seed 1`.
  */
 import { parseArgs } from "node:util";
 import { baseSeed, playBreaks } from "../test/seam/model/Campaign.ts";
 import { tableOf } from "../test/seam/model/Table.ts";
 
-const usage = `Breaks texts at any character, continues each like a model that knows the whole answer, and judges the joined text.
+const usage = `Breaks answers at any character, continues each like a model that knows the whole answer, and judges the joined text.
 
   npm run seam -- [--breaks N] [--seed N] [--only N]
 

@@ -1,5 +1,5 @@
 /**
- * Installs the agents beside this file, from their own lockfile or in their newest versions. They are no dependencies of the package.
+ * Installs the agents next to this file, from their own lockfile or in their newest versions. They are not dependencies of the package.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";

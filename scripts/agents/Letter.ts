@@ -83,7 +83,7 @@ const letterOf = (fault: Fault, seen: Seen, hung: boolean, failed: boolean): Let
   if (count("begin") > count("end")) return "XT";
   if (ranTwice(seen)) return "X";
   const verdict = FaultJudge.judge({ transcript: text, completed: !failed, log });
-  // All answers of a text fault answer one question, so the user must see only one of them.
+  // All answers to a fault in text answer one question, so the user must see only one of them.
   if (verdict.duplicates.length > 0 || (!fault.calls && answersShown(text) > 1)) return "D";
   const shown = fault.measure === "continue" ? shownWrongly(text) : undefined;
   if (shown === "twice") return "D";

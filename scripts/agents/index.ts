@@ -1,7 +1,7 @@
 /**
  * `npm run agents`: runs unmodified coding agents against a provider that breaks, and reports the outcome of each turn.
  *
- * Each turn has its own provider, home folder, working directory and, if requested, gateway. The agents are installed beside this file on
+ * Each turn has its own provider, home folder, working directory and, if requested, gateway. The agents are installed next to this file on
  * the first run; afterwards only loopback is used.
  */
 import { resolve } from "node:path";

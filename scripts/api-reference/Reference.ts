@@ -43,7 +43,7 @@ export const read = (root: string): ReadonlyArray<Chapter> => {
   const api = new API({ cwd: root });
   try {
     const project = api.updateSnapshot({ openProjects: [join(root, "tsconfig.json")] }).getProjects()[0];
-    if (project === undefined) throw new Error("tsconfig.json is no project");
+    if (project === undefined) throw new Error("tsconfig.json is not a project");
     const modules = pages(root).map((page) => ({ page, ...moduleOf(project, join(root, page.source)) }));
     const types = Types.make(
       project,
@@ -72,7 +72,7 @@ interface Module {
 const moduleOf = ({ checker, program }: Project, path: string): Module => {
   const file = program.getSourceFile(path);
   const symbol = file && checker.getSymbolAtLocation(file);
-  if (file === undefined || symbol === undefined) throw new Error(`${path} is no module of tsconfig.json`);
+  if (file === undefined || symbol === undefined) throw new Error(`${path} is not a module of tsconfig.json`);
   return { file, exported: checker.getExportsOfModule(symbol) };
 };
 

@@ -48,7 +48,7 @@ const happyLine = {
 };
 
 const besideLine = {
-  what: "CPU of short runs side by side",
+  what: "CPU of concurrent short runs",
   run: async (size: Size): Promise<ReadonlyArray<Row>> => {
     const rows: Array<Row> = [];
     for (const at of [1, 4, 50]) {
@@ -59,7 +59,7 @@ const besideLine = {
       const commits = middle(results, "commits");
       rows.push(
         row(
-          `CPU of a run of 20 events with SQLite, synchronous full, ${at} at one time`,
+          `CPU of a run of 20 events with SQLite, synchronous full, ${at} at the same time`,
           `${spreadText(us, 0, "µs")}, ${memory.toFixed(0)} in memory; ${commits.toFixed(2)} commits a run`,
           { us: us.median, memory_us: memory, commits },
         ),
@@ -117,7 +117,7 @@ const storedLine = {
         `list of 100 ${ms("list")}, a page in the middle ${ms("page")}, live ones ${ms("live")}, orphans ${ms("orphans")}, show ${ms("show")}`,
         numbers,
       ),
-      row(`${pruned} of them forgotten`, `${ms("prune")}, longest block of the thread ${ms("block")}`, numbers),
+      row(`${pruned} of them deleted`, `${ms("prune")}, longest block of the thread ${ms("block")}`, numbers),
     ];
   },
 };

@@ -142,7 +142,7 @@ const rules = {
       if (taken.length > 1) return [`question ${revision} is answered by ${taken.map(named).join(" and ")}`];
       const [only] = taken;
       if (only !== undefined)
-        return only.choice === answer ? [] : [`question ${revision}: ${named(only)} is not there`];
+        return only.choice === answer ? [] : [`question ${revision}: ${named(only)} is not on record`];
       const possible = given.filter(maybe).map(({ choice }) => choice);
       return answer === undefined || possible.includes(answer)
         ? []

@@ -22,7 +22,7 @@ export interface RealPlay {
 
 const asker = { path: 0, key: 0, model: 0 };
 
-/** Every answer: a few texts, slow enough to be cut. */
+/** Every answer: a few text deltas, slow enough to be cut. */
 const answer = { content: [{ text: 8 }], delay_ms: 60, head_delay_ms: 100 } as const;
 
 /** Returns the milliseconds since the play began. */

@@ -74,7 +74,7 @@ export interface Database {
   /** Rows that searches would read with a single database. */
   readonly lookRows: number;
   /** Number of primaries that each limit requires, and the number that all of them require. */
-  readonly needs: Readonly<Record<"WAL" | "transactions" | "CPU" | "looks", number>>;
+  readonly needs: Readonly<Record<"WAL" | "transactions" | "CPU" | "polls", number>>;
   readonly primaries: number;
   readonly connections: number;
   readonly poolers: number;
@@ -96,7 +96,7 @@ export const database = (load: Load, is: Values): Database => {
     transactions: transactions / is.primaryTransactions,
     CPU: (writes * is.serverUs) / 1e6 / (is.primaryCores * is.utilisation),
     // K primaries have 1/K of the processes each, and each reads the square of that.
-    looks: processes / Math.sqrt(is.primaryLookRows * is.lookSeconds),
+polls: processes / Math.sqrt(is.primaryLookRows * is.lookSeconds),
   };
   const primaries = Math.ceil(Math.max(...Object.values(needs)));
   return {
@@ -165,7 +165,7 @@ export interface Wall {
 /** All limits, in no particular order. */
 export const walls: ReadonlyArray<Wall> = [
   {
-    what: "one process: one core, half of it planned for",
+    what: "CPU of one process: one core, half of which is planned for use",
     instead: "`--workers`, which share one port and one store",
     times: (load, is) => {
       const { eventCores, runCores } = gateways(load, is);
@@ -178,20 +178,20 @@ export const walls: ReadonlyArray<Wall> = [
     times: (load, is) => gateways(load, is).processes / is.machineCores,
   },
   {
-    what: "a SQLite file, were each write a commit of its own",
+    what: "a SQLite file, if each write were a separate commit",
     instead: 'PostgreSQL; before that `synchronous: "normal"`, and writes that share commits',
     times: (load, is) => (load.runs * is.writes * is.fileCommitUs) / 1e6,
   },
   {
-    what: "a day of ended runs within the default of runs that are kept",
+    what: "a day of ended runs, within the default maximum of kept runs",
     instead:
-      "a recorder in a program with another `retention`; of a gateway's runs the newest stay, and nothing else breaks",
+      "a program whose recorder has another `retention`; a gateway keeps its newest runs, and nothing else breaks",
     times: (load, is) => (load.runs * daySeconds) / is.keptRuns,
   },
   {
     what: "room for runs that linger",
     instead:
-      "a shorter `--linger-ms`; else runs are refused to clients that come back (410), and go on for their readers",
+      "a shorter `--linger-ms`; otherwise returning clients are refused (410), while each run continues for its current reader",
     times: (load, is) => {
       const { lingerRoom, lingering } = gateways(load, is);
       return lingering / lingerRoom;
@@ -199,18 +199,18 @@ export const walls: ReadonlyArray<Wall> = [
   },
   {
     what: "connections to one server without a pooler",
-    instead: "PgBouncer by transaction with `prepare=false`, or fewer connections a process",
+    instead: "PgBouncer in transaction mode with `prepare=false`, or fewer connections per process",
     times: (load, is) => database(load, is).connections / is.primaryConnections,
   },
   {
-    what: "looks for dead gateways in one database, the square of the processes",
+    what: "polls for dead gateways in one database, whose rows grow with the square of the processes",
     instead:
-      "several databases; else looks that are rarer the more processes there are, which this version does not have",
+      "several databases; polling less often the more processes there are would also help, but this version does not",
     times: (load, is) => database(load, is).lookRows / is.primaryLookRows,
   },
   {
     what: "transactions of one primary",
-    instead: "several databases; larger groups would help too, but each process fills only its own",
+    instead: "several databases; larger groups of writes would also help, but each process fills only its own groups",
     times: (load, is) => database(load, is).needs.transactions,
   },
   {
@@ -225,7 +225,7 @@ export const walls: ReadonlyArray<Wall> = [
   },
   {
     what: "one network card in front of all gateways",
-    instead: "several balancers, or names that lead to several addresses",
+    instead: "several balancers, or a DNS name with several addresses",
     times: (load, is) => {
       const { bytesIn, bytesOut } = gateways(load, is);
       return (Math.max(bytesIn, bytesOut) * 8) / (is.linkGbit * 1e9 * is.utilisation);

@@ -55,7 +55,7 @@ const cells = (
 
 const byLoad = (it: Given, rows: ReadonlyArray<readonly [string, ReadonlyArray<string>]>): string =>
   table(
-    ["", ...it.loads.map(({ runs, streams }) => `${short(streams)} streams, ${short(runs)} runs a second`)],
+    ["", ...it.loads.map(({ runs, streams }) => `${short(streams)} streams, ${short(runs)} runs per second`)],
     rows.map(([what, row]) => [what, ...row]),
   );
 
@@ -63,17 +63,17 @@ const gatewayTable = (it: Given): string => {
   const row = (what: string, of: (needs: Scale.Gateways) => number, text?: (value: number) => string) =>
     [what, cells(it, (load, is) => of(Scale.gateways(load, is)), text)] as const;
   return byLoad(it, [
-    row("events a second", ({ events }) => events),
+    row("events per second", ({ events }) => events),
     row("cores busy with events", ({ eventCores }) => eventCores),
     row("cores busy with beginnings, ends and records", ({ runCores }) => runCores),
-    row("**processes, a core each**, with room", ({ processes }) => processes),
+    row("**processes**, one core each, with headroom", ({ processes }) => processes),
     row("memory of open streams", ({ openBytes }) => openBytes, bytes),
     row("runs that linger", ({ lingering }) => lingering),
-    row("of them within their process's bounds", ({ lingerRoom, lingering }) => Math.min(lingerRoom, lingering)),
-    row("memory of these", ({ lingerBytes }) => lingerBytes, bytes),
+    row("of these, within the limits of their processes", ({ lingerRoom, lingering }) => Math.min(lingerRoom, lingering)),
+    row("memory of these lingering runs", ({ lingerBytes }) => lingerBytes, bytes),
     row("**memory**", ({ memoryBytes }) => memoryBytes, bytes),
-    row("to clients, a second", ({ bytesOut }) => bytesOut, bytes),
-    row("from clients, a second", ({ bytesIn }) => bytesIn, bytes),
+    row("traffic to clients per second", ({ bytesOut }) => bytesOut, bytes),
+    row("traffic from clients per second", ({ bytesIn }) => bytesIn, bytes),
   ]);
 };
 
@@ -85,20 +85,20 @@ const databaseTable = (it: Given): string => {
     return [...new Set(both)].join(" – ");
   });
   return byLoad(it, [
-    row("writes a second", ({ writes }) => writes),
-    row("transactions a second", ({ transactions }) => transactions),
-    row("write-ahead log a second", ({ walBytes }) => walBytes, bytes),
-    row("dead rows a second, for vacuum", ({ deadRows }) => deadRows),
-    row("rows that looks read a second, in one database", ({ lookRows }) => lookRows),
+    row("writes per second", ({ writes }) => writes),
+    row("transactions per second", ({ transactions }) => transactions),
+    row("write-ahead log per second", ({ walBytes }) => walBytes, bytes),
+    row("dead rows per second, for vacuum", ({ deadRows }) => deadRows),
+    row("rows that polls read per second, in one database", ({ lookRows }) => lookRows),
     row("primaries for the write-ahead log", ({ needs }) => needs.WAL),
     row("primaries for transactions", ({ needs }) => needs.transactions),
     row("primaries for CPU", ({ needs }) => needs.CPU),
-    row("primaries for looks", ({ needs }) => needs.looks),
+    row("primaries for polls", ({ needs }) => needs.polls),
     row("**primaries**, each with a standby", ({ primaries }) => primaries),
-    ["what asks for most", bound],
+    ["the need that requires the most primaries", bound],
     row("connections", ({ connections }) => connections),
     row("connections for each primary", ({ connections, primaries }) => connections / primaries),
-    row("processes of poolers", ({ poolers }) => poolers),
+    row("pooler processes", ({ poolers }) => poolers),
   ]);
 };
 
@@ -111,20 +111,20 @@ const retentionTable = (it: Given): string =>
           cells(it, (load, is) => Scale.database(load, is).dayBytes * days, bytes),
         ] as const,
     ),
-    ["how long the default of runs kept lasts, in seconds", cells(it, ({ runs }, is) => is.keptRuns / runs)],
+    ["time until the default maximum of kept runs is reached, in seconds", cells(it, ({ runs }, is) => is.keptRuns / runs)],
   ]);
 
 const costTable = (it: Given): string => {
   const row = (what: string, of: (cost: Scale.Cost) => number, text = dollars) =>
     [what, cells(it, (load, is) => of(Scale.cost(load, daysKept, is)), text)] as const;
   return byLoad(it, [
-    row("gateways, a month", (cost) => cost.gateways),
-    row("primaries and standbys, a month", (cost) => cost.database),
-    row("their disks, a day of runs kept", (cost) => cost.disk),
-    row("traffic to clients, a month, as with any proxy", (cost) => cost.traffic),
+    row("gateways per month", (cost) => cost.gateways),
+    row("primaries and standbys per month", (cost) => cost.database),
+    row("their disks per month, if a day of runs is kept", (cost) => cost.disk),
+    row("traffic to clients per month, as with any proxy", (cost) => cost.traffic),
     row("a million runs, without traffic", (cost) => cost.millionRuns),
     row(
-      "that, of what their output costs",
+      "the same, as a share of the cost of their output tokens",
       (cost) => cost.share * 100,
       (value) => `${short(value)} %`,
     ),
@@ -139,7 +139,7 @@ const wallTable = ({ usual, worst }: Given): string => {
   const text = (low: number, high: number) =>
     short(low) === short(high) ? short(low) : `${short(low)} – ${short(high)}`;
   return table(
-    ["runs a second", "open streams", "what breaks", "what then"],
+    ["runs per second", "open streams", "what reaches its limit", "what to use instead"],
     reached
       .sort((a, b) => a.first.runs - b.first.runs)
       .map(({ early, first, wall }) => [
@@ -153,20 +153,20 @@ const wallTable = ({ usual, worst }: Given): string => {
 
 const stepTable = (it: Given): string =>
   table(
-    ["at", "what it is over, worst first"],
+    ["at", "exceeded limits, worst first"],
     it.loads.map((load) => {
       const over = Scale.walls
         .map((wall) => ({ wall, times: wall.times(load, it.worst) }))
         .filter(({ times }) => times > 1)
         .sort((a, b) => b.times - a.times);
       const words = over.map(({ times, wall }) => `${wall.what} (${short(times)} ×)`);
-      return [`${short(load.streams)} streams, ${short(load.runs)} runs a second`, words.join("; ")];
+      return [`${short(load.streams)} streams, ${short(load.runs)} runs per second`, words.join("; ")];
     }),
   );
 
 const measuredTable = ({ figures }: Given): string =>
   table(
-    ["`--set`", "figure", "measured", "worst", "where it comes from", "under which load"],
+    ["`--set`", "figure", "measured", "worst", "source", "load of the machine"],
     Object.entries(figures.measured).map(([name, { load, source, unit, value, worst, what }]) => [
       `\`${name}\``,
       what,

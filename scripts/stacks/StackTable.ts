@@ -18,14 +18,14 @@ const titles: Readonly<Record<Ending, string>> = {
 const wayTitles: Readonly<Record<Way, string>> = {
   direct: "Directly",
   nginx: "Behind nginx, as [gateway-operation.md](gateway-operation.md) sets it up",
-  "nginx-1.0": "Behind nginx that asks by HTTP/1.0",
+  "nginx-1.0": "Behind nginx that sends HTTP/1.0 requests",
   haproxy: "Behind haproxy",
 };
 
 /** Formats one line per ending, a table for each path, and the reasons of stacks that cannot detect an ending. */
 export const markdown = (trials: ReadonlyArray<Trial>, missing: ReadonlyArray<string>): string => {
   const found = [...new Set(trials.map(({ way }) => way))];
-  const notes = missing.length === 0 ? [] : [`Not here: ${missing.join(", ")}.`];
+  const notes = missing.length === 0 ? [] : [`Not installed: ${missing.join(", ")}.`];
   return [summary(trials), ...found.flatMap((way) => [`${wayTitles[way]}:`, tableOf(trials, way)]), ...notes].join(
     "\n\n",
   );
@@ -43,11 +43,11 @@ const summary = (trials: ReadonlyArray<Trial>): string => {
     const lossy = all.filter(({ lost }) => lost > 0);
     const share = Math.max(0, ...lossy.map(({ bytes, lost }) => Math.round((100 * lost) / (bytes + lost))));
     const losing = lossy.length === 0 ? "none lost a byte" : `${lossy.length} lost bytes, at most ${share} %`;
-    return `- **${titles[ending]}**: ${whole} of ${all.length} took it for whole; ${losing}.`;
+    return `- **${titles[ending]}**: ${whole} of ${all.length} took it for complete; ${losing}.`;
   });
   const found = new Set(of("gateway").flatMap((trial) => limitOf(trial) ?? []));
   const limits = [...found].map(({ reason, stack, ways, what }) => {
-    const does = what === "whole" ? "takes the gateway's ending for whole" : "loses bytes";
+    const does = what === "whole" ? "takes the gateway's ending for complete" : "loses bytes";
     return `${stack} ${does} (${ways.join(", ")}): ${reason}.`;
   });
   return [lines.join("\n"), ...limits].join("\n\n");

@@ -28,26 +28,26 @@ const limits: ReadonlyArray<Limit> = [
     stack: "Python http.client-line",
     ways: ["nginx", "nginx-1.0", "haproxy"],
     what: "whole",
-    reason: "a proxy ends a response whose upstream broke by a body that merely stops",
+    reason: "if its upstream breaks, the proxy ends the response with a body that merely stops",
   },
   {
     stack: "wget",
     ways: ["direct"],
     what: "whole",
     reason:
-      "it takes FIN inside a chunk's data for the end of the body, and would report only FIN in front of a size line",
+      "it takes a FIN within a chunk's data for the end of the body, and reports only a FIN before a size line",
   },
   {
     stack: "Java HttpClient",
     ways,
     what: "lost",
-    reason: "its stream may drop the piece that waits to be read when the response fails",
+    reason: "its stream may drop unread data when the response fails",
   },
   {
     stack: "Chromium fetch",
     ways,
     what: "lost",
-    reason: "a stream that fails drops what its page has not read (Streams standard), whatever the error",
+    reason: "a stream that fails drops the data that its page has not read (Streams standard), whatever the error",
   },
 ];
 

@@ -8,7 +8,7 @@ const rows: ReadonlyArray<readonly [part: string, row: string, said: string]> = 
   [
     "CPU per event, saturated",
     "StreamProcessor.run, fromAsyncIterable of this package",
-    "CPU of an event of `run` beside a raw `for await`, saturated",
+    "CPU per event of `run`, relative to a raw `for await`, saturated",
   ],
   [
     "CPU per event, one event per macrotask",
@@ -19,9 +19,9 @@ const rows: ReadonlyArray<readonly [part: string, row: string, said: string]> = 
   [
     "CPU per event, saturated",
     "Stream.runForEach, Stream.fromAsyncIterable",
-    "the same of Effect's `Stream.runForEach`, saturated",
+    "the same for Effect's `Stream.runForEach`, saturated",
   ],
-  ["CPU per event, saturated", "AI SDK streamText", "the same of the AI SDK's `streamText`, saturated"],
+  ["CPU per event, saturated", "AI SDK streamText", "the same for the AI SDK's `streamText`, saturated"],
   [
     "10,000 idle runs",
     "heap of an idle run above a bare Effect Stream, fromAsyncIterable",
@@ -31,7 +31,7 @@ const rows: ReadonlyArray<readonly [part: string, row: string, said: string]> = 
   [
     "CPU of OpenAI Chat Completions",
     "an event, 50 paced streams of 150: gateway, live, file",
-    "CPU of an event at the gateway, with its file, beside a plain Node proxy: 50 paced streams",
+    "CPU per event of the gateway with a file, relative to a plain Node proxy: 50 paced streams",
   ],
   [
     "CPU of OpenAI Chat Completions",
@@ -41,10 +41,10 @@ const rows: ReadonlyArray<readonly [part: string, row: string, said: string]> = 
   [
     "CPU of OpenAI Chat Completions",
     "a stream of 20 in a burst: gateway, live, file",
-    "the same of a whole stream of 20 events that come at once",
+    "the same for a whole stream of 20 events that arrive at once",
   ],
-  ["Delay relative to direct", "head: gateway, live, file", "its head later than a direct connection's, p50 · p99"],
-  ["Delay relative to direct", "first content: gateway, live, file", "its first content later, p50 · p99"],
+  ["Delay relative to direct", "head: gateway, live, file", "delay of its head relative to a direct connection, p50 · p99"],
+  ["Delay relative to direct", "first content: gateway, live, file", "delay of its first content, p50 · p99"],
 ];
 
 /**

@@ -32,7 +32,7 @@ const boolean = (name: string, description: string) =>
 
 const settings = {
   subject: Argument.Literals("sdk", subjectNames).pipe(
-    Argument.withDescription(`The SDK to judge: ${subjectNames.join(", ")}`),
+    Argument.withDescription(`The SDK to test: ${subjectNames.join(", ")}`),
   ),
   withUs: boolean("with-us", "Play only the column with this package"),
   withoutUs: boolean("without-us", "Play only the column of the bare SDK"),

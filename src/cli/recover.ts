@@ -76,7 +76,7 @@ export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen
 });
 
 /** Printed while waiting for a process that was active a moment ago. */
-const lately = "another process owns runs; waiting for its next sign of life, or until its lease expires";
+const lately = "another process owns runs; waiting for its next heartbeat, or until its lease expires";
 
 /** Printed with questions that are based on a restored, older record. */
 const lessText =
@@ -105,7 +105,7 @@ const idCharactersMin = 20;
 const recoverText = (report: CrashRecovery.Report, screen: Screen, left = 0): string => {
   if (report.runs.length === 0)
     return left === 0
-      ? "Nothing to recover: every run has ended, waits, or has a living owner."
+      ? "Nothing to recover: every run has ended, waits, or has a live owner."
       : "Nothing to recover yet: the process that owns a run is silent, and its lease has not expired.";
   const ordered = report.runs.toSorted((a, b) => outcomes[a.outcome].order - outcomes[b.outcome].order);
   const listed = ordered.slice(0, listedMax);

@@ -44,7 +44,7 @@ const ofRun = {
   run_ended: "the run has ended and takes no further entries",
   answered: "its question was answered before the write, which requires an open question",
   full: "every kept run is still live; raise runsMax or end some runs",
-  owned: "a living process owns the run",
+  owned: "a live process owns the run",
   invalid: "a value of the write cannot be read back, so nothing of the write is on record",
   fenced: "this process no longer owns the run: it released the run, or another process has taken it over or may do so",
   corrupt: "its record in the database is damaged and cannot be read; no other run is affected",

@@ -11,7 +11,7 @@ import type { RunRecorder } from "./RunRecorder.ts";
 export const away = {
   kept: "The entry is kept, and written in order as soon as the store accepts writes again. Its actor continues.",
   waits: "Its actor waits for the store, at most five seconds, and does not act without the write.",
-  fails: "The call fails, and nothing changes. The next look at the record finds the same work to do.",
+  fails: "The call fails, and nothing changes. The next read of the record finds the same work to do.",
 } as const;
 
 /** An occasion of a write. */
@@ -79,7 +79,7 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
   FactsRaised: {
     holds: "All facts of one attempt. Recorded facts only grow, too (L1).",
     occasions: [
-      { when: "A part shows more than any before it.", before: "The part is handed over.", away: "kept" },
+      { when: "A part shows a kind of content that no earlier part showed.", before: "The part is handed over.", away: "kept" },
       { when: "A guarded tool is called.", before: "Its handler starts.", away: "waits", isForEveryRun: true },
       { when: "A handler ends.", before: "Its outcome is returned.", away: "kept", isForEveryRun: true },
       { when: "An attempt breaks.", before: "The decision is carried out.", away: "kept" },

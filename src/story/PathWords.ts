@@ -16,7 +16,7 @@ export const pathStandings: Readonly<
     word: "returning",
     mark: "↑",
     tone: "run",
-    means: "The provider can be reached again. Waiting runs are released in waves.",
+    means: "The provider can be reached again. Waiting runs are released in groups.",
   },
   down: { word: "down", mark: "✕", tone: "bad", means: "No connection can be made." },
 };

@@ -178,7 +178,7 @@ describe("a run that lingers", () => {
     const rows = [lingerRow(20, [round(1), round(1), round(1)]), lingerRow(500, [round(9), round(10), round(30)])];
     assert.strictEqual(
       rows[1]?.value,
-      "210.0 KiB (209.0–230.0), 10.0 of it on the heap and 200.0 outside; 60.0 beside the bytes of its response",
+      "210.0 KiB (209.0–230.0), 10.0 of it on the heap and 200.0 outside; 60.0 in addition to the bytes of its response",
     );
     assert.deepStrictEqual(lingerFigureOf([{ name: lingerTitle, rows }]), { lingerKiB: { value: 60, worst: 80 } });
     assert.isUndefined(lingerFigureOf([{ name: lingerTitle, rows: rows.slice(0, 1) }]));

@@ -113,7 +113,7 @@ const endProcess = (pid: number): void => {
   }
 };
 
-/** Installs the packages of `peers/package.json` beside it, in the versions named there. */
+/** Installs the packages of `peers/package.json` next to that file, in the versions named there. */
 export const installPeers = (): void => {
   const args = ["install", "--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"];
   const { status } = spawnSync("npm", args, { cwd: here("./peers"), stdio: ["ignore", "ignore", "inherit"] });

@@ -115,7 +115,7 @@ const othersOf = async (protocol: Protocol, upstream: string, { size }: Options)
 
 const named = (setting: Setting) => ({ name: nameOf(setting), isBarred: setting.seam });
 
-/** Measures one protocol. In every round each setting takes a turn beside the plain proxy. */
+/** Measures one protocol. In every round each setting and the plain proxy take a turn. */
 export const cpu = async (
   protocol: Protocol,
   upstream: string,

@@ -73,7 +73,7 @@ export const lingerRow = (events: number, kept: ReadonlyArray<Kept>): Row => {
   const all = (of: (one: Kept) => number): Spread => spread(kept.map((one) => kib(of(one))));
   const [whole, beside] = [all(({ heap, outside }) => heap + outside), all((one) => one.heap + one.outside - one.wire)];
   const part = (name: keyof Memory) => median(kept.map((one) => kib(one[name]))).toFixed(1);
-  const value = `${spreadText(whole, 1, "KiB")}, ${part("heap")} of it on the heap and ${part("outside")} outside; ${beside.median.toFixed(1)} beside the bytes of its response`;
+  const value = `${spreadText(whole, 1, "KiB")}, ${part("heap")} of it on the heap and ${part("outside")} outside; ${beside.median.toFixed(1)} in addition to the bytes of its response`;
   return rowOf(`a run of ${events} events`, value, { events, besideKib: beside.median, besideMaxKib: beside.max });
 };
 

@@ -21,7 +21,7 @@ const ours = nameOf(liveFile);
 
 const kinds = [
   { what: "head", of: ({ heads }: Lateness) => heads, barred: true },
-  { what: "head, content 20 ms behind it", of: ({ bare }: Lateness) => bare, barred: false },
+  { what: "head, content 20 ms after it", of: ({ bare }: Lateness) => bare, barred: false },
   { what: "first content", of: ({ firsts }: Lateness) => firsts, barred: true },
   { what: "each event", of: ({ events }: Lateness) => events, barred: false },
 ];

@@ -1,5 +1,5 @@
 /**
- * Measures the gateway beside a direct connection, a plain proxy, nginx and other proxies: delays of heads and content, whole streams per
+ * Compares the gateway with a direct connection, a plain proxy, nginx and other proxies: delays of heads and content, whole streams per
  * second, and memory per open stream. All take turns, and each round adds to the measurements of each.
  */
 import type { Row } from "../Row.ts";

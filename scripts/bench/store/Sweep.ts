@@ -1,5 +1,5 @@
 /**
- * Measures the cost of a sweep for dead processes in PostgreSQL, beside few live runs and beside many, with the server's plans.
+ * Measures the cost of a sweep for dead processes in PostgreSQL with few and with many live runs, with the server's plans.
  */
 import { Effect, Layer, ManagedRuntime } from "effect";
 import { RunRecorder } from "../../../src/index.ts";
@@ -17,13 +17,13 @@ export interface SweepSize {
   readonly sweeps: number;
 }
 
-/** The cost of a sweep, beside few live runs and beside many. */
+/** The cost of a sweep with few and with many live runs. */
 export interface Sweep {
   readonly few_ms: number;
   readonly many_ms: number;
   readonly few_server_us: number;
   readonly many_server_us: number;
-  /** The plans of the sweep's statements beside many live runs. */
+  /** The plans of the sweep's statements with many live runs. */
   readonly plan: ReadonlyArray<string>;
 }
 

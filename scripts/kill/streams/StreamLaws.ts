@@ -93,6 +93,6 @@ export const isTaken = ({ end, incidents }: Pick<Decided, "end" | "incidents">):
 export const stolen = ({ records, slowness }: Pick<StreamRemains, "records" | "slowness">): ReadonlyArray<string> =>
   slowness >= slownessMax
     ? []
-    : records.filter(isTaken).map(({ run_id }) => `${run_id} was taken from a living gateway`);
+    : records.filter(isTaken).map(({ run_id }) => `${run_id} was taken from a live gateway`);
 
 const isCrash = ({ failure }: RunRecord["incidents"][number]): boolean => failure.kind === "crashed";

@@ -138,8 +138,8 @@ const waitingText = (count: number): string => (count === 1 ? "One run waits" : 
 const formatOrphans = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<string> => {
   const count = runs.filter(({ status }) => status === "orphan").length;
   if (count === 0) return [];
-  const lost = count === 1 ? "One run lost its process" : `${count} runs lost their process`;
-  return ["", `${lost}. To decide it:`, `  ${screen.ink("strong", screen.type("recover"))}`];
+  const lost = count === 1 ? "The process of one run is gone" : `The processes of ${count} runs are gone`;
+  return ["", `${lost}. To recover ${count === 1 ? "it" : "them"}:`, `  ${screen.ink("strong", screen.type("recover"))}`];
 };
 
 const formatNextPage = (more: string | undefined, screen: Screen): ReadonlyArray<string> =>

@@ -155,7 +155,7 @@ const endLines = (record: RunRecord, { end, status }: RunStory, screen: Screen):
   const toType = (command: string) => `    ${screen.ink("strong", screen.type(command))}`;
   if (end !== undefined) return [say(end)];
   if (status === "orphan")
-    return [say("Its process is gone, and no decision has been made yet. To decide it:"), toType("recover")];
+    return [say("Its process is gone, and no decision has been made yet. To recover it:"), toType("recover")];
   if (status === "live")
     return [say("A process owns it. To follow it:"), toType(`runs watch ${quoteForShell(record.run_id)}`)];
   return [say(`${record.parked === "answered" ? "It is answered. " : ""}${takeUpHint(record.run_id)}`)];

@@ -95,7 +95,7 @@ const giveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: Ans
   const ended = yield* CrashRecovery.giveUp(run_id).pipe(
     Effect.catchTag("AnswerRefused", ({ message }) => fail("refused", message)),
     Effect.catchIf(isDriven, () =>
-      fail("refused", `${run_id}: a living process owns the run; stop it in that process`),
+      fail("refused", `${run_id}: a live process owns the run; stop it in that process`),
     ),
   );
   if (json) return yield* Console.log(JSON.stringify({ run_id, answer: "stop", state: ended.state }));

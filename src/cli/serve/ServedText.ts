@@ -28,7 +28,7 @@ export const servedText = (settings: GatewaySettings, program: ProgramOptions): 
     ...clientLines(settings).map((line) => `  ${line}`),
     "",
     outageLine(settings),
-    `a break after text was shown: ${continued[settings.continueText]}`,
+    `if a response breaks after text was shown: ${continued[settings.continueText]}`,
     ...optionLines(program),
   ].join("\n");
 

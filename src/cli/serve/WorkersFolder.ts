@@ -26,8 +26,8 @@ export const make: Effect.Effect<string | undefined, never, Scope.Scope> = Effec
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
       const said =
-        "cannot use the temporary folder, so the page and metrics cover only one worker, and a client that returns to another worker starts a new run";
-      return Effect.as(Effect.logWarning(said, { code }), undefined);
+        "cannot create a folder in the temporary folder; make it writable, or name another one in $TMPDIR. Until then the page and the metrics cover only one worker, and a client that returns to another worker starts a new run";
+      return Effect.as(Effect.logWarning(said, { code, folder: tmpdir() }), undefined);
     }
   }),
   (folder) => Effect.sync(() => folder !== undefined && remove(folder)),

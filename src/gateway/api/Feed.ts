@@ -141,7 +141,7 @@ const outageOf = outageLogs({
 
 const whyOf = (cause: Cause.Cause<RecorderError>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause));
-  return error === undefined ? "it died" : error.message === "" ? error.reason : error.message;
+  return error === undefined ? "the read failed with a defect" : error.message === "" ? error.reason : error.message;
 };
 
 /**

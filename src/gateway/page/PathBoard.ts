@@ -35,7 +35,7 @@ const card = (path: PathStatus, now: number): Html => {
     <dl class="asks">
       ${path.state !== "up" && html`<div><dt>${path.state === "down" ? "Down" : "Back"} since</dt><dd><time title="${formatUtc(path.since)}">${formatRelative(path.since, now)}</time></dd></div>`}
       ${standing === "down" && path.code !== undefined && html`<div><dt>Why</dt><dd>${label(describeDown(path.code))}${describeDown(path.code) !== path.code && html` <code>${path.code}</code>`}</dd></div>`}
-      ${standing === "down" && html`<div><dt>Asked</dt><dd>${probeText(path, now)}</dd></div>`}
+      ${standing === "down" && html`<div><dt>Probed</dt><dd>${probeText(path, now)}</dd></div>`}
       <div><dt>Waiting</dt><dd>${path.waiting === 0 ? "no run" : formatCount(path.waiting, "run")}</dd></div>
     </dl>
     ${path.cooldowns.length > 0 && html`<ul class="plain">${path.cooldowns.slice(0, cooldownsMax).map((it) => cooldown(it, now))}</ul>`}

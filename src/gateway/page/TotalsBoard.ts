@@ -16,7 +16,7 @@ export const totalsTiles = (totals: Totals): Html => {
   return html`<section aria-labelledby="totals-title"><h2 id="totals-title">Totals <small>${scope(totals)}</small></h2>
     <dl class="totals">
       ${tile("Runs", totals.runs, totals.live === 0 ? none : html`<small>${totals.live} running</small>`, "quiet")}
-      ${tile("Recovered in silence", recovered, broken === 0 ? none : html`<small>of ${groupDigits(broken)} broken</small>`, "good")}
+      ${tile("Recovered silently", recovered, broken === 0 ? none : html`<small>of ${groupDigits(broken)} broken</small>`, "good")}
       ${tile("Asked a person", asked, totals.open_questions === 0 ? none : html`<small>${totals.open_questions} open</small>`, "ask")}
       ${tile("Stopped", stopped, none, stopped === 0 ? "quiet" : "bad")}
       ${tile("Tokens wasted", tokens.wasted, tokenTotal(tokens), "quiet")}

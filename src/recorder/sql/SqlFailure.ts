@@ -109,7 +109,7 @@ const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["
   ],
   outcome_unknown: [
     "unavailable",
-    "was lost, or lost track, during a commit, and cannot be asked since: we cannot tell whether this write is on record",
+    "was disconnected, or lost track of the transaction, during a commit, and since then cannot be asked for its outcome: we cannot tell whether this write is on record",
   ],
 };
 

@@ -142,7 +142,7 @@ const foreignDatabaseError = (names: ReadonlyArray<string>, place: string) =>
   new RecorderError({
     reason: "corrupt",
     run_id: "",
-    message: `${place} is a database of another program (it has the table ${names[0]}); name another file, or a prefix to keep runs beside its tables`,
+    message: `${place} is a database of another program (it has the table ${names[0]}); name another file, or set a prefix to keep runs next to its tables`,
   });
 
 /** Advice by kind of store. A server's address names a database, and optionally a schema in it. */

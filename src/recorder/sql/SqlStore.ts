@@ -390,6 +390,6 @@ const byRun = ({ run_id }: Part): string => run_id;
 const decode = Schema.decodeUnknownSync(RunRecord);
 
 const requireObject = (value: unknown): object => {
-  if (typeof value !== "object" || value === null) throw new Error("the record is no JSON object");
+  if (typeof value !== "object" || value === null) throw new Error("the record is not a JSON object");
   return value;
 };

@@ -223,7 +223,7 @@ export interface SweepOptions extends RecoverOptions {
    * their question has expired. By default every sweep polls them. Every sweep looks for runs whose process is gone.
    */
   readonly parkedMs?: number;
-  /** Completes each time a sweep is due early, because runs have lost their process. */
+  /** Completes each time a sweep is due early, because processes that owned runs are gone. */
   readonly due?: Effect.Effect<void>;
   /**
    * Called with the report of a sweep that handled any run. Runs that are `offered` or `answered` wait for
@@ -273,6 +273,6 @@ const sweepWords = {
 const logSweepFailure = (outage: OutageLog, cause: Cause.Cause<RecorderError>): Effect.Effect<void> => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause));
   if (error !== undefined) return outage.recordFailure(error.message === "" ? error.reason : error.message);
-  const told = outage.isOn ? Effect.void : Effect.logError("a sweep for orphaned runs died", cause);
-  return Effect.andThen(told, outage.recordFailure("a sweep died"));
+  const told = outage.isOn ? Effect.void : Effect.logError("a sweep for orphaned runs failed with a defect", cause);
+  return Effect.andThen(told, outage.recordFailure("a defect in the sweep"));
 };

@@ -92,8 +92,8 @@ const callBreak = (kind: Break["kind"], at: Break["at"]) => (): Answer => ({ con
 
 /** All faults that the kit plays. */
 export const conformanceFaults: ReadonlyArray<ConformanceFault> = [
-  fault("healthy", "nothing: a text", { healthy: true }, () => ({ content: text })),
-  fault("healthy_call", "nothing: a tool call", { healthy: true, calls: true }, () => ({ content: call })),
+  fault("healthy", "healthy text", { healthy: true }, () => ({ content: text })),
+  fault("healthy_call", "healthy tool call", { healthy: true, calls: true }, () => ({ content: call })),
   fault("reset_before_head", "reset before the head", {}, () => ({ break: { kind: "rst", at: "before_head" } })),
   fault("reset_after_head", "reset after the head", {}, () => ({ break: { kind: "rst", at: "after_head" } })),
   fault("text_cut", "text cut", {}, (protocol) => inText(protocol, "rst")),

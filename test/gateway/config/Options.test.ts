@@ -225,7 +225,7 @@ describe("the address that a gateway advertises", () => {
         "https://gateway:8787?secret": "https://gateway:8787…",
         "https://gateway#secret": "https://gateway…",
         "unix:///secret": "unix://…",
-        "gateway-1": "no URL",
+        "gateway-1": "text that is not a URL",
         [`https://${"a".repeat(600)}`]: `https://${"a".repeat(72)}…`,
       };
       for (const [wrong, given] of Object.entries(wrongs)) {
