@@ -216,7 +216,7 @@ const readExchange = <S, Id extends string>(
       if (unproven !== undefined && head !== undefined && isNoStream(decoder.failure))
         last = yield* readRefusal(head, unproven);
       else if (late !== undefined)
-        last = late.end.complete ? done(telemetry) : fail(late.end.failure, findEvidence(parts));
+        last = late.end.complete ? endStream(telemetry) : fail(late.end.failure, findEvidence(parts));
       else if (decoder.failure !== undefined) last = fail(decoder.failure, findEvidence(parts));
       if (Decoder.isTold(decoder.failure)) parts = withFailure(parts, decoder.failure);
       if (late === undefined && last !== undefined) exchange.abort();
@@ -253,7 +253,7 @@ const failureReporters = (
   return { fail, broken: failOnBreak };
 };
 
-const done = (telemetry: ExchangeTelemetry.ExchangeTelemetry): Pull.Pull<never> => {
+const endStream = (telemetry: ExchangeTelemetry.ExchangeTelemetry): Pull.Pull<never> => {
   telemetry.complete();
   return Cause.done();
 };

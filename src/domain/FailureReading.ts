@@ -94,15 +94,15 @@ const isLabel = (value: unknown): boolean =>
 
 const isKind = (value: unknown): value is FailureKind => typeof value === "string" && Object.hasOwn(kinds, value);
 
-const among = <A extends string>({ literals }: { readonly literals: ReadonlyArray<A> }) => {
+const makeGuard = <A extends string>({ literals }: { readonly literals: ReadonlyArray<A> }) => {
   const words: ReadonlySet<unknown> = new Set(literals);
   return (value: unknown): value is A => words.has(value);
 };
-const isClock = among(ClockName);
-const isReason = among(RejectedReason);
-const isProtocolReason = among(kinds.protocol.fields.reason);
-const isBy = among(CancelledBy);
-const isOperation = among(TransportOperation);
+const isClock = makeGuard(ClockName);
+const isReason = makeGuard(RejectedReason);
+const isProtocolReason = makeGuard(kinds.protocol.fields.reason);
+const isBy = makeGuard(CancelledBy);
+const isOperation = makeGuard(TransportOperation);
 
 const isFingerprint = (value: unknown): value is Fingerprint => {
   const print = Json.record(value);

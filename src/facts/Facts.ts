@@ -180,9 +180,9 @@ class Fold implements FactsFold {
     if (shows === "text" && this.#now.text_through !== this.#moment) return true;
     if (o.calls.length === 0) return false;
     for (const signal of o.calls) {
-      if (isCounted(signal) && this.#ledger.wouldRaise(this.#runtimeRow(signal))) return true;
+      if (isCounted(signal) && this.#ledger.canRaise(this.#runtimeRow(signal))) return true;
       // Such a call is counted when decoded, but it must be on record before the caller can know of it.
-      if (signal.executor === "provider" && this.#ledger.wouldRaise(this.#providerRow(signal))) return true;
+      if (signal.executor === "provider" && this.#ledger.canRaise(this.#providerRow(signal))) return true;
     }
     return false;
   }

@@ -45,7 +45,7 @@ export const estimateRequest = (body: string | Uint8Array | undefined): number =
   let images = 0;
   let at = 0;
   while (at + fileCharactersMin <= body.length) {
-    const other = lastOther(body, at, at + fileCharactersMin);
+    const other = findLastNonBase64(body, at, at + fileCharactersMin);
     if (other >= at) {
       at = other + 1;
       continue;
@@ -67,16 +67,17 @@ const pieceEnd = (body: string | Uint8Array, from: number): number => {
   const limit = quote === -1 ? body.length : quote;
   let end = from;
   while (end + fileCharactersMin <= limit && isFile(body, end + fileCharactersMin)) end += fileCharactersMin;
-  return firstOther(body, end, limit);
+  return findFirstNonBase64(body, end, limit);
 };
 
-const isFile = (body: string | Uint8Array, to: number): boolean => lastOther(body, to - lookedAt, to) < to - lookedAt;
+const isFile = (body: string | Uint8Array, to: number): boolean =>
+  findLastNonBase64(body, to - lookedAt, to) < to - lookedAt;
 
 /**
  * Returns the last position of a range that is not base64; the position before the range if all characters are. Each kind of body has its
  * own loop, because that is faster.
  */
-const lastOther = (body: string | Uint8Array, from: number, to: number): number => {
+const findLastNonBase64 = (body: string | Uint8Array, from: number, to: number): number => {
   let at = to - 1;
   if (typeof body === "string") while (at >= from && isBase64(body.charCodeAt(at))) at -= 1;
   else while (at >= from && isBase64(body[at] ?? 0)) at -= 1;
@@ -84,7 +85,7 @@ const lastOther = (body: string | Uint8Array, from: number, to: number): number 
 };
 
 /** Returns the first position of a range that is not base64; the end of the range if all characters are. */
-const firstOther = (body: string | Uint8Array, from: number, to: number): number => {
+const findFirstNonBase64 = (body: string | Uint8Array, from: number, to: number): number => {
   let at = from;
   if (typeof body === "string") while (at < to && isBase64(body.charCodeAt(at))) at += 1;
   else while (at < to && isBase64(body[at] ?? 0)) at += 1;

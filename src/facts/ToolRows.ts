@@ -33,11 +33,11 @@ export class Ledger {
   find(executor: Executor, call: string): ToolRow | undefined {
     const at = this.#index?.get(indexKey(executor, call));
     if (at !== undefined) return this.rows[at];
-    return this.#isFull() ? this.#fold(executor) : undefined;
+    return this.#isFull() ? this.#foldedRow(executor) : undefined;
   }
 
   /** Returns true if `raise` with the same row would change a row. */
-  wouldRaise(row: ToolRow): boolean {
+  canRaise(row: ToolRow): boolean {
     const known = this.find(row.executor, row.call);
     return known === undefined || !isSame(known, this.#merge(known, row));
   }
@@ -52,7 +52,7 @@ export class Ledger {
     const key = indexKey(row.executor, row.call);
     const at = this.#index?.get(key);
     if (at === undefined && !this.#isFull()) {
-      this.#place(key);
+      this.#indexNext(key);
       this.rows.push(row);
       return true;
     }
@@ -60,7 +60,7 @@ export class Ledger {
     if (at === undefined) this.#count(key);
     if (known === undefined) {
       const fold = foldKey(row.executor);
-      this.#place(indexKey(row.executor, fold));
+      this.#indexNext(indexKey(row.executor, fold));
       this.rows.push({ ...row, call: fold, tool: "" });
       return true;
     }
@@ -71,7 +71,7 @@ export class Ledger {
   }
 
   /** Assigns the next row to this key. */
-  #place(key: string): void {
+  #indexNext(key: string): void {
     this.#index ??= new Map();
     this.#index.set(key, this.rows.length);
   }
@@ -80,13 +80,13 @@ export class Ledger {
     return this.#index !== undefined && this.#index.size >= ownRowsMax;
   }
 
-  #fold(executor: Executor): ToolRow | undefined {
+  #foldedRow(executor: Executor): ToolRow | undefined {
     const at = this.#index?.get(indexKey(executor, foldKey(executor)));
     return at === undefined ? undefined : this.rows[at];
   }
 
   #merge(known: ToolRow, row: ToolRow): ToolRow {
-    return isFolded(known) ? foldRows(known, row) : laterRow(known, row);
+    return isFolded(known) ? foldRows(known, row) : joinRows(known, row);
   }
 
   #count(key: string): void {
@@ -99,7 +99,7 @@ export class Ledger {
  * Joins two states of one call. The later phase applies. A name that came later is kept, but an effect that was unknown before the name
  * came stays unknown, because facts only grow.
  */
-export const laterRow = (a: ToolRow, b: ToolRow): ToolRow => ({
+export const joinRows = (a: ToolRow, b: ToolRow): ToolRow => ({
   call: a.call,
   tool: a.tool === "" ? b.tool : a.tool,
   executor: a.executor,

@@ -123,11 +123,11 @@ export class Cooldowns {
    * waiting requests.
    */
   of(scope: Scope, now: number): ReadonlyArray<Hold> {
-    return this.#holds.size === 0 ? none : this.under(holdKeysOf(scope), now);
+    return this.#holds.size === 0 ? none : this.findHolds(holdKeysOf(scope), now);
   }
 
   /** Like `of`, but by the keys of the scope. */
-  under(keys: HoldKeys, now: number): ReadonlyArray<Hold> {
+  findHolds(keys: HoldKeys, now: number): ReadonlyArray<Hold> {
     if (this.#holds.size === 0) return none;
     const limit = this.#current(keys.limit, now);
     const overload = this.#current(keys.overload, now);

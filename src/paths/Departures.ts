@@ -10,7 +10,7 @@ import type { Cooldowns, Hold, Trial } from "./Cooldowns.ts";
 import type { Entry, TableWorld } from "./Entry.ts";
 import * as State from "./PathState.ts";
 import type { Lane, Waiter } from "./Queue.ts";
-import { firstWaveOf, Waves } from "./Waves.ts";
+import { firstWaveSize, Waves } from "./Waves.ts";
 
 /** Maximum requests that wait. */
 export const waitingMax = 10_000;
@@ -116,7 +116,7 @@ export class Departures {
 
   /** Does everything that is due for the requests of a path, because time has passed or something has happened. */
   step(entry: Entry, now: number): void {
-    for (const waiter of entry.queue.late(now)) this.#giveUp(entry, waiter, now);
+    for (const waiter of entry.queue.listOverdue(now)) this.#giveUp(entry, waiter, now);
     this.pump(entry, now);
     if (entry.hasNews) for (const lane of entry.queue.lanes) this.#notifyLane(entry, lane, now);
     entry.hasNews = false;
@@ -149,9 +149,9 @@ export class Departures {
   #readiness({ admission, lane }: Waiter, now: number): Readiness {
     const { credential } = lane.scope;
     let readiness: Readiness = "ready";
-    for (const hold of this.#cooldowns.under(lane.holds, now)) {
+    for (const hold of this.#cooldowns.findHolds(lane.holds, now)) {
       if (now >= hold.endOf(credential)) {
-        hold.waves ??= new Waves(now, firstWaveOf(this.#world.processCount?.() ?? 1));
+        hold.waves ??= new Waves(now, firstWaveSize(this.#world.processCount?.() ?? 1));
         hold.waves.grow(now);
         if (!hold.waves.hasRoom) return "closed";
       } else {
@@ -164,7 +164,7 @@ export class Departures {
 
   #release(entry: Entry, waiter: Waiter, now: number): void {
     const { hold, scope } = waiter.admission;
-    const holds = this.#cooldowns.under(waiter.lane.holds, now);
+    const holds = this.#cooldowns.findHolds(waiter.lane.holds, now);
     entry.queue.remove(waiter);
     this.#waiting -= 1;
     const leaves: Array<(at: number) => void> = [];
@@ -218,7 +218,7 @@ export class Departures {
   }
 
   #cooldownsOf({ lane }: Waiter, now: number): ReadonlyArray<Hold> {
-    return this.#cooldowns.under(lane.holds, now);
+    return this.#cooldowns.findHolds(lane.holds, now);
   }
 
   /** Returns the time until which a request observes cooldowns; 0 if there are none. */
@@ -232,7 +232,7 @@ export class Departures {
 
   /** Notifies the requests of a lane if the reason or the end of their wait has changed. */
   #notifyLane(entry: Entry, lane: Lane, now: number): void {
-    const holds = this.#cooldowns.under(lane.holds, now);
+    const holds = this.#cooldowns.findHolds(lane.holds, now);
     const until = holds.reduce((last, hold) => Math.max(last, hold.endOf(lane.scope.credential)), 0);
     const waitsFor = waitReasonOf(entry, holds, now);
     if (lane.waitsFor === waitsFor && (until <= now || lane.waitsUntil === until)) return;
@@ -287,12 +287,12 @@ export class Departures {
   /** Returns the time at which cooldowns may release a request of a lane. */
   #laneAt(lane: Lane, now: number): number {
     let at = 0;
-    for (const hold of this.#cooldowns.under(lane.holds, now)) {
+    for (const hold of this.#cooldowns.findHolds(lane.holds, now)) {
       const end = hold.endOf(lane.scope.credential);
       if (now >= end) at = Math.max(at, hold.waves === undefined || hold.waves.hasRoom ? 0 : hold.waves.nextGrowthAt);
       else if (hold.trial !== undefined) at = Math.max(at, end);
       else {
-        if (now >= hold.heardAt + lane.leastRetryAfterMs) lane.leastRetryAfterMs = leastOf(lane);
+        if (now >= hold.heardAt + lane.leastRetryAfterMs) lane.leastRetryAfterMs = minRetryAfterOf(lane);
         at = Math.max(at, Math.min(end, hold.heardAt + lane.leastRetryAfterMs));
       }
     }
@@ -306,7 +306,7 @@ const isOpen = ({ state, waves, way }: Entry, now: number): boolean => {
   return waves?.hasRoom !== false;
 };
 
-const leastOf = ({ waiters }: Lane): number => {
+const minRetryAfterOf = ({ waiters }: Lane): number => {
   let least = Number.POSITIVE_INFINITY;
   for (const { admission } of waiters) least = Math.min(least, admission.maxRetryAfterMs);
   return least;

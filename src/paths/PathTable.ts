@@ -10,7 +10,7 @@ import { Departures, type Left, Outbox } from "./Departures.ts";
 import { type DueProbe, type Entry, newEntry, type PathWord, type TableWorld } from "./Entry.ts";
 import type { PathWay, Probed } from "./Path.ts";
 import * as State from "./PathState.ts";
-import { firstWaveOf, Waves } from "./Waves.ts";
+import { firstWaveSize, Waves } from "./Waves.ts";
 
 /** Maximum paths that are kept. Beyond it, the least recently used path without waiting requests is evicted. */
 export const pathsMax = 1_024;
@@ -289,14 +289,14 @@ export class PathTable {
       known.usedAt = now;
       return known;
     }
-    if (this.#entries.size >= pathsMax) this.#forgetOne();
+    if (this.#entries.size >= pathsMax) this.#evictOne();
     const entry = newEntry(id, now);
     this.#entries.set(id, entry);
     return entry;
   }
 
   /** Evicts an idle path, or else a path that is down and has no waiting requests. */
-  #forgetOne(): void {
+  #evictOne(): void {
     const free = [...this.#entries.values()].filter(({ askers, queue }) => askers.size === 0 && queue.size === 0);
     const idle = free.filter((entry) => !this.#busy.has(entry));
     const [first, ...others] = idle.length > 0 ? idle : free;
@@ -335,7 +335,7 @@ export class PathTable {
     if (next.state !== before.state) entry.hasNews = true;
     if (next.state !== "returning") entry.waves = undefined;
     else if (before.state !== "returning" || before.since !== next.since) {
-      entry.waves = new Waves(now, next.relapsed ? 1 : firstWaveOf(this.#world.processCount?.() ?? 1));
+      entry.waves = new Waves(now, next.relapsed ? 1 : firstWaveSize(this.#world.processCount?.() ?? 1));
     }
     this.#reportFinding(entry, before);
   }

@@ -119,7 +119,7 @@ export class Queue {
     return this.#lanes.has(laneKey({ path: "", credential, model }));
   }
 
-  late(now: number): ReadonlyArray<Waiter> {
+  listOverdue(now: number): ReadonlyArray<Waiter> {
     if (now < this.#deadlineFrom) return [];
     const overdue: Array<Waiter> = [];
     this.#deadlineFrom = Number.POSITIVE_INFINITY;

@@ -9,7 +9,7 @@
 export const firstWave = 8;
 
 /** Returns the size of one process's first batch if several processes release requests together. */
-export const firstWaveOf = (processes: number): number => Math.max(1, Math.floor(firstWave / processes));
+export const firstWaveSize = (processes: number): number => Math.max(1, Math.floor(firstWave / processes));
 
 /** Time without a refusal after which the batch doubles, in milliseconds. */
 export const waveQuietMs = 1_000;

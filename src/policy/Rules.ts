@@ -339,7 +339,7 @@ export const rulings = Object.fromEntries(names.map((rule) => [rule, rulingOf(ru
 };
 
 /** Returns how a run ends after a rule stopped it. If the configuration turned the rule into a stop, the run ends as stopped. */
-export const runAfter = (rule: Rule): StopRule["run"] => {
+export const runStateAfter = (rule: Rule): StopRule["run"] => {
   const entry: RuleEntry = rules[rule];
   return entry.action === "do_not_retry" ? entry.run : "stopped";
 };

@@ -41,7 +41,7 @@ export const checkRules = (stricter: StricterRules): ReadonlyMap<Rule, Action> =
     if (action === undefined) continue;
     if (!isRule(rule)) throw unknownRule(rule);
     const rank = rankOf(action);
-    if (rank <= rankOf(rules[rule].action)) throw notStricter(rule, action);
+    if (rank <= rankOf(rules[rule].action)) throw notStricterError(rule, action);
     for (const grown of growthChain(rule)) {
       if (rank > rankOf(lowered.get(grown) ?? "auto_retry_once")) lowered.set(grown, action);
     }
@@ -83,7 +83,7 @@ const unknownRule = (rule: string): PolicyError =>
     message: `stricter.${label(rule)}: no such rule. Rules: ${Rule.literals.join(", ")}`,
   });
 
-const notStricter = (rule: Rule, action: string): PolicyError =>
+const notStricterError = (rule: Rule, action: string): PolicyError =>
   new PolicyError({
     reason: "not_stricter",
     rule,

@@ -77,13 +77,13 @@ export const toBounded = (recorder: Service): BoundedRecorder => {
 const make = (recorder: Service): BoundedRecorder => {
   const waitMs = recorder.waitMs ?? recorderWaitMs;
   const hanging = { calls: 0 };
-  const door = (name: string, ms = waitMs) => new Door(name, ms, hanging);
-  const [write, run, runs, incidents] = [door("write"), door("run"), door("runs", listWaitMs), door("incidents")];
-  const commits = new CommitDoor(recorder.write, write);
+  const bounded = (name: string, ms = waitMs) => new BoundedMethod(name, ms, hanging);
+  const [write, run, runs, incidents] = [bounded("write"), bounded("run"), bounded("runs", listWaitMs), bounded("incidents")];
+  const commits = new BoundedCommit(recorder.write, write);
   const claimMs = recorder.claimWaitMs ?? waitMs;
-  const [claim, release] = [door("claim", claimMs), door("release")];
-  const orphans = door("orphans", Math.max(listWaitMs, claimMs));
-  const [answer, digest] = [door("answer"), door("digest")];
+  const [claim, release] = [bounded("claim", claimMs), bounded("release")];
+  const orphans = bounded("orphans", Math.max(listWaitMs, claimMs));
+  const [answer, digest] = [bounded("answer"), bounded("digest")];
   // The caller has left, so a claim that still succeeds must be released.
   const releaseLate = (runId: string) =>
     Effect.ignore(release.call<void, RecorderError>(runId, () => recorder.release(runId), isAnything));
@@ -105,14 +105,14 @@ const make = (recorder: Service): BoundedRecorder => {
     prune: (query) => recorder.prune(query),
     ...(recorder.probe === undefined ? {} : { probe: recorder.probe }),
     ...(recorder.shared === undefined ? {} : { shared: recorder.shared }),
-    ...(recorder.pacing === undefined ? {} : { pacing: pacingOf(recorder.pacing, door) }),
+    ...(recorder.pacing === undefined ? {} : { pacing: pacingOf(recorder.pacing, bounded) }),
     ...(recorder.cancels === undefined ? {} : { cancels: recorder.cancels }),
     ...(recorder.onLost === undefined ? {} : { onLost: (listener) => recorder.onLost?.(listener) ?? nothing }),
   };
 };
 
-const pacingOf = (pacing: SharedPacing, door: (name: string) => Door): SharedPacing => {
-  const [draw, spend] = [door("draw"), door("spend")];
+const pacingOf = (pacing: SharedPacing, bounded: (name: string) => BoundedMethod): SharedPacing => {
+  const [draw, spend] = [bounded("draw"), bounded("spend")];
   return {
     draw: (...drawn) => draw.call("", () => pacing.draw(...drawn), Predicate.isNumber),
     spend: (...spent) => spend.call("", () => pacing.spend(...spent), isSpent),
@@ -139,7 +139,7 @@ const isRecord = (value: unknown): boolean =>
   );
 
 /** Bounds one method of a recorder, and tracks its calls that hang. */
-class Door {
+class BoundedMethod {
   readonly #name: string;
   readonly #waitMs: number;
   readonly #hanging: { calls: number };
@@ -292,16 +292,16 @@ interface Pending {
 }
 
 /** Bounds commits. One timer serves all pending commits, so none of them needs a fiber. */
-class CommitDoor {
+class BoundedCommit {
   readonly #write: Write;
-  readonly #door: Door;
+  readonly #method: BoundedMethod;
   readonly #pending = new Set<Pending>();
   #timer: { readonly until: number; readonly fiber: Fiber.Fiber<void> } | undefined;
 
-  /** @param door the bound of `write`, because both call the same store */
-  constructor(write: Write, door: Door) {
+  /** @param bounded the bound of `write`, because both call the same store */
+  constructor(write: Write, bounded: BoundedMethod) {
     this.#write = write;
-    this.#door = door;
+    this.#method = bounded;
   }
 
   commit(...[runId, entries, caller, onDone]: Parameters<BoundedRecorder["commit"]>): void {
@@ -311,7 +311,7 @@ class CommitDoor {
       else this.#writeInstead(runId, entries, caller, onDone);
     };
     const { commit } = this.#write;
-    if (commit === undefined || (commit.answers === "late" && this.#door.isFull)) {
+    if (commit === undefined || (commit.answers === "late" && this.#method.isFull)) {
       end("undecided");
       return;
     }
@@ -331,9 +331,9 @@ class CommitDoor {
   }
 
   #writeInstead(...[runId, entries, { services }, onDone]: Parameters<BoundedRecorder["commit"]>): void {
-    const write = this.#door.call(runId, () => this.#write(runId, entries), isAnything);
+    const write = this.#method.call(runId, () => this.#write(runId, entries), isAnything);
     Effect.runForkWith(services)(write).addObserver((exit) =>
-      onDone(Exit.isSuccess(exit) ? undefined : this.#door.reasonOf(runId, exit.cause)),
+      onDone(Exit.isSuccess(exit) ? undefined : this.#method.reasonOf(runId, exit.cause)),
     );
   }
 
@@ -344,7 +344,7 @@ class CommitDoor {
   ): (outcome: Outcome) => void {
     const clock = Context.get(services, Clock.Clock);
     const begun = monotonicMs(clock);
-    const one: Pending = { runId, onDone, begun, until: begun + this.#door.limit(begun) };
+    const one: Pending = { runId, onDone, begun, until: begun + this.#method.limit(begun) };
     this.#pending.add(one);
     if (this.#timer === undefined || one.until < this.#timer.until) this.#wait(one.until, clock, services);
     return (outcome) => this.#onEnd(one, outcome);
@@ -356,7 +356,7 @@ class CommitDoor {
       return;
     }
     if (this.#pending.size === 0) this.#stopTimer();
-    this.#door.markResponsive();
+    this.#method.markResponsive();
     one.onDone(outcome);
   }
 
@@ -378,8 +378,8 @@ class CommitDoor {
 
   #abandon(one: Pending, now: number): void {
     this.#pending.delete(one);
-    one.onLateResult = this.#door.countAbandoned();
-    one.onDone(this.#door.markHanging(one.runId, one.begun, now));
+    one.onLateResult = this.#method.countAbandoned();
+    one.onDone(this.#method.markHanging(one.runId, one.begun, now));
   }
 
   #stopTimer(): void {

@@ -11,7 +11,7 @@ import * as Runs from "../domain/RunFacts.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import * as Facts from "../facts/Facts.ts";
 import { atMost, join, joinAttempts } from "../facts/Growth.ts";
-import { runAfter } from "../policy/Rules.ts";
+import { runStateAfter } from "../policy/Rules.ts";
 import type { AttemptRecord, QuestionRecord, RunRecord } from "./RunRecord.ts";
 
 /** The input of a decision on an orphan: everything that `decide` takes except the jitter. */
@@ -209,7 +209,7 @@ const decideUndecided = (record: RunRecord, response: Response, asked: Asked | u
   const broke = lastBreak(record, first, asked);
   // A caller that left its run did not cause a provider failure, so a new process treats the run as an ordinary crash. The same applies to
   // a response that was complete when its process died.
-  const left = broke !== undefined && runAfter(broke.decision.rule) !== "stopped";
+  const left = broke !== undefined && runStateAfter(broke.decision.rule) !== "stopped";
   const standing = broke?.status === "open" && !left && isUnchangedSince(facts, broke) ? broke : undefined;
   const automatic = standing?.decision.action === "auto_retry_once";
   const spent = isSpent(record);

@@ -65,7 +65,7 @@ export const runError = (reason: keyof typeof ofRun, run_id: string, cause?: unk
  * @param entry index of the entry in the write
  * @param field path of the field in its entry, and the expected value
  */
-export const invalid = (run_id: string, entry: number, field: string): RecorderError =>
+export const invalidEntryError = (run_id: string, entry: number, field: string): RecorderError =>
   new RecorderError({ reason: "invalid", run_id, entry, message: `${run_id}: ${ofRun.invalid}. ${field}` });
 
 /** Reasons that concern the store rather than the entries. The store may accept the same write later. */

@@ -224,14 +224,14 @@ export class Queue {
     const run = known ?? emptyRun(runId, now);
     if (known === undefined) this.#runs.set(runId, run);
     else if (run.waiting.length === 0 && run.writing.length === 0) run.since = now;
-    for (const entry of entries) this.#join(run, entry);
+    for (const entry of entries) this.#addEntry(run, entry);
     if (this.#bytes > queueBytesMax) this.#evict();
     if (this.#isClosed) this.#fork(this.#pass(this.#groupRuns));
     else if (known === undefined) this.#wakeWriter();
   }
 
   /** Adds an entry. Facts of one attempt are joined into one entry, because they only grow (L1). */
-  #join(run: QueuedRun, given: RunRecord.Entry): void {
+  #addEntry(run: QueuedRun, given: RunRecord.Entry): void {
     const at = given._tag === "FactsRaised" ? run.waiting.findLastIndex((it) => isSameRaise(it, given)) : -1;
     const before = at < 0 ? undefined : run.waiting[at];
     let entry = given;
@@ -239,14 +239,14 @@ export class Queue {
       entry = { ...given, facts: join(before.facts, given.facts) };
       run.waiting.splice(at, 1);
       run.queued -= 1;
-      this.#weigh(run, -weightOf(before));
+      this.#addBytes(run, -weightOf(before));
     }
     run.waiting.push(entry);
     run.queued += 1;
-    this.#weigh(run, weightOf(entry));
+    this.#addBytes(run, weightOf(entry));
   }
 
-  #weigh(run: QueuedRun, bytes: number): void {
+  #addBytes(run: QueuedRun, bytes: number): void {
     run.bytes += bytes;
     this.#bytes += bytes;
   }
@@ -380,7 +380,7 @@ export class Queue {
     const { writing } = run;
     run.writing = nothing;
     if (why === undefined) {
-      if (this.#outage.isOn) this.#fork(this.#outage.worked);
+      if (this.#outage.isOn) this.#fork(this.#outage.recordSuccess);
       this.#markWritten(run, writing);
       return true;
     }
@@ -394,7 +394,7 @@ export class Queue {
         }),
       );
       run.queued -= 1;
-      this.#weigh(run, -weightOf(misfit));
+      this.#addBytes(run, -weightOf(misfit));
       run.waiting = [...writing.filter((it) => it !== misfit), ...run.waiting];
       run.isDue = true;
       if (run.waiting.length === 0) this.#markWritten(run, nothing);
@@ -416,7 +416,7 @@ export class Queue {
   }
 
   #markWritten(run: QueuedRun, written: ReadonlyArray<RunRecord.Entry>): void {
-    for (const entry of written) this.#weigh(run, -weightOf(entry));
+    for (const entry of written) this.#addBytes(run, -weightOf(entry));
     run.written += written.length;
     run.since = this.#now();
     const isHeard = ({ through }: QueuedRun["waiters"][number]) => Math.min(through, run.queued) <= run.written;
@@ -470,7 +470,7 @@ export class Queue {
     const gone = new Set(dropped);
     run.waiting = run.waiting.filter((it) => !gone.has(it));
     run.queued -= dropped.length;
-    for (const entry of dropped) this.#weigh(run, -weightOf(entry));
+    for (const entry of dropped) this.#addBytes(run, -weightOf(entry));
     this.#count("overflow", dropped.length, run.runId);
     if (run.waiting.length === 0 && run.writing.length === 0) this.#markWritten(run, nothing);
   }

@@ -21,7 +21,7 @@ import { LingeringRuns, type LiveRun, missing } from "./attach/LingeringRuns.ts"
 import * as StoredCancels from "./attach/StoredCancels.ts";
 import { LostPaths } from "./attempt/LostPaths.ts";
 import type { AttachOptions, AttachRefused } from "./contract/AttachRefused.ts";
-import { canReturn, passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
+import { canReturn, deriveStopper, passSignaturesOn, stopperOfSignal } from "./contract/InterruptSignature.ts";
 import { makeLazy, withOpener } from "./contract/LazyStream.ts";
 import { Roster } from "./contract/Roster.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
@@ -304,7 +304,7 @@ const stopWithScope = <P, E, R>(
   if (lingering === undefined)
     return Scope.addFinalizerExit(scope, (exit) => {
       run.stopListening();
-      if (!run.ledger.ended) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
+      if (!run.ledger.ended) run.stop(stopperOfSignal(run.options.signal) ?? deriveStopper(exit));
       return forget(register, run, member);
     });
   const forgetting = Effect.runForkWith(run.services)(forget(register, run, member));
@@ -410,7 +410,8 @@ const begin = Effect.fnUntraced(
 const stopOnInterrupt = <P, E, R>({ lingering, run }: ReadRun<P, E, R>): Effect.Effect<void> =>
   Effect.map(Effect.exit(Effect.interruptible(Effect.void)), (exit) => {
     if (Exit.isSuccess(exit) || run.stopper !== undefined) return;
-    if (lingering === undefined || !canReturn(exit)) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
+    if (lingering === undefined || !canReturn(exit))
+      run.stop(stopperOfSignal(run.options.signal) ?? deriveStopper(exit));
   });
 
 /** Records which run this one repeats, once that is known. No other step waits for it. */

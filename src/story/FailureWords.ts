@@ -116,14 +116,14 @@ export const stopWords = (record: RunRecord, end: RunEnd): string | undefined =>
   if (question?.answer !== undefined) return describeAnswer(question.answer, question);
   if (incident === undefined) return undefined;
   if (incident.decision.action === "ask_user")
-    return hadNoChoice(record, incident) ? noChoice : "it needed an answer, and there was no one to ask";
+    return isSettledUnasked(record, incident) ? noChoice : "it needed an answer, and there was no one to ask";
   return incident.decision.action === "do_not_retry" ? lowerFirst(reasonOf(incident)) : undefined;
 };
 
 const noChoice = "no answer could have changed what its client received, so we asked no question";
 
 /** True if the run did not ask, because no answer could have changed anything for its client. */
-const hadNoChoice = ({ evidence }: RunRecord, { attempt }: RunIncident): boolean =>
+const isSettledUnasked = ({ evidence }: RunRecord, { attempt }: RunIncident): boolean =>
   [...evidence.first, ...evidence.last].some(
     (it) => it.attempt === attempt && it.event === "answer" && it.detail === "no_choice_matters",
   );

@@ -31,10 +31,10 @@ import { unknownWords } from "./UnknownOutcomes.ts";
 import {
   actions,
   answerers,
-  behindText,
   callWords,
   capitalize,
   choices,
+  continuationRequest,
   effects,
   failureName,
   incidentStatuses,
@@ -238,7 +238,7 @@ export const incidentWords = ({ message }: RunIncident): Pick<IncidentStory, "br
 export const retryWords = ({ decision }: RunIncident): string | undefined => {
   const { action, delay_ms, mode, route, rule } = decision;
   if (action !== "auto_retry_once" || mode === undefined) return undefined;
-  const sent = rule === "continue_text" ? behindText : modes[mode];
+  const sent = rule === "continue_text" ? continuationRequest : modes[mode];
   if (route === "next") return `${sent} by the next route`;
   return delay_ms > 0 ? `${sent} after ${formatLasting(delay_ms)}` : sent;
 };

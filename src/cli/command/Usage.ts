@@ -3,7 +3,7 @@
  */
 import { Console } from "effect";
 import { type CliError, CliOutput } from "effect/cli";
-import { insteadOf } from "../../domain/RemovedOptions.ts";
+import { findReplacement } from "../../domain/RemovedOptions.ts";
 
 /** Prints help and versions as usual, and invalid usage as one line. */
 export const presenter: CliOutput.Presenter = {
@@ -42,13 +42,13 @@ const sentence = (error: CliError.NonShowHelpErrors): string => {
     case "UnexpectedArgument":
       return `${error.arguments.map(quote).join(" ")}: expected no further argument`;
     case "InvalidValue":
-      return invalid(error);
+      return describeInvalidValue(error);
     default:
       return oneLine(error.message);
   }
 };
 
-const invalid = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
+const describeInvalidValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
   // A variable's value is never printed, because it may be a token.
   const variable = /at \["?(\w+)"?\]\)?$/.exec(expected)?.[1];
   const wanted = describeExpected(expected);
@@ -70,7 +70,7 @@ const describeExpected = (expected: string): string => {
 
 /** @param otherwise text for a flag that no earlier version had */
 const insteadOr = (flag: string, otherwise: string): string => {
-  const instead = insteadOf(flag);
+  const instead = findReplacement(flag);
   return instead === undefined ? otherwise : `: ${instead}`;
 };
 

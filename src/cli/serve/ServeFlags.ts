@@ -35,7 +35,7 @@ const formatDefault = ({ default: byDefault, form }: Entry): unknown => {
 
 const onOff = ["on", "off"] as const;
 
-const bare = ({
+const makePlainFlag = ({
   flag,
   form,
   variable,
@@ -49,7 +49,7 @@ const bare = ({
 };
 
 const flagOf = (entry: (typeof flagged)[number]): Flag.Flag<Option.Option<Typed>> => {
-  const [flag, config] = bare(entry);
+  const [flag, config] = makePlainFlag(entry);
   return flag.pipe(
     Flag.withDescription(describeFlag(entry.description, entry.variable, formatDefault(entry))),
     Flag.withFallbackConfig(config),

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { Config, Effect, Option, Redacted, Result } from "effect";
 import type { Command } from "effect/cli";
-import { insteadOf, removedVariables } from "../../domain/RemovedOptions.ts";
+import { findReplacement, removedVariables } from "../../domain/RemovedOptions.ts";
 import { problemsOfPolicy, readConfig } from "../../gateway/config/ConfigFile.ts";
 import type { ConfigProblem } from "../../gateway/config/ConfigProblem.ts";
 import { openConfig } from "../../gateway/config/ConfigSources.ts";
@@ -114,7 +114,7 @@ class TypedOptions {
   /** Refuses a variable of a removed option. An empty variable counts as unset. */
   refuseRemoved(variable: string, value: string | undefined): void {
     if (value !== undefined && value !== "")
-      this.wrong.push(`$${variable}: expected this variable to be unset: ${insteadOf(variable)}`);
+      this.wrong.push(`$${variable}: expected this variable to be unset: ${findReplacement(variable)}`);
   }
 
   #read(entry: Entry, value: unknown, as: string, typed: string | number | boolean): void {

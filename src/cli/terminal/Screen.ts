@@ -54,7 +54,7 @@ export const make = (db?: string): Effect.Effect<Screen> =>
  *
  * @param now wall clock, milliseconds since the epoch
  */
-export const blank = (now: number, columns = columnsMax, fits = false): Screen => ({
+export const plainScreen = (now: number, columns = columnsMax, fits = false): Screen => ({
   columns,
   fits,
   ink: plain,

@@ -83,7 +83,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
   }
 
   onBreak(): void {
-    this.#host.origin.distrust();
+    this.#host.origin.discardIdle();
   }
 
   /** Closes the connection if it is idle. A request that was assigned to it but not written yet uses a new connection. */

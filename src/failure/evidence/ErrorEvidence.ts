@@ -5,7 +5,7 @@ import type { Http2End } from "../../domain/Http2Errors.ts";
 import { lookup, operationOf, type TransportRow } from "../../domain/TransportCodes.ts";
 import * as Http2Codes from "../tables/Http2Codes.ts";
 import { isError } from "../tables/HttpStatus.ts";
-import { className, get, isInstance, isObject, type Link, number, text, walk } from "../thrown/CauseChain.ts";
+import { className, get, isInstance, isObject, type Link, listLinks, number, text } from "../thrown/CauseChain.ts";
 import * as ErrorBody from "./ErrorBody.ts";
 import { recognise, type Shape } from "./ErrorShapes.ts";
 
@@ -44,7 +44,7 @@ export interface Evidence {
  * @param error any thrown value
  */
 export const collect = (error: unknown): Evidence => {
-  const links = walk(error);
+  const links = listLinks(error);
   const found = links.map((link, index) => ({ link, index }));
   const status = findFirst(found, (link) => (typeof link.value === "string" ? undefined : statusOf(link.value)));
   const body = pickBody(findAll(found, bodyOf));

@@ -109,7 +109,7 @@ interface RunPrints {
 /** Polls the record once. An unreadable record is retried with the next poll. */
 const pollPrints = (recorder: RunRecorder["Service"], { list, shown = [] }: LookOptions): Effect.Effect<Prints> =>
   runPrints(recorder, [...new Set(shown)].slice(0, lookShownMax)).pipe(
-    Effect.tap(outageOf(recorder).worked),
+    Effect.tap(outageOf(recorder).recordSuccess),
     Effect.catchCause((cause: Cause.Cause<RecorderError>) =>
       Effect.as(outageOf(recorder).recordFailure(whyOf(cause)), unread),
     ),

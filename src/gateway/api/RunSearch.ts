@@ -90,7 +90,7 @@ export const parse = (
     };
   });
 
-const invalid = (field: SearchField, message: string): ApiInvalid =>
+const invalidField = (field: SearchField, message: string): ApiInvalid =>
   new ApiInvalid({ reason: "invalid_request", field, message: `${field}: ${message}` });
 
 const fieldValue = (sent: SearchSent, field: SearchField): string | undefined => {
@@ -101,7 +101,7 @@ const fieldValue = (sent: SearchSent, field: SearchField): string | undefined =>
 const parseText = (sent: SearchSent, field: SearchField): Result.Result<string | undefined, ApiInvalid> => {
   const value = fieldValue(sent, field);
   return value !== undefined && value.length > labelCharactersMax
-    ? Result.fail(invalid(field, `at most ${labelCharactersMax} characters`))
+    ? Result.fail(invalidField(field, `at most ${labelCharactersMax} characters`))
     : Result.succeed(value);
 };
 
@@ -114,7 +114,7 @@ const parseChoice = <const L extends string>(
   const found = literals.find((it) => it === value);
   return value === undefined || found !== undefined
     ? Result.succeed(found)
-    : Result.fail(invalid(field, `one of ${literals.join(", ")}`));
+    : Result.fail(invalidField(field, `one of ${literals.join(", ")}`));
 };
 
 const limitOf = (
@@ -126,7 +126,7 @@ const limitOf = (
   const limit = /^\d{1,9}$/.test(value) ? Number(value) : 0;
   return limit >= 1 && limit <= max
     ? Result.succeed(limit)
-    : Result.fail(invalid("limit", `a whole number from 1 to ${max}`));
+    : Result.fail(invalidField("limit", `a whole number from 1 to ${max}`));
 };
 
 const units = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -147,7 +147,7 @@ const parseMoment = (
   const [, date, time = "T00:00", zone = "Z"] =
     /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?(Z|[+-]\d\d:\d\d)?$/i.exec(value) ?? [];
   const at = date === undefined ? Number.NaN : Date.parse(`${date}${time.replace(" ", "T")}${zone}`.toUpperCase());
-  return Number.isNaN(at) ? Result.fail(invalid(field, `expected ${momentForms}`)) : Result.succeed(at);
+  return Number.isNaN(at) ? Result.fail(invalidField(field, `expected ${momentForms}`)) : Result.succeed(at);
 };
 
 /**

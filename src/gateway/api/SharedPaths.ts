@@ -14,7 +14,7 @@ import type { PathWord } from "../../paths/Entry.ts";
 import { makeAmong, Paths, type PathsAmong } from "../../paths/Paths.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import * as FactLooks from "../../recorder/shared/FactLooks.ts";
+import * as FactPolling from "../../recorder/shared/FactPolling.ts";
 import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import { type Fact, factsMax, type SharedFacts, type ToldKind } from "../../recorder/shared/SharedFacts.ts";
 import { sharedKey } from "../workers/SharedKey.ts";
@@ -62,7 +62,7 @@ export const layer: Layer.Layer<Paths> = Layer.effect(
     if (facts === undefined) return yield* Paths.make;
     CredentialDigest.setKey(sharedKey(facts.secret, "credential"));
     const put = yield* makePublisher(facts);
-    const paths = workers === undefined ? yield* makeAmong({}) : yield* among(workers, facts, put);
+    const paths = workers === undefined ? yield* makeAmong({}) : yield* makePathsAmong(workers, facts, put);
     const { own } = paths;
     yield* listenForFacts(facts, "cooldown", ({ ageMs, leftMs, value }) => {
       const word = Option.getOrUndefined(readRefused(value));
@@ -97,7 +97,9 @@ const makePublisher = Effect.fnUntraced(function* (facts: SharedFacts): Effect.f
   const run = yield* Effect.map(Effect.context<never>(), Effect.runForkWith);
   return (...fact) =>
     void run(
-      Effect.catch(Effect.andThen(facts.put(...fact), outage.worked), ({ message }) => outage.recordFailure(message)),
+      Effect.catch(Effect.andThen(facts.put(...fact), outage.recordSuccess), ({ message }) =>
+        outage.recordFailure(message),
+      ),
     );
 });
 
@@ -108,13 +110,13 @@ const listenForFacts = (
   onFact: (fact: Fact) => void,
 ): Effect.Effect<void, never, Scope.Scope> => {
   let known: ReadonlySet<string> = new Set();
-  return FactLooks.make(facts, kind, outageWords, (all) => {
+  return FactPolling.make(facts, kind, outageWords, (all) => {
     for (const fact of all) if (fact.node !== facts.node && !known.has(fact.stamp)) onFact(fact);
     known = new Set(all.map(({ stamp }) => stamp));
   });
 };
 
-const among = Effect.fnUntraced(function* (
+const makePathsAmong = Effect.fnUntraced(function* (
   { folder, workers }: WorkerSockets["Service"],
   facts: SharedFacts,
   put: Put,

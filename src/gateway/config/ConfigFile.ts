@@ -6,7 +6,7 @@ import { Redacted, Result, Schema } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import * as EgressProxy from "../../client/connection/EgressProxy.ts";
 import { none, type Prices } from "../../domain/Prices.ts";
-import { insteadOf } from "../../domain/RemovedOptions.ts";
+import { findReplacement } from "../../domain/RemovedOptions.ts";
 import { PolicyError, make as policyOf, type StricterRules } from "../../policy/RecoveryPolicy.ts";
 import { ClientOverrides } from "../clients/ClientOverrides.ts";
 import type { ConfigParts } from "./ConfigParts.ts";
@@ -46,7 +46,7 @@ export const readConfig = (sources: ConfigSources): ConfigRead => {
   const reader = new Reader(sources);
   const own = optionsOf(decoded.success);
   // `ConfigSchema` consists of the schemas from which these types derive.
-  const options = { ...own, ...reader.all(decoded.success as ConfigParts) };
+  const options = { ...own, ...reader.buildOptions(decoded.success as ConfigParts) };
   return toConfigRead([...twice, ...reader.problems, ...problemsOfPolicy(own.policy)], options, reader.warnings);
 };
 
@@ -66,7 +66,7 @@ export const pricesIn = ({ text }: Pick<ConfigSources, "text">): Prices | string
 
 /** Adds to the problem of a removed key what to use instead. */
 const addReplacement = ({ message, path }: ConfigProblem): ConfigProblem => {
-  const instead = insteadOf(path.replace(/^\$\./, ""));
+  const instead = findReplacement(path.replace(/^\$\./, ""));
   return { path, message: instead === undefined ? message : `${message}: ${instead}` };
 };
 
@@ -95,7 +95,7 @@ class Reader {
   }
 
   /** Builds the options that refer to other keys, files or variables. */
-  all(config: ConfigParts): ProgramOptions {
+  buildOptions(config: ConfigParts): ProgramOptions {
     const named = Object.entries(config.upstreams ?? {}).map(([name, it]) => this.#readUpstream(name, it));
     const tokens = Object.entries(config.tokens ?? {}).flatMap(([name, it]) => this.#token(name, it, config));
     this.#checkTokens(tokens);

@@ -128,9 +128,9 @@ const tokensOf = (name: string): ReadonlyArray<string> =>
     .split(/[\s_.:+-]+/)
     .filter((token) => token !== "");
 
-const stem = (token: string): string => token.replace(/\d{1,2}$/, "");
+const stripTrailingDigits = (token: string): string => token.replace(/\d{1,2}$/, "");
 const isFamily = (token: string): boolean =>
-  families.has(token) || (token !== stem(token) && families.has(stem(token)));
+  families.has(token) || (token !== stripTrailingDigits(token) && families.has(stripTrailingDigits(token)));
 const isWord = (token: string): boolean => words.has(token) || codeWord(token);
 const isModelWord = (token: string): boolean => isFamily(token) || modelWords.has(token) || isWord(token);
 

@@ -73,7 +73,7 @@ export class Sockets {
   }
 
   /** Shortens all timeouts, because the process is about to exit. */
-  hurry(): void {
+  shortenTimeouts(): void {
     this.#quietMs = hurriedMs;
     for (const socket of this.#open) socket.setTimeout(hurriedMs);
   }

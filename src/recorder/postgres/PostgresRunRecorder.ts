@@ -96,7 +96,7 @@ const openRecorder = Effect.fnUntraced(function* (options: PostgresOptions) {
   const statements = recorder.hurry ?? Effect.void;
   const hurry = Effect.gen(function* () {
     yield* statements;
-    yield* Effect.sync(() => sockets.hurry());
+    yield* Effect.sync(() => sockets.shortenTimeouts());
     yield* Effect.forkIn(Effect.interruptible(over), ending);
   });
   // Closing the recorder shortens the timeouts too, because a closing caller has as little time as a gateway that was asked to stop.

@@ -5,7 +5,7 @@ import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
 import * as Queue from "effect/Queue";
 import { realClock, sleepRealTime } from "../MonotonicTime.ts";
-import type { Listen } from "../sql/SqlWords.ts";
+import type { Listen } from "../sql/SqlNotifications.ts";
 import * as PostgresClient from "./PostgresClient.ts";
 
 /**

@@ -52,7 +52,7 @@ export class OutageLog {
   }
 
   /** Records a success. */
-  readonly worked: Effect.Effect<void> = Effect.suspend(() => {
+  readonly recordSuccess: Effect.Effect<void> = Effect.suspend(() => {
     const outage = this.#outage;
     this.#outage = undefined;
     if (outage === undefined || !outage.isSaid) return Effect.void;
@@ -70,7 +70,7 @@ export class OutageLog {
   tryWithin<A>(asked: Effect.Effect<A, { readonly message: string }>, waitMs: number): Effect.Effect<A | undefined> {
     return asked.pipe(
       Effect.timeoutOrElse({ duration: waitMs, orElse: () => Effect.fail({ message: "it does not answer" }) }),
-      Effect.tap(this.worked),
+      Effect.tap(this.recordSuccess),
       Effect.catch(({ message }) => Effect.as(this.recordFailure(message), undefined)),
     );
   }

@@ -93,7 +93,7 @@ export interface SharedFacts {
    */
   readonly draw: (bucket: string, count: number, size: BucketSize) => Effect.Effect<number, FactsFault>;
   /** True if notifications arrive as they are sent. If false, `Look` arrives every `lookMs` and nothing else does. */
-  readonly hears: () => boolean;
+  readonly hasNotifications: () => boolean;
   /**
    * Adds a listener for every notification. The listener must neither throw nor wait.
    *

@@ -139,8 +139,8 @@ export class SqlDatabase {
   }
 
   /** Shortens all waits for locks and servers, because the process is about to exit. */
-  hurry(): void {
-    this.#patience.hurry();
+  shortenTimeouts(): void {
+    this.#patience.shortenTimeouts();
   }
 
   /** Reads a snapshot. A reader never waits for a writer and does not need a writable file. */
@@ -307,7 +307,7 @@ class LockPatience {
   }
 
   /** Caps the timeout from now on. */
-  hurry(): void {
+  shortenTimeouts(): void {
     this.#waitMs = Math.min(this.#waitMs, hurriedMs);
   }
 

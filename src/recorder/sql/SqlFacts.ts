@@ -29,7 +29,7 @@ export interface FactsOptions {
   readonly now: () => number;
   readonly listeners: Listeners;
   /** True if notifications arrive as they are sent. */
-  readonly hears: () => boolean;
+  readonly hasNotifications: () => boolean;
   /** Notifies every process if the statement `told` changed a row; undefined if the store has no notifications. */
   readonly notify: ((told: Fragment, word: string) => Fragment) | undefined;
 }
@@ -53,7 +53,7 @@ const isTold = (kind: FactKind): boolean => toldKinds.some((it) => it === kind);
 
 /** Creates the shared facts of a store. */
 export const make = (options: FactsOptions): SharedFacts => {
-  const { database, hears, listeners, node, now } = options;
+  const { database, hasNotifications: hears, listeners, node, now } = options;
   const { dialect, facts, sql } = database.tables;
   const time = () => dialect.time(now());
   const factColumns = () => sql`key, value, node, stamp, ${time()} - put_at AS age_ms, until - ${time()} AS left_ms`;
@@ -93,7 +93,7 @@ export const make = (options: FactsOptions): SharedFacts => {
         database.execute(addSpending(options, group, spent, keepMs, globalThis.crypto.randomUUID())),
       ),
     draw: (bucket, count, size) => Effect.suspend(() => database.execute(drawTokens(options, bucket, count, size))),
-    hears,
+    hasNotifications: hears,
     on: listeners.on,
   };
 };

@@ -175,7 +175,7 @@ const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([
 ]);
 
 /** True if one bad write may have made its whole group fail. */
-export const isOfOne = ({ cause, reason }: RecorderError): boolean =>
+export const isOneRunsFailure = ({ cause, reason }: RecorderError): boolean =>
   (reason === "corrupt" || reason === "unavailable") && !ofAll.has(failureOf(cause));
 
 /** Counts a failure of the database. Do not count refusals of a single run. */

@@ -180,7 +180,7 @@ export class SqlLease {
     if (this.#former.has(id)) return;
     if (beatAt !== undefined) this.#beatAt = Math.max(this.#beatAt, beatAt);
     if (this.#id !== id) {
-      this.#lose();
+      this.#loseRuns();
       this.#id = id;
       if (this.#next === id) this.#next = undefined;
     }
@@ -188,8 +188,8 @@ export class SqlLease {
   }
 
   /** Handles a lease that another process fenced. If it is the current lease, its runs are lost. */
-  lose(id: string): void {
-    if (this.#id === id) this.#lose();
+  handleFence(id: string): void {
+    if (this.#id === id) this.#loseRuns();
   }
 
   /**
@@ -203,7 +203,7 @@ export class SqlLease {
     return () => void this.#listeners.delete(listener);
   }
 
-  #lose(): void {
+  #loseRuns(): void {
     const lost = [...this.#driven];
     for (const [runId] of lost.slice(0, -lostRunsMax)) this.#driven.delete(runId);
     for (const [runId, { lease, told }] of lost.slice(-lostRunsMax)) {
@@ -272,7 +272,7 @@ export class SqlLease {
    *   the state is still the same
    */
   completeRelease(runId: string, as: Driven, wasOwned: boolean): void {
-    this.#leaving.done(runId, as);
+    this.#leaving.markDone(runId, as);
     const mine = this.#driven.get(runId);
     this.disown(runId, wasOwned && mine?.lease === as.lease ? mine : as);
   }
@@ -482,7 +482,7 @@ export class SqlLeaving<A extends object> {
     return true;
   }
 
-  done(runId: string, as: A): void {
+  markDone(runId: string, as: A): void {
     if (this.#runs.get(runId)?.as === as) this.#runs.delete(runId);
   }
 

@@ -114,7 +114,7 @@ class Claims {
       Effect.flatMap((found) => this.#applyClaims(found)),
       Effect.catch((error) =>
         // If one claim alone fails (a damaged page), the others must not fail.
-        claims.length > 1 && SqlFailure.isOfOne(error)
+        claims.length > 1 && SqlFailure.isOneRunsFailure(error)
           ? Effect.forEach(claims, (one) => this.#commit([one]), { discard: true })
           : failAll(error),
       ),
@@ -301,7 +301,7 @@ export const release = ({ database, lease }: Ownership, runId: string): Effect.E
   );
 
 /** Releases the runs whose release failed while the store accepted no writes. */
-export const giveBack = (database: SqlDatabase, lease: SqlLease): Effect.Effect<void, RecorderError> =>
+export const releasePending = (database: SqlDatabase, lease: SqlLease): Effect.Effect<void, RecorderError> =>
   Effect.suspend(() =>
     Effect.forEach(lease.pendingReleases, (runId) => writeRelease(database, lease, runId), { discard: true }),
   );
@@ -336,7 +336,8 @@ export const orphans = (
   waits: boolean | "all",
 ): Effect.Effect<ReadonlyArray<RunRecord>, RecorderError> => {
   const { database, lease } = given;
-  if (waits !== false) return retryWhileSilent(given, (isLast) => orphansNow(given, limit, isLast, waits === "all"));
+  if (waits !== false)
+    return retryWhileSilent(given, (isLast) => takeOrphansStep(given, limit, isLast, waits === "all"));
   const lookNow = Effect.gen(function* () {
     const lost = (yield* lease.owners).filter((it) => it.gone || isDoubtful(lease.standing(it.lease), false));
     return yield* readAbandoned(database.tables, lost, limit);
@@ -344,7 +345,7 @@ export const orphans = (
   return database.read(lookNow);
 };
 
-const orphansNow = (
+const takeOrphansStep = (
   { database, lease }: Ownership,
   limit: number,
   isLast: boolean,

@@ -24,12 +24,12 @@ import * as SqlRoom from "./postgres/SqlRoom.ts";
 import { type CommitOne, lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlDialect from "./SqlDialect.ts";
 import { beatsInLease, SqlLease } from "./SqlLease.ts";
+import * as SqlNotifications from "./SqlNotifications.ts";
 import * as SqlOwnership from "./SqlOwnership.ts";
 import * as SqlRuns from "./SqlRuns.ts";
 import * as SqlStore from "./SqlStore.ts";
 import * as SqlTables from "./SqlTables.ts";
 import * as SqlTransfer from "./SqlTransfer.ts";
-import * as SqlWords from "./SqlWords.ts";
 import * as SqlWriter from "./SqlWriter.ts";
 import * as SqlFile from "./sqlite/SqlFile.ts";
 import * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
@@ -122,7 +122,7 @@ export interface OwnConnections {
   /** Commits a statement in one round trip. Without it, a run starts with an ordinary transaction. */
   readonly commitOne?: CommitOne;
   /** Listens for notifications of other processes. Without it, the store is polled. */
-  readonly listen?: SqlWords.Listen;
+  readonly listen?: SqlNotifications.Listen;
   /** Limits that all connections, including the client's, requested from their server. */
   readonly limits?: ServerDemands.ServerLimits;
 }
@@ -166,7 +166,7 @@ export const make = (
       elapsed: () => monotonicMs(clock),
     });
     yield* prepare(database, place, limits);
-    const words = yield* SqlWords.make(database, lease, now, listen && { listen, beating });
+    const words = yield* SqlNotifications.make(database, lease, now, listen && { listen, beating });
     // A recorder that has written nothing has no lease to release.
     yield* Effect.addFinalizer(() =>
       lease.id === undefined
@@ -180,7 +180,7 @@ export const make = (
     const looking = yield* startRetention(makeRetaining(database, now), options);
     const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
     const recorder = {
-      ...(beating === database ? {} : { hurry: Effect.sync(() => database.hurry()) }),
+      ...(beating === database ? {} : { hurry: Effect.sync(() => database.shortenTimeouts()) }),
       ...(yield* serve({ database, lease, clock, waitMs: silentWaitMs }, write, words?.announceAnswer)),
       ...(words?.facts === undefined ? {} : { shared: words.facts }),
       ...(words === undefined ? {} : { cancels: words.cancels, pacing: words.pacing }),
@@ -227,11 +227,11 @@ const runHeartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLea
     // Programs of several versions may share a server, and a newer one may have migrated to tables that this one must not write.
     const known = beating === database ? Effect.void : beating.ready;
     const beaten = Effect.andThen(known, beating.write(lease.beat(beating.tables)));
-    return Effect.flatMap(Effect.tap(beaten, outage.worked), (beat) => {
+    return Effect.flatMap(Effect.tap(beaten, outage.recordSuccess), (beat) => {
       if (beat === undefined) return Effect.void;
       const { held, id } = beat;
       if (held === undefined) {
-        lease.lose(id);
+        lease.handleFence(id);
         return Effect.logWarning(
           "another process has taken over the runs of this process, which was silent for too long",
         );
@@ -242,7 +242,7 @@ const runHeartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLea
       });
       return Effect.andThen(
         silentMs <= lease.beatMs * beatsInLease ? Effect.void : late,
-        SqlOwnership.giveBack(database, lease),
+        SqlOwnership.releasePending(database, lease),
       );
     });
   });
@@ -267,7 +267,7 @@ const triesInBeat = 4;
 const serve = (
   given: SqlOwnership.Ownership,
   write: Write,
-  answered: SqlWords.Answered = () => Effect.void,
+  answered: SqlNotifications.Answered = () => Effect.void,
 ): Effect.Effect<RunRecorder["Service"]> => {
   const { clock, database, lease } = given;
   const { tables } = database;

@@ -21,7 +21,7 @@ import * as Scheduler from "effect/Scheduler";
 import type * as Scope from "effect/Scope";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { runWithin, sleepRealTime } from "../MonotonicTime.ts";
-import { invalid, RecorderError, runError } from "../RecorderError.ts";
+import { invalidEntryError, RecorderError, runError } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import { type Commit, type Outcome, type Write, withCommit } from "../RunRecorder.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
@@ -83,7 +83,8 @@ export const make = (
       Effect.suspend(() => {
         if (entries.length === 0) return Effect.void;
         const checked = SqlEntryCheck.normalizeEntries(runId, entries);
-        if (!dialect.canStore(runId)) return Effect.fail(invalid(runId, 0, `.run_id: expected ${dialect.keepable}`));
+        if (!dialect.canStore(runId))
+          return Effect.fail(invalidEntryError(runId, 0, `.run_id: expected ${dialect.keepable}`));
         if ("reason" in checked) return Effect.fail(checked);
         const done = Deferred.makeUnsafe<void, RecorderError>();
         const onDone = (outcome: Outcome): void =>
@@ -176,7 +177,7 @@ const commitTransaction =
       Effect.flatMap((committed) => Effect.sync(() => settle(lease, jobs, committed))),
       Effect.catch((error) => {
         // If one write alone fails (a damaged page, a refused value), the others must not fail.
-        if (jobs.length > 1 && SqlFailure.isOfOne(error)) {
+        if (jobs.length > 1 && SqlFailure.isOneRunsFailure(error)) {
           return Effect.forEach(jobs, (job) => commitTransaction(database, lease)([job]), { discard: true });
         }
         return failAll(jobs, error);

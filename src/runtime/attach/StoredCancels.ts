@@ -120,7 +120,9 @@ export const hearing = Effect.fnUntraced(function* (
     away: "cannot receive cancels from other processes",
     back: "receiving cancels from other processes again",
   });
-  const looked = Effect.catch(Effect.andThen(look, outage.worked), ({ message }) => outage.recordFailure(message));
+  const looked = Effect.catch(Effect.andThen(look, outage.recordSuccess), ({ message }) =>
+    outage.recordFailure(message),
+  );
   const bells = yield* Queue.sliding<void>(1);
   yield* Effect.acquireRelease(
     Effect.sync(() =>

@@ -10,8 +10,8 @@ import type { Choice, Decision } from "../../domain/Decision.ts";
 import type { Evidence, RunIncident } from "../../domain/RunIncident.ts";
 import { atMost } from "../../facts/Growth.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
-import { runAfter } from "../../policy/Rules.ts";
-import * as CallWord from "../../recorder/CallWord.ts";
+import { runStateAfter } from "../../policy/Rules.ts";
+import * as CallVerdicts from "../../recorder/CallVerdicts.ts";
 import * as End from "../../recorder/End.ts";
 import * as Incident from "../../recorder/Incident.ts";
 import * as Orphan from "../../recorder/Orphan.ts";
@@ -185,7 +185,7 @@ const carryOut = (
       return park(record, "question", asked, { outcome: "asked", rule, revision: question.revision });
     }
     case "do_not_retry": {
-      if (runAfter(rule) === "completed") {
+      if (runStateAfter(rule) === "completed") {
         return write([...entries, ...endEntries(record, End.complete(), options.now)], { outcome: "completed", rule });
       }
       return write([...entries, ...endEntries(record, End.stopAt(incident), options.now)], {
@@ -274,7 +274,10 @@ const carryOutAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, opt
     case "it_ran":
     case "it_did_not_run": {
       const word = { verdict: choice, by: "person" } as const;
-      const entries = [...done, ...Orphan.lastResponse(record).flatMap((it) => CallWord.onAll(it, word))];
+      const entries = [
+        ...done,
+        ...Orphan.lastResponse(record).flatMap((it) => CallVerdicts.entriesForAllCalls(it, word)),
+      ];
       const settled = RunRecord.applyAll(record, entries);
       if (settled === undefined || typeof settled === "string") return stopWith();
       const then = Orphan.findDueStep(settled);

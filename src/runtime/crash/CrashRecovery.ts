@@ -257,7 +257,7 @@ export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, Run
   });
   const sweep = found.pipe(
     Effect.flatMap((report) => (report.runs.length === 0 ? Effect.void : (onSwept?.(report) ?? Effect.void))),
-    Effect.andThen(outage.worked),
+    Effect.andThen(outage.recordSuccess),
     Effect.catchCause((cause) => Effect.andThen(Metric.update(sweepFailures, 1), logSweepFailure(outage, cause))),
   );
   const pause = Effect.raceFirst(Effect.sleep(Duration.millis(intervalMs)), due);

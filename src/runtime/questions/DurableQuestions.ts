@@ -50,7 +50,7 @@ export const make = (options: DurableOptions = {}) =>
     const parkAfterMs = waitOf(options.parkAfterMs, parkAfterMsDefault);
     const askMs = waitOf(options.pollMs, pollMsDefault);
     // If the store announces every answer, polling only catches missed announcements.
-    const pollMs = () => (recorder.shared?.hears() === true ? Math.max(askMs, lookMs) : askMs);
+    const pollMs = () => (recorder.shared?.hasNotifications() === true ? Math.max(askMs, lookMs) : askMs);
     const now = () => clock.currentTimeMillisUnsafe();
     const monotonic = () => monotonicMs(clock);
     return {
@@ -72,10 +72,10 @@ const waitOf = (given: number | undefined, byDefault: number): number =>
  * @param recorder the store that holds the answer
  */
 export const notifyAnswered = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
-  Effect.sync(() => ringBells(waiting.get(toBounded(recorder))?.get(runId)));
+  Effect.sync(() => notifyBells(waiting.get(toBounded(recorder))?.get(runId)));
 
 /** Copies the set, because a woken stream may register its next bell at once, and that bell must not ring now. */
-const ringBells = (bells: Iterable<Bell> = []): void => {
+const notifyBells = (bells: Iterable<Bell> = []): void => {
   for (const bell of [...bells]) Deferred.doneUnsafe(bell, Effect.void);
 };
 
@@ -89,8 +89,8 @@ const listenForAnswers = (recorder: RunRecorder["Service"]): Effect.Effect<void,
       Effect.sync(() =>
         recorder.shared?.on((word) => {
           const runs = waiting.get(recorder);
-          if (word._tag === "Answered") ringBells(runs?.get(word.run_id));
-          else if (word._tag === "Look") ringBells([...(runs?.values() ?? [])].flatMap((bells) => [...bells]));
+          if (word._tag === "Answered") notifyBells(runs?.get(word.run_id));
+          else if (word._tag === "Look") notifyBells([...(runs?.values() ?? [])].flatMap((bells) => [...bells]));
         }),
       ),
       (ends) => Effect.sync(() => ends?.()),
@@ -186,7 +186,7 @@ const onRecord = (
   { revision, run_id }: OpenQuestion,
 ): Effect.Effect<Choice | "parked" | undefined> =>
   recorder.run(run_id).pipe(
-    Effect.tap(outageOf(recorder).worked),
+    Effect.tap(outageOf(recorder).recordSuccess),
     Effect.map((record) => {
       const newest = record?.questions.at(-1);
       // A newer question means that another process has asked it and now owns the run.

@@ -242,7 +242,7 @@ export class Routes<P, E, R> {
 
   #leaveCurrent(): void {
     const { runId, shared } = this.#host;
-    shared.breakers.leave(this.#current.breaker, runId, this.#now);
+    shared.breakers.abandonTrial(this.#current.breaker, runId, this.#now);
   }
 
   /** Returns the first route that this run has not tried and that would take a request now (O1). */

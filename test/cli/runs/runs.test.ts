@@ -8,7 +8,7 @@ import { list } from "../../../src/cli/runs/list.ts";
 import { prune } from "../../../src/cli/runs/prune.ts";
 import { show } from "../../../src/cli/runs/show.ts";
 import { watchOne } from "../../../src/cli/runs/watch.ts";
-import { blank } from "../../../src/cli/terminal/Screen.ts";
+import { plainScreen } from "../../../src/cli/terminal/Screen.ts";
 import * as Json from "../../../src/domain/Json.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
@@ -17,8 +17,8 @@ import { failure, printed } from "../Printed.ts";
 import * as S from "../Stored.ts";
 
 const hour = 3_600_000;
-const screen = blank(S.startedAt + 3 * hour);
-const narrow = { ...blank(S.startedAt + 3 * hour, 80, true) };
+const screen = plainScreen(S.startedAt + 3 * hour);
+const narrow = { ...plainScreen(S.startedAt + 3 * hour, 80, true) };
 
 const every = {
   state: Option.none(),

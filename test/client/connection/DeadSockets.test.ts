@@ -194,7 +194,7 @@ describe("connections that are no longer trusted", () => {
       yield* whole(server.url);
       const passing = agent.request({ origin: server.url, path: "/models", method: "GET" });
       yield* until(() => held.length === 1);
-      origins.of(server.url).distrust();
+      origins.of(server.url).discardIdle();
       yield* turns(3);
       held[0]?.end("models");
       const text = yield* Effect.promise(async () => (await passing).body.text());

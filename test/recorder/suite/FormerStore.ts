@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Schema, type Scope } from "effect";
 import { runText } from "../../../src/cli/runs/RunText.ts";
-import { blank } from "../../../src/cli/terminal/Screen.ts";
+import { plainScreen } from "../../../src/cli/terminal/Screen.ts";
 import { exportRun } from "../../../src/recorder/export/IncidentExport.ts";
 import * as RunRecord from "../../../src/recorder/RunRecord.ts";
 import { retainingOf } from "../../../src/recorder/retention/Retention.ts";
@@ -73,7 +73,7 @@ const reads = (former: Former) => {
       for (const run of expected) {
         assert.deepStrictEqual(yield* record(recorder, run.run_id), run);
         assert.deepStrictEqual(yield* recorder.incidents(run.run_id), run.incidents);
-        const told = runText(run, new Set(), blank(S.startedAt));
+        const told = runText(run, new Set(), plainScreen(S.startedAt));
         assert.include(told, run.run_id);
         assert.strictEqual(exportRun(run).incidents.length, run.incidents.length);
       }

@@ -1,11 +1,11 @@
 import { Channel, Data, Effect, Exit, Scope, Stream } from "effect";
 import { describe, expect, it } from "vitest";
-import { makeLazy, pullIn, withOpener } from "../../../src/runtime/contract/LazyStream.ts";
+import { makeLazy, openPull, withOpener } from "../../../src/runtime/contract/LazyStream.ts";
 
 class Refused extends Data.TaggedError("Refused")<{ readonly why: string }> {}
 
 const pulledOnce = <A, E>(stream: Stream.Stream<A, E>) =>
-  Effect.scoped(Effect.flatMap(Effect.scope, (scope) => Effect.flatten(pullIn(stream, scope))));
+  Effect.scoped(Effect.flatMap(Effect.scope, (scope) => Effect.flatten(openPull(stream, scope))));
 
 describe("a stream whose channel is built only where it is asked for", () => {
   it("is a stream as any other", async () => {
@@ -35,7 +35,7 @@ describe("a stream whose channel is built only where it is asked for", () => {
       makeLazy(() => Stream.empty),
       () => Effect.fail(new Refused({ why: "closed" })),
     );
-    const pull = await Effect.runPromise(pullIn(refused, Scope.makeUnsafe()));
+    const pull = await Effect.runPromise(openPull(refused, Scope.makeUnsafe()));
     expect(await Effect.runPromiseExit(pull)).toEqual(Exit.fail(new Refused({ why: "closed" })));
   });
 });

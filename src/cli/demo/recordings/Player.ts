@@ -74,7 +74,7 @@ const playRecording = Effect.fn("demo.playRecording")(
     const frames = Frames.read(bytes);
     const healthy = recording.status >= 200 && recording.status <= 299;
     const end = Frames.endOf(recording.protocol, frames, bytes.byteLength);
-    const takes = healthy ? Takes.brokenTakesOf(recording, seed, cuts, end) : [];
+    const takes = healthy ? Takes.makeBrokenTakes(recording, seed, cuts, end) : [];
     const server = yield* FaultProvider.make({
       script: {
         scripts: Object.fromEntries([Takes.whole, ...takes].map((take) => [take.name, answersOf(recording, take)])),

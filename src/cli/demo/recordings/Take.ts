@@ -34,7 +34,7 @@ export const whole: Take = { name: "whole", kind: "whole", at: 0, caller: caller
  * @param cuts breaks of each kind
  * @param end highest break position, in bytes; nothing before it looks like an end
  */
-export const brokenTakesOf = (recording: Recording, seed: number, cuts: number, end: number): ReadonlyArray<Take> =>
+export const makeBrokenTakes = (recording: Recording, seed: number, cuts: number, end: number): ReadonlyArray<Take> =>
   breakKinds.flatMap((kind) =>
     Array.from({ length: cuts }, (_, index): Take => {
       const draw = (what: string) =>

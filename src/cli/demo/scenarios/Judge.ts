@@ -130,12 +130,12 @@ const differences = (row: Omit<JudgedRun, "problems">): ReadonlyArray<string> =>
 const connectionProblem = (scenario: Scenario, { exchanges }: PlayedRun): ReadonlyArray<string> => {
   const { connections } = scenario.expect;
   if (connections === undefined) return [];
-  const uses = exchanges.slice(scenario.warmUp === undefined ? 0 : 1).map(useOf);
+  const uses = exchanges.slice(scenario.warmUp === undefined ? 0 : 1).map(classifyUse);
   const [wanted, got] = [connections.join(", "), uses.join(", ")];
   return wanted === got ? [] : [`connections: expected ${wanted}, got ${got || "none"}`];
 };
 
-const useOf = ({ recycled, reused }: ExchangeRecord): ConnectionUse =>
+const classifyUse = ({ recycled, reused }: ExchangeRecord): ConnectionUse =>
   reused ? "kept" : recycled > 0 ? "recycled" : "fresh";
 
 const formatFindings = (verdict: FaultJudge.Findings): ReadonlyArray<string> =>

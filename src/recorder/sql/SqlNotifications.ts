@@ -105,9 +105,9 @@ export const make = Effect.fnUntraced(function* (
     ...{ database, now, listeners, notify: withNotification },
     node: globalThis.crypto.randomUUID(),
     secret: Redacted.make(found.value),
-    hears: () => hearing.now,
+    hasNotifications: () => hearing.now,
   };
-  const look = Effect.sync(() => listeners.say({ _tag: "Look" }));
+  const look = Effect.sync(() => listeners.notify({ _tag: "Look" }));
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(lookMs), look)));
   const outage = new OutageLog({ away: "cannot delete expired facts", back: "deleting expired facts again" });
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(forgetMs), deleteExpired(options, outage))));
@@ -133,7 +133,7 @@ const makeFileWords = Effect.fnUntraced(function* (
     ...{ database, now, listeners, notify: undefined },
     node: globalThis.crypto.randomUUID(),
     secret: Redacted.make(secret ?? ""),
-    hears: () => true,
+    hasNotifications: () => true,
   });
   const wakes = yield* Queue.sliding<void>(1);
   const wake = () => void Queue.offerUnsafe(wakes, undefined);
@@ -227,11 +227,11 @@ class FileBell {
     this.#version = version;
     this.#marks = marks;
     this.#hasMissed = false;
-    if (isWhole) return this.#listeners.say({ _tag: "Look" });
+    if (isWhole) return this.#listeners.notify({ _tag: "Look" });
     const isNew = (kind: string) => marks.get(kind) !== before.get(kind);
-    for (const kind of toldKinds) if (isNew(kind)) this.#listeners.say({ _tag: "Put", kind });
+    for (const kind of toldKinds) if (isNew(kind)) this.#listeners.notify({ _tag: "Put", kind });
     if (!isNew(SqlFacts.answeredKind)) return;
-    for (const run_id of yield* SqlFacts.listAnswered(database)) this.#listeners.say({ _tag: "Answered", run_id });
+    for (const run_id of yield* SqlFacts.listAnswered(database)) this.#listeners.notify({ _tag: "Answered", run_id });
   });
 }
 
@@ -240,7 +240,9 @@ const answeredPrefix = "answered ";
 const helloPrefix = "hello ";
 
 const deleteExpired = (options: SqlFacts.FactsOptions, outage: OutageLog): Effect.Effect<void> =>
-  Effect.catch(Effect.andThen(SqlFacts.forget(options), outage.worked), ({ message }) => outage.recordFailure(message));
+  Effect.catch(Effect.andThen(SqlFacts.forget(options), outage.recordSuccess), ({ message }) =>
+    outage.recordFailure(message),
+  );
 
 /** Parses a payload; returns undefined for one that this version does not know. */
 export const parseWord = (payload: string): Word | undefined => {
@@ -268,17 +270,17 @@ const listenOn = (
     const receive = (payload: string) => {
       if (payload === hello) {
         hearing.now = true;
-        listeners.say({ _tag: "Look" });
+        listeners.notify({ _tag: "Look" });
       }
       const word = parseWord(payload);
-      if (word !== undefined) listeners.say(word);
+      if (word !== undefined) listeners.notify(word);
     };
     // Another connection sends the hello, because a pooler would return a connection's own notifications to it.
     const said = Effect.ignore(beating.execute(sql`SELECT pg_notify(${channel}, ${hello})`));
     const ready = Effect.suspend(() => {
       pauseMs = pauseFirstMs;
-      listeners.say({ _tag: "Look" });
-      return Effect.andThen(outage.worked, said);
+      listeners.notify({ _tag: "Look" });
+      return Effect.andThen(outage.recordSuccess, said);
     });
     return listen(channel, { onNotification: receive, ready });
   });

@@ -20,7 +20,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, never, Scope.Scope> {
   const outage = new OutageLog(words);
   const look = Effect.map(facts.all(kind), onFacts).pipe(
-    Effect.andThen(outage.worked),
+    Effect.andThen(outage.recordSuccess),
     Effect.catch(({ message }) => outage.recordFailure(message)),
   );
   // A notification that arrives during a read causes another read.

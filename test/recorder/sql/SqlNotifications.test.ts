@@ -5,7 +5,7 @@ import { Effect, Fiber, Redacted } from "effect";
 import { TestClock } from "effect/testing";
 import type { SharedCancels } from "../../../src/recorder/shared/SharedCancels.ts";
 import { lookMs, type Word } from "../../../src/recorder/shared/SharedFacts.ts";
-import { fileIdlePollMs, filePollMs, parseWord } from "../../../src/recorder/sql/SqlWords.ts";
+import { fileIdlePollMs, filePollMs, parseWord } from "../../../src/recorder/sql/SqlNotifications.ts";
 import { turn, until } from "../../Polling.ts";
 import * as E from "../Entries.ts";
 import type { Recorder } from "../suite/Bench.ts";

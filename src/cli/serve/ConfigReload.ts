@@ -46,7 +46,10 @@ const reload = Effect.fnUntraced(function* (
   generation: number,
 ): Effect.fn.Return<boolean> {
   const reject = (why: string) =>
-    Effect.as(Effect.logError(`the new configuration was rejected, and the previous one stays in effect: ${why}`), false);
+    Effect.as(
+      Effect.logError(`the new configuration was rejected, and the previous one stays in effect: ${why}`),
+      false,
+    );
   const read = yield* readProgram(given);
   if ("wrong" in read) {
     for (const line of read.wrong) yield* reject(line);
