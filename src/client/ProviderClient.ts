@@ -215,9 +215,8 @@ const readExchange = <S, Id extends string>(
       if (parts.some(isMarker)) telemetry.complete();
       if (unproven !== undefined && head !== undefined && isNoStream(decoder.failure))
         last = yield* readRefusal(head, unproven);
-      else if (late !== undefined)
-        last = late.end.complete ? endStream(telemetry) : fail(late.end.failure, findEvidence(parts));
-      else if (decoder.failure !== undefined) last = fail(decoder.failure, findEvidence(parts));
+      else if (late !== undefined) last = late.end.complete ? end(telemetry) : fail(late.end.failure, errorJson(parts));
+      else if (decoder.failure !== undefined) last = fail(decoder.failure, errorJson(parts));
       if (Decoder.isTold(decoder.failure)) parts = withFailure(parts, decoder.failure);
       if (late === undefined && last !== undefined) exchange.abort();
       if (parts.length > 0 || sizeOf(unproven ?? []) > errorBodyBytesMax) unproven = undefined;
@@ -253,7 +252,7 @@ const failureReporters = (
   return { fail, broken: failOnBreak };
 };
 
-const endStream = (telemetry: ExchangeTelemetry.ExchangeTelemetry): Pull.Pull<never> => {
+const end = (telemetry: ExchangeTelemetry.ExchangeTelemetry): Pull.Pull<never> => {
   telemetry.complete();
   return Cause.done();
 };
@@ -268,7 +267,7 @@ const decode = <Id extends string>(
 };
 
 /** The JSON of the event that carried the failure, as the provider wrote it. */
-const findEvidence = (parts: ReadonlyArray<Part<string>>): unknown =>
+const errorJson = (parts: ReadonlyArray<Part<string>>): unknown =>
   parts.find((part) => part.observation.failure !== undefined)?.json;
 
 /** Adds the whole failure to the event that reported it first, because the run decides on the first failure that it sees. */
