@@ -112,7 +112,7 @@ const always: ReadonlyArray<Fault> = once
   .map((it) => ({ ...it, measure: "always" }));
 
 /** Healthy responses of a given duration in seconds. In `live`, a call is held but text is not. */
-const held = (seconds: number): ReadonlyArray<Fault> => {
+const makeHeldFaults = (seconds: number): ReadonlyArray<Fault> => {
   const slow = (content: (agent: Agent) => Content) => (agent: Agent) => ({
     content: content(agent),
     delay_ms: Math.floor((seconds * 1000) / Answers.render(agent.protocol, 1, { content: content(agent) }).length),
@@ -145,7 +145,7 @@ const away: ReadonlyArray<Fault> = [
  * @param seconds duration of a held response
  */
 export const faultsOf = (measure: Measure, seconds: number): ReadonlyArray<Fault> =>
-  ({ once, always, held: held(seconds), away, continue: continuedFaults(call) })[measure];
+  ({ once, always, held: makeHeldFaults(seconds), away, continue: continuedFaults(call) })[measure];
 
 /** The answer to the request that tests the path before the provider goes away. */
 const triedFirst: Answer = { status: 404 };

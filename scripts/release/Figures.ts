@@ -79,7 +79,7 @@ const stamp = /Printed at commit `[0-9a-f]{12}` on \d{4}-\d\d-\d\d\.\n\n$/;
  * @param date `YYYY-MM-DD`
  * @returns undefined if the page has no such marker
  */
-export const stamped = (page: string, marker: string, commit: string, date: string): string | undefined => {
+export const stampPage = (page: string, marker: string, commit: string, date: string): string | undefined => {
   const at = page.indexOf(`${marker}\n`);
   if (at < 0) return undefined;
   const before = page.slice(0, at).replace(stamp, "");

@@ -12,7 +12,7 @@ import {
 } from "../../scripts/bench/gateway/GatewayFigures.ts";
 import { keptOf, lingerRow } from "../../scripts/bench/gateway/Linger.ts";
 import { read } from "../../scripts/bench/gateway/Options.ts";
-import { against, latenessRows, lossRows, type Measured, memoryRows } from "../../scripts/bench/gateway/PeerRows.ts";
+import { latenessRows, lossRows, type Measured, memoryRows, relativeTo } from "../../scripts/bench/gateway/PeerRows.ts";
 import { onCore } from "../../scripts/bench/gateway/ProcessMeter.ts";
 import { listing, selfTimes } from "../../scripts/bench/gateway/Profile.ts";
 import { flagsOf, liveFile, liveMemory, nameOf, settingsOf, streamsOf } from "../../scripts/bench/gateway/Settings.ts";
@@ -92,8 +92,8 @@ describe("what is later than direct", () => {
   const direct = measured("direct", 1, 2000, 0);
 
   it("is counted against what the plain proxy adds, and not at all where that adds nothing", () => {
-    assert.strictEqual(against(4, 1, 2), 3);
-    assert.isUndefined(against(4, 1, 1));
+    assert.strictEqual(relativeTo(4, 1, 2), 3);
+    assert.isUndefined(relativeTo(4, 1, 1));
   });
 
   for (const { expected, ms } of [

@@ -174,7 +174,7 @@ const find = (all: ReadonlyArray<Playing>, name: Name): Playing => {
   return found;
 };
 
-const measured = async (server: Server, all: ReadonlyArray<Playing>, size: GatewaysSize): Promise<Gateways> => {
+const measure = async (server: Server, all: ReadonlyArray<Playing>, size: GatewaysSize): Promise<Gateways> => {
   for (const it of all) await streams(it, "happy", size.warmUp * it.nodes.length);
   const several = find(all, "several");
   console.error(`gateways: ${loads.happy} …`);
@@ -216,7 +216,7 @@ export const gateways = async (server: Server, upstream: string, size: GatewaysS
   await begin("file", 1);
   await begin("one", 1);
   await begin("several", size.gateways);
-  const found = await measured(server, all, size);
+  const found = await measure(server, all, size);
   for (const { nodes } of all) for (const node of nodes) await node.end();
   return found;
 };

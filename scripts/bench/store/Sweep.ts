@@ -125,7 +125,7 @@ const sweep = async (
   return { ms: median(ms), us: (server.cpuUs() - cpu) / sweeps };
 };
 
-const measured = async (server: Server, size: SweepSize): Promise<Sweep> => {
+const measureSweeps = async (server: Server, size: SweepSize): Promise<Sweep> => {
   const layer = PostgresRunRecorder.layer({ address: server.address(database), retention: false });
   const runtime = ManagedRuntime.make(Layer.orDie(layer));
   const recorder = await runtime.runPromise(RunRecorder);
@@ -147,4 +147,4 @@ const measured = async (server: Server, size: SweepSize): Promise<Sweep> => {
 };
 
 /** Measures on a temporary server. */
-export const measure = (size: SweepSize): Promise<Sweep> => using((server) => measured(server, size));
+export const measure = (size: SweepSize): Promise<Sweep> => using((server) => measureSweeps(server, size));
