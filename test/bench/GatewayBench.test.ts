@@ -112,8 +112,8 @@ describe("what is later than direct", () => {
     assert.deepStrictEqual(
       lossRows([direct, plain, own]).map(({ value, what }) => `${what}: ${value}`),
       [
-        "to direct: head +2.00 · +2.00 ms, head, content 20 ms behind it +2.00 · +2.00 ms, first content +2.00 · +2.00 ms, each event +2.00 · +2.00 ms, 4.0 times fewer streams a second, 20.0 KiB more resident a stream",
-        "to plain node proxy: head +1.00 · +1.00 ms, head, content 20 ms behind it +1.00 · +1.00 ms, first content +1.00 · +1.00 ms, each event +1.00 · +1.00 ms, 2.0 times fewer streams a second, 10.0 KiB more resident a stream",
+        "to direct: head +2.00 · +2.00 ms, head, content 20 ms after it +2.00 · +2.00 ms, first content +2.00 · +2.00 ms, each event +2.00 · +2.00 ms, 4.0 times fewer streams a second, 20.0 KiB more resident a stream",
+        "to plain node proxy: head +1.00 · +1.00 ms, head, content 20 ms after it +1.00 · +1.00 ms, first content +1.00 · +1.00 ms, each event +1.00 · +1.00 ms, 2.0 times fewer streams a second, 10.0 KiB more resident a stream",
       ],
     );
   });

@@ -228,7 +228,7 @@ describe("stream-recovery runs answer", () => {
         assert.deepStrictEqual(failure(again), ["refused", `runs answer: ${id}: the run has ended (given_up)`]);
       }
       const living = failure(yield* printed(answer("run-living", say("stop"), screen)));
-      assert.match(living.join(" "), /^refused runs answer: run-living: a living process owns the run/);
+      assert.match(living.join(" "), /^refused runs answer: run-living: a live process owns the run/);
       assert.isUndefined((yield* (yield* RunRecorder).run("run-living"))?.end);
     }).pipe(Effect.provide(layer)),
   );
