@@ -117,8 +117,8 @@ const answer = (question: string, evidence: Evidence): string => {
   return wanted.find((choice) => new RegExp(`\\d  ${choice}\\b`).test(question)) ?? "no";
 };
 
-/** Plays one life of a chat. Returns true if it had to be killed. */
-const lifeOf = (args: ReadonlyArray<string>, evidence: Evidence, afterMs: number) =>
+/** Runs one process of a chat. Returns true if it had to be killed. */
+const playProcess = (args: ReadonlyArray<string>, evidence: Evidence, afterMs: number) =>
   Effect.gen(function* () {
     const env = { ...process.env, ANTHROPIC_API_KEY: "not-a-key", OPENAI_API_KEY: "not-a-key" };
     const child = spawn(process.execPath, ["--no-warnings", main, ...args], { env });
@@ -180,10 +180,10 @@ const play = (seed: number) =>
     const next = () => (evidence.hasBegun ? ["--resume"] : [...chat, "--prompt", "Tidy up"]);
     let hit = 0;
     for (let life = 0; life < kills; life += 1) {
-      if (!(yield* lifeOf([...kept, ...next()], evidence, 30 + Math.floor(random() * lifeMsMax)))) break;
+      if (!(yield* playProcess([...kept, ...next()], evidence, 30 + Math.floor(random() * lifeMsMax)))) break;
       if (evidence.isOpen) hit += 1;
     }
-    const isStuck = yield* lifeOf([...kept, ...next()], evidence, endMsMax);
+    const isStuck = yield* playProcess([...kept, ...next()], evidence, endMsMax);
     const problems = [...evidence.problems, ...(isStuck ? ["the last process did not end"] : [])];
     return { hit, marks: evidence.marks, problems: problems.map((problem) => `seed ${seed}: ${problem}`) };
   }).pipe(Effect.scoped);

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Effect } from "effect";
-import { counted, type Place, play, told } from "./histories/Playing.ts";
+import { formatProblems, type Place, play, summarize } from "./histories/Playing.ts";
 import * as Cluster from "./postgres/Cluster.ts";
 import * as SocketProxy from "./postgres/SocketProxy.ts";
 
@@ -56,6 +56,6 @@ const place: typeof inFile = values.store === "postgres" ? inPostgres : inFile;
 const played = await Effect.runPromise(
   Effect.scoped(Effect.flatMap(place, (it) => play({ seed, processes, seconds }, it))),
 );
-for (const line of told(played)) console.log(line);
-console.log(`seed ${seed}, ${values.store}: ${counted(played)}; ${played.problems.length} problems`);
+for (const line of formatProblems(played)) console.log(line);
+console.log(`seed ${seed}, ${values.store}: ${summarize(played)}; ${played.problems.length} problems`);
 process.exit(played.problems.length === 0 ? 0 : 1);

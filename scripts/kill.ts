@@ -86,7 +86,9 @@ const workers = async (): Promise<ReadonlyArray<string>> => {
     ).length;
     questions += new Set(remains.flatMap(({ answers }) => answers.map(({ run }) => run))).size;
     problems.push(...found.map((problem) => `seed ${plan.seed}: ${problem}`));
-    const happened = plan.rounds.map(({ awayMs, fault: of }) => (awayMs > 0 ? `${of}, store away` : of)).join("; ");
+    const happened = plan.rounds
+      .map(({ awayMs, fault: of }) => (awayMs > 0 ? `${of}, store unavailable` : of))
+      .join("; ");
     console.log(
       `seed ${plan.seed}: ${plan.workers} workers: ${happened}; ${remains.length} streams, ${found.length} problems, slowdown ${end.slowness.toFixed(1)}`,
     );

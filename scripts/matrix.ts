@@ -34,8 +34,8 @@ const docs = new URL("../docs/fault-matrix.md", import.meta.url);
 const main = async (): Promise<number> => {
   const options = read();
   if (options === undefined) return 2;
-  if (options.help) return say(help);
-  if (options["continue-text"]) return await continued();
+  if (options.help) return print(help);
+  if (options["continue-text"]) return await playContinued();
   const all = cells();
   const chosen = options.slice ? slice(all) : all;
   const selected = chosen.filter(
@@ -44,7 +44,7 @@ const main = async (): Promise<number> => {
   );
   if (selected.length === 0)
     return refuse(`--only: no cell name contains ${options.only.join(" or ")}; --list prints the names`);
-  if (options.list) return say(selected.map((cell) => cell.name).join("\n"));
+  if (options.list) return print(selected.map((cell) => cell.name).join("\n"));
   const lag = monitorEventLoopDelay({ resolution: 10 });
   lag.enable();
   const started = performance.now();
@@ -53,8 +53,8 @@ const main = async (): Promise<number> => {
   lag.disable();
   const wrong = judged.filter((one) => one.problems.length > 0);
   const lagMs = Math.round(lag.max / 1e6);
-  if (options.json) say(json(judged, seconds, lagMs));
-  else say(text(judged, seconds, lagMs));
+  if (options.json) print(json(judged, seconds, lagMs));
+  else print(text(judged, seconds, lagMs));
   if (wrong.length > 0) return 1;
   if (options.write && selected.length === cells().length) write();
   return 0;
@@ -81,13 +81,13 @@ const read = () => {
   }
 };
 
-const continued = async (): Promise<number> => {
+const playContinued = async (): Promise<number> => {
   const { text, wrong } = await Effect.runPromise(ContinuedTable.play());
-  say(text);
+  print(text);
   return wrong === 0 ? 0 : 1;
 };
 
-const say = (text: string): number => {
+const print = (text: string): number => {
   console.log(text);
   return 0;
 };

@@ -8,7 +8,7 @@ import { Copy } from "./mutants/runner/Copy.ts";
 import { inLanes } from "./mutants/runner/Lanes.ts";
 import { type MutantResult, resultOf, table } from "./mutants/runner/MutantResult.ts";
 import { sources } from "./mutants/runner/Site.ts";
-import { proofText, type Said, testedTogether, tried } from "./mutants/runner/Trial.ts";
+import { proofText, runTestsTogether, type Said, tryProof } from "./mutants/runner/Trial.ts";
 import { killedShareMin, playSample } from "./mutants/sample/Sample.ts";
 import { rooms } from "./mutants/sample/Survivors.ts";
 
@@ -113,10 +113,10 @@ const baselines = async (
   const chunks = copies.map((_, lane) => tests.filter((__, at) => at % copies.length === lane));
   const said = new Map<string, Said>();
   await inLanes(chunks, copies, async (chunk, copy) => {
-    for (const [text, it] of await testedTogether(chunk, copy.root)) said.set(text, it);
+    for (const [text, it] of await runTestsTogether(chunk, copy.root)) said.set(text, it);
   });
   await inLanes(simulations, copies, async (proof, copy) => {
-    said.set(proofText(proof), await tried(proof, copy.root));
+    said.set(proofText(proof), await tryProof(proof, copy.root));
   });
   for (const [text, it] of said) if (it.said !== "passed") console.error(`without a mutant, ${text}: ${it.said}`);
   return (proof) => said.get(proofText(proof)) ?? { said: "nothing", why: "it was not tried" };

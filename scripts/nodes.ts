@@ -22,10 +22,10 @@ const { values } = parseArgs({
 });
 const { fault, kind } = values;
 const rounds = Number(values.rounds);
-const chosen = <A extends string>(all: ReadonlyArray<A>, word: string | undefined): ReadonlyArray<A> =>
+const filterChosen = <A extends string>(all: ReadonlyArray<A>, word: string | undefined): ReadonlyArray<A> =>
   all.filter((it) => word === undefined || it === word);
-const happening = chosen(faults, fault);
-const played = chosen(kinds, kind);
+const happening = filterChosen(faults, fault);
+const played = filterChosen(kinds, kind);
 if (values.help || !(rounds > 0) || played.length === 0 || happening.length === 0) {
   const all = faults.map((it) => JSON.stringify(it)).join("|");
   console.log(`npm run nodes -- [--kind ${kinds.join("|")}] [--fault ${all}] [--rounds 1]`);

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { differences, stamped } from "./release/Figures.ts";
+import { differences, stampPage } from "./release/Figures.ts";
 import { type Step, stepsOf, suiteOptions } from "./release/Steps.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -94,7 +94,7 @@ const play = async (step: Step, folder: string, commit: string | undefined): Pro
   const after = readFileSync(join(root, page.path), "utf8");
   const found = differences(before, page.compared === "rows" ? output : after, page.compared);
   if (commit !== undefined && page.compared !== "rows" && step.passes.some((it) => it === code)) {
-    const text = stamped(after, page.marker, commit, new Date().toISOString().slice(0, 10));
+    const text = stampPage(after, page.marker, commit, new Date().toISOString().slice(0, 10));
     if (text === undefined) throw new Refused(`${page.path}: expected the line ${page.marker}`);
     writeFileSync(join(root, page.path), text);
   }

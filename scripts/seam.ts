@@ -1,12 +1,12 @@
 /**
- * Breaks texts at any character, continues each in honest and clumsy ways, and prints the results:
+ * Breaks answers at any character, continues each in honest and clumsy ways, and prints the results:
  * `npm run seam -- --breaks 10000 --seed 1`.
  */
 import { parseArgs } from "node:util";
 import { baseSeed, playBreaks } from "../test/seam/model/Campaign.ts";
 import { tableOf } from "../test/seam/model/Table.ts";
 
-const usage = `Breaks texts at any character, continues each like a model that knows the whole answer, and judges the joined text.
+const usage = `Breaks answers at any character, continues each like a model that knows the whole answer, and judges the joined text.
 
   npm run seam -- [--breaks N] [--seed N] [--only N]
 
@@ -18,7 +18,7 @@ const usage = `Breaks texts at any character, continues each like a model that k
 Exit code 0: no character was duplicated or lost, and nothing unproven was joined. 1: something was. 2: invalid arguments.
 `;
 
-const whole = (name: string, text: string, least: number): number => {
+const parseInteger = (name: string, text: string, least: number): number => {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < least)
     throw new Error(`--${name}: expected an integer of at least ${least}, got ${text}`);
@@ -38,9 +38,9 @@ const main = (): number => {
     console.log(usage);
     return 0;
   }
-  const only = values.only === undefined ? undefined : whole("only", values.only, 0);
-  const breaks = only === undefined ? whole("breaks", values.breaks, 1) : only + 1;
-  const report = playBreaks(breaks, whole("seed", values.seed, 0), only);
+  const only = values.only === undefined ? undefined : parseInteger("only", values.only, 0);
+  const breaks = only === undefined ? parseInteger("breaks", values.breaks, 1) : only + 1;
+  const report = playBreaks(breaks, parseInteger("seed", values.seed, 0), only);
   console.log(tableOf(report));
   return report.wrong.length === 0 ? 0 : 1;
 };

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { schemaText } from "./tables/ConfigKeys.ts";
 import { printers } from "./tables/Printers.ts";
-import { printed } from "./tables/Sections.ts";
+import { printTables } from "./tables/Sections.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const all = new Map(printers(root));
@@ -20,7 +20,7 @@ if (process.argv.includes("--measure")) {
 
 for (const path of ["README.md", ...globSync("docs/*.md", { cwd: root }).sort()]) {
   const before = readFileSync(join(root, path), "utf8");
-  const after = await printed(before, all);
+  const after = await printTables(before, all);
   if (after === before) continue;
   writeFileSync(join(root, path), after);
   console.log(`updated the tables of ${path}`);

@@ -10,7 +10,7 @@ import { assert, beforeAll, describe, it } from "@effect/vitest";
 import * as Docstring from "../scripts/api-reference/Docstring.ts";
 import { files } from "../scripts/api-reference/Markdown.ts";
 import { moduleComment } from "../scripts/api-reference/ModuleComment.ts";
-import { type Chapter, flat, read } from "../scripts/api-reference/Reference.ts";
+import { type Chapter, flatten, read } from "../scripts/api-reference/Reference.ts";
 import { write } from "../scripts/api-reference/Write.ts";
 import { anchors, relativeLinks } from "./package/Markdown.ts";
 
@@ -24,7 +24,7 @@ beforeAll(() => {
   reference = files(chapters);
 });
 
-const all = () => chapters.flatMap(({ entries, page }) => flat(entries).map((entry) => ({ ...entry, page })));
+const all = () => chapters.flatMap(({ entries, page }) => flatten(entries).map((entry) => ({ ...entry, page })));
 
 describe("the API reference", () => {
   it("has a page for every entry point", () => {

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { assert, describe, it } from "@effect/vitest";
 import { Sources } from "../scripts/tables/Docstrings.ts";
 import { printers } from "../scripts/tables/Printers.ts";
-import { kindsOf, printed } from "../scripts/tables/Sections.ts";
+import { kindsOf, printTables } from "../scripts/tables/Sections.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const pages = ["README.md", ...globSync("docs/*.md", { cwd: root }).sort()];
@@ -24,7 +24,7 @@ describe("the tables of README and docs", () => {
         kindsOf(page).filter((kind) => !all.has(kind) && !measured.includes(kind)),
         [],
       );
-      assert.strictEqual(await printed(page, all), page, "`npm run tables` prints them anew");
+      assert.strictEqual(await printTables(page, all), page, "`npm run tables` prints them anew");
     });
   }
 
@@ -51,7 +51,7 @@ describe("the printer of sections", () => {
   it("gets the words after a section's kind, and leaves unknown sections unchanged", async () => {
     const page =
       "a\n<!-- printed: one x y -->\nold\n<!-- /printed -->\n<!-- printed: two -->\nkept\n<!-- /printed -->\n";
-    const after = await printed(page, new Map([["one", (words) => words.join("+")]]));
+    const after = await printTables(page, new Map([["one", (words) => words.join("+")]]));
     assert.strictEqual(after, page.replace("old", "x+y"));
     assert.deepStrictEqual(kindsOf(page), ["one", "two"]);
   });

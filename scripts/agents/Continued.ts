@@ -48,7 +48,7 @@ const code: Content[number] = {
 export const deltasOf = 12;
 
 /** A break after some deltas of the text. */
-const behind =
+const breakAfter =
   (kind: "rst" | "end", deltas: number, content: (agent: Agent) => Content) =>
   (agent: Agent): Answer => {
     const events = Answers.render(agent.protocol, 1, { content: content(agent) });
@@ -71,15 +71,15 @@ export const continuedFaults = (call: (agent: Agent, answer: number) => Content)
     broken,
   });
   return [
-    fault("first sentence", behind("rst", 1, text)),
-    fault("half a word", behind("rst", 6, text)),
-    fault("clean end", behind("end", 8, text)),
-    fault("last sentence", behind("rst", 11, text)),
+    fault("first sentence", breakAfter("rst", 1, text)),
+    fault("half a word", breakAfter("rst", 6, text)),
+    fault("clean end", breakAfter("end", 8, text)),
+    fault("last sentence", breakAfter("rst", 11, text)),
     fault(
       "in code",
-      behind("rst", 4, () => [code]),
+      breakAfter("rst", 4, () => [code]),
     ),
-    fault("text, then a call", behind("rst", 10, withCall), true),
+    fault("text, then a call", breakAfter("rst", 10, withCall), true),
     fault(
       "args behind text",
       (agent) => ({ content: withCall(agent), break: { kind: "rst", at: "tool_arguments" } }),
@@ -98,7 +98,7 @@ export const continuedAnswers = (broken: Answer): ReadonlyArray<Answer> => [
 /**
  * Finds an error in the text that a user sees: a delta that is duplicated or out of order, or a missing end.
  */
-export const shownWrongly = (text: string): "twice" | "short" | undefined => {
+export const findTextError = (text: string): "twice" | "short" | undefined => {
   const answers = Map.groupBy([...text.matchAll(/r(\d+)\.(\d+)·/g)], ([, request]) => request);
   for (const deltas of answers.values()) if (deltas.some(([, , delta], at) => Number(delta) !== at)) return "twice";
   const longest = Math.max(0, ...[...answers.values()].map(({ length }) => length));
@@ -113,7 +113,7 @@ const row = /^stream_recovery_seams(?:_total)?\{([^}]*)\} (\d+)/gm;
  * @param metrics the text of `/metrics`
  * @returns for example `joined: anchor`; undefined if no continuation was attempted
  */
-export const causeIn = (metrics: string): string | undefined => {
+export const findCause = (metrics: string): string | undefined => {
   const causes = [...metrics.matchAll(row)].flatMap(([, labels = "", count]) => {
     const label = (name: string) => new RegExp(`${name}="([^"]*)"`).exec(labels)?.[1] ?? "";
     return Number(count) > 0 ? [`${label("outcome")}: ${label("reason")}`] : [];

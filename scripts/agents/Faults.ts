@@ -1,7 +1,7 @@
 /**
  * The faults that agents are tested with: on the first request of a turn or on every request, and slow but healthy responses.
  *
- * The answer is a text or a call of the agent's own shell tool. The call's command writes a mark into the agent's working directory when
+ * The answer is text or a call of the agent's own shell tool. The call's command writes a mark into the agent's working directory when
  * it starts and another when it ends, so that a truncated command that ran anyway is detected.
  */
 import { Answers, type FaultScript } from "../../src/testing/index.ts";
@@ -65,7 +65,7 @@ const call = ({ shell }: Agent, answer: number): Content => {
   return [{ tool: shell.tool, input, unmarked: shell.strict === true }];
 };
 
-/** Breaks a text after its third delta, wherever the protocol's events contain it. */
+/** Breaks text after its third delta, wherever the protocol's events contain it. */
 const inText =
   (kind: "rst" | "end") =>
   ({ protocol }: Agent): Answer => {
@@ -111,8 +111,8 @@ const always: ReadonlyArray<Fault> = once
   .filter(({ title }) => !title.startsWith("healthy") && !title.endsWith("silent"))
   .map((it) => ({ ...it, measure: "always" }));
 
-/** Healthy responses of a given duration in seconds. In `live`, a call is held but a text is not. */
-const held = (seconds: number): ReadonlyArray<Fault> => {
+/** Healthy responses of a given duration in seconds. In `live`, a call is held but text is not. */
+const makeHeldFaults = (seconds: number): ReadonlyArray<Fault> => {
   const slow = (content: (agent: Agent) => Content) => (agent: Agent) => ({
     content: content(agent),
     delay_ms: Math.floor((seconds * 1000) / Answers.render(agent.protocol, 1, { content: content(agent) }).length),
@@ -145,13 +145,13 @@ const away: ReadonlyArray<Fault> = [
  * @param seconds duration of a held response
  */
 export const faultsOf = (measure: Measure, seconds: number): ReadonlyArray<Fault> =>
-  ({ once, always, held: held(seconds), away, continue: continuedFaults(call) })[measure];
+  ({ once, always, held: makeHeldFaults(seconds), away, continue: continuedFaults(call) })[measure];
 
 /** The answer to the request that tests the path before the provider goes away. */
 const triedFirst: Answer = { status: 404 };
 
 /**
- * The provider's answers in a turn: the fault, the call once more if it broke, and then texts. If the fault never stops, there are no
+ * The provider's answers in a turn: the fault, the call once more if it broke, and then text. If the fault never stops, there are no
  * others.
  */
 export const scriptOf = (agent: Agent, { away, broken, calls, measure, title }: Fault): Input => {

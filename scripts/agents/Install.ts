@@ -1,5 +1,5 @@
 /**
- * Installs the agents beside this file, from their own lockfile or in their newest versions. They are no dependencies of the package.
+ * Installs the agents next to this file, from their own lockfile or in their newest versions. They are not dependencies of the package.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const viewMs = 20_000;
 export const modules = join(folder, "node_modules");
 
 /** Returns the pinned version of a package. Builds for one platform are optional dependencies, so that other platforms skip them. */
-export const pinned = (name: string): string | undefined => {
+export const pinnedVersion = (name: string): string | undefined => {
   const { dependencies, optionalDependencies } = manifest(join(folder, "package.json"));
   return dependencies?.[name] ?? optionalDependencies?.[name];
 };
@@ -30,7 +30,7 @@ export const pinned = (name: string): string | undefined => {
  * @param packages names of the packages to run
  */
 export const install = (packages: ReadonlyArray<string>): void => {
-  if (packages.every((name) => installed(name) === pinned(name))) return;
+  if (packages.every((name) => installedVersion(name) === pinnedVersion(name))) return;
   npmInstall([]);
 };
 
@@ -48,7 +48,7 @@ const npmInstall = (wanted: ReadonlyArray<string>): void => {
 };
 
 /** Asks npm for the newest version of a package; undefined if npm fails. */
-export const newest = (name: string): string | undefined => {
+export const fetchNewestVersion = (name: string): string | undefined => {
   const args = ["view", `${name}@latest`, "version", "--fetch-retries=0"];
   const { status, stdout } = spawnSync("npm", args, { cwd: folder, encoding: "utf8", timeout: viewMs });
   const version = stdout?.trim() ?? "";
@@ -59,7 +59,7 @@ export const newest = (name: string): string | undefined => {
 export const platformOf = (): string => `${process.platform}-${process.arch}`;
 
 /** Returns the installed version of a package. */
-export const installed = (name: string): string | undefined => {
+export const installedVersion = (name: string): string | undefined => {
   const file = join(modules, name, "package.json");
   return existsSync(file) ? manifest(file).version : undefined;
 };

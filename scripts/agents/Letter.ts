@@ -2,7 +2,7 @@
  * Judges one turn of an agent with a letter.
  */
 import { FaultJudge, type RequestLog } from "../../src/testing/index.ts";
-import { shownWrongly } from "./Continued.ts";
+import { findTextError } from "./Continued.ts";
 import type { Fault } from "./Faults.ts";
 
 /**
@@ -32,7 +32,7 @@ export const isWorse = (cell: Cell, than: Cell): boolean =>
   worstFirst.indexOf(cell.letter) < worstFirst.indexOf(than.letter);
 
 /** The worst of several plays of one turn; among equals the one with the most requests. */
-export const worst = (cells: readonly [Cell, ...Array<Cell>]): Cell =>
+export const findWorst = (cells: readonly [Cell, ...Array<Cell>]): Cell =>
   cells.reduce((bad, cell) =>
     isWorse(cell, bad) || (cell.letter === bad.letter && cell.requests > bad.requests) ? cell : bad,
   );
@@ -81,14 +81,14 @@ const letterOf = (fault: Fault, seen: Seen, hung: boolean, failed: boolean): Let
   const { log, marks, text } = seen;
   const count = (word: string) => marks.filter((mark) => mark.startsWith(word)).length;
   if (count("begin") > count("end")) return "XT";
-  if (ranTwice(seen)) return "X";
+  if (hasRunTwice(seen)) return "X";
   const verdict = FaultJudge.judge({ transcript: text, completed: !failed, log });
-  // All answers of a text fault answer one question, so the user must see only one of them.
+  // All answers to a fault in text answer one question, so the user must see only one of them.
   if (verdict.duplicates.length > 0 || (!fault.calls && answersShown(text) > 1)) return "D";
-  const shown = fault.measure === "continue" ? shownWrongly(text) : undefined;
+  const shown = fault.measure === "continue" ? findTextError(text) : undefined;
   if (shown === "twice") return "D";
   if (hung) return "H";
-  if (failed) return fault.measure === "always" && !saysWhy(seen) ? "Q" : "E";
+  if (failed) return fault.measure === "always" && !isReasonShown(seen) ? "Q" : "E";
   // After a call some agents print only their last message, so nothing can be said about the text before the call.
   const unprinted = fault.measure === "continue" && fault.calls && !text.includes("r1.");
   const short = !unprinted && (verdict.lost.length > 0 || shown === "short");
@@ -104,13 +104,13 @@ const letterOf = (fault: Fault, seen: Seen, hung: boolean, failed: boolean): Let
 const reasons = /stream-recovery gateway|overloaded|rate limit|status (?:429|500)|\b(?:429|500)\b/i;
 
 /** True if the screen says why a turn failed. A provider that only breaks connections sends no message, so any output counts without a gateway. */
-const saysWhy = ({ error, gateway, stderr, stdout }: Seen): boolean => {
+const isReasonShown = ({ error, gateway, stderr, stdout }: Seen): boolean => {
   const screen = [error ?? "", stdout, stderr].join("\n");
   return gateway ? reasons.test(screen) : screen.trim() !== "";
 };
 
 /** True if a call ran more than once, or if calls of two answers to the same request ran. The marks contain the answers' numbers. */
-const ranTwice = ({ log, marks }: Seen): boolean => {
+const hasRunTwice = ({ log, marks }: Seen): boolean => {
   const ends = marks.filter((mark) => mark.startsWith("end"));
   if (new Set(ends).size < ends.length) return true;
   const asked = ends.map((end) => log[Number(end.slice("end ".length)) - 1]);

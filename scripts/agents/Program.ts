@@ -40,7 +40,7 @@ export const run = async (what: Command, limitMs: number): Promise<Ended> => {
     kill(child, "SIGKILL");
   }, limitMs);
   try {
-    const code = await closed(child);
+    const code = await waitForClose(child);
     return { code: late ? undefined : code, stdout: stdout(), stderr: stderr() };
   } finally {
     clearTimeout(timer);
@@ -60,11 +60,11 @@ export interface Background {
  *
  * @param limitMs timeout for that line, in milliseconds
  */
-export const background = async (what: Command, limitMs: number): Promise<Background> => {
+export const startBackground = async (what: Command, limitMs: number): Promise<Background> => {
   const child = start(what);
   const stderr = collect(child, "stderr");
   const stdout = collect(child, "stdout");
-  const ended = closed(child).catch(() => undefined);
+  const ended = waitForClose(child).catch(() => undefined);
   const stop = async () => {
     kill(child, "SIGTERM");
     const timer = setTimeout(() => kill(child, "SIGKILL"), endMs);
@@ -94,7 +94,7 @@ export const background = async (what: Command, limitMs: number): Promise<Backgr
 const start = ({ args, command, cwd, env }: Command): ChildProcess =>
   spawn(command, [...args], { cwd, env: { ...env }, stdio: ["ignore", "pipe", "pipe"], detached: true });
 
-const closed = (child: ChildProcess): Promise<number> =>
+const waitForClose = (child: ChildProcess): Promise<number> =>
   new Promise((resolve, reject) => {
     child.on("error", reject);
     child.on("close", (code, signal) => resolve(code ?? (signal === null ? 0 : 1)));

@@ -4,7 +4,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { agents } from "./Agents.ts";
 import { awayMs, type Measure, measures } from "./Faults.ts";
-import { type Cell, type Letter, worst } from "./Letter.ts";
+import { type Cell, findWorst, type Letter } from "./Letter.ts";
 import type { Way } from "./Turn.ts";
 
 /** A turn that was played. */
@@ -61,7 +61,7 @@ export const markdown = (report: Report): string => {
       ),
     ),
     legend,
-    ...notes(report.turns),
+    ...formatNotes(report.turns),
     "",
     `Last: \`${report.command.replace(/--keep \S+/, "--keep FILE")}\` · ${versions.join(" · ")} · ${report.isolation} · the worst of at least ${times} plays of each turn`,
   ].join("\n");
@@ -78,17 +78,17 @@ const table = (turns: ReadonlyArray<Played>, measure: Measure): ReadonlyArray<st
     `| --- |${" --- |".repeat(columns.length)}`,
     ...rows.map(({ agent, way }) => {
       const cells = columns.map((fault) =>
-        written(turns.find((it) => it.agent === agent && it.way === way && it.fault === fault)),
+        formatCell(turns.find((it) => it.agent === agent && it.way === way && it.fault === fault)),
       );
       return `| ${agent}, ${wayNames[way]} | ${cells.join(" | ")} |`;
     }),
     "",
-    ...causes(turns),
+    ...formatCauses(turns),
   ];
 };
 
 /** Counts the plays by the gateway's handling of shown text. */
-const causes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
+const formatCauses = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
   const told = turns.flatMap(({ cells, measure, way }) =>
     measure === "continue" && way !== "direct"
       ? cells.map(({ cause, letter }) => `${cause ?? "no seam"} (${letter})`)
@@ -98,9 +98,9 @@ const causes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
   return counts.length === 0 ? [] : [`Of ${told.length} plays through the gateway: ${counts.sort().join(" · ")}.`, ""];
 };
 
-const written = (turn: Played | undefined): string => {
+const formatCell = (turn: Played | undefined): string => {
   if (turn === undefined) return "";
-  const cell = worst(turn.cells);
+  const cell = findWorst(turn.cells);
   const name = grave.includes(cell.letter) ? `**${nameOf(cell)}**` : nameOf(cell);
   return cell.cause === undefined ? name : `${name} ${cell.cause}`;
 };
@@ -109,10 +109,11 @@ const written = (turn: Played | undefined): string => {
 export const nameOf = ({ letter, requests }: Cell): string => `${letter}${requests}`;
 
 /** Lists turns whose plays differ, and each agent's own message for the first turn of a measure that failed behind the gateway. */
-const notes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
+const formatNotes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
   const differing = turns.filter(({ cells }) => new Set(cells.map(({ letter }) => letter)).size > 1);
   const failed = turns.filter(
-    ({ cells, way }) => way !== "direct" && ["E", "Q", "H"].includes(worst(cells).letter) && worst(cells).note !== "",
+    ({ cells, way }) =>
+      way !== "direct" && ["E", "Q", "H"].includes(findWorst(cells).letter) && findWorst(cells).note !== "",
   );
   const first = [...new Map(failed.toReversed().map((it) => [`${it.agent}, ${it.measure}`, it])).values()].toReversed();
   return [
@@ -120,7 +121,7 @@ const notes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
     ...list(
       "Each agent's message about its first turn that failed through the gateway:",
       first,
-      ({ cells }) => `\`${worst(cells).note.replaceAll("`", "'")}\``,
+      ({ cells }) => `\`${findWorst(cells).note.replaceAll("`", "'")}\``,
     ),
   ];
 };
@@ -140,12 +141,12 @@ export const merge = (earlier: ReadonlyArray<Played>, later: ReadonlyArray<Playe
 };
 
 /** Reads the turns of a report that was saved as JSON; empty if the file does not exist. */
-export const kept = (file: string): ReadonlyArray<Played> =>
+export const readReport = (file: string): ReadonlyArray<Played> =>
   // Safe: `keep` wrote the file.
   existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Report).turns : [];
 
 /** Saves a report as JSON. */
-export const keep = (file: string, report: Report): void => writeFileSync(file, JSON.stringify(report, null, 1));
+export const saveReport = (file: string, report: Report): void => writeFileSync(file, JSON.stringify(report, null, 1));
 
 /** The markers of a report. Continued text has its own, because it is run separately. */
 const markersOf = ({ turns }: Report): string =>

@@ -10,11 +10,11 @@ import { Effect } from "effect";
 import { clientRows, unknownRow } from "../../src/gateway/clients/ClientRows.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import { type Agent, gatewayOrigin, type Place } from "./Agent.ts";
-import { causeIn } from "./Continued.ts";
+import { findCause } from "./Continued.ts";
 import { awayMs, type Fault, marksFile, scriptOf } from "./Faults.ts";
 import { type Cell, judge } from "./Letter.ts";
 import * as Outage from "./Outage.ts";
-import { background, type Ended, run } from "./Program.ts";
+import { type Ended, run, startBackground } from "./Program.ts";
 
 /** The path from the agent to the provider: without a gateway, or through one with a reveal mode. */
 export const ways = ["direct", "live", "on_complete"] as const;
@@ -100,7 +100,7 @@ const turn = Effect.fnUntraced(function* (
   const environment = { ...environmentOf(folder), ...extra };
   const url = outage?.url ?? provider.url;
   const second = fault.away === "dead" ? provider.url : undefined;
-  const origin = way === "direct" ? url : yield* before({ url, second }, way, fault, folder, environment);
+  const origin = way === "direct" ? url : yield* startGateway({ url, second }, way, fault, folder, environment);
   if (outage !== undefined && fault.away !== "at_break") {
     // The gateway must have seen the path work before it goes away.
     yield* Effect.promise(() => fetch(`${origin}/v1/models`).then((response) => response.text()));
@@ -137,7 +137,7 @@ const turn = Effect.fnUntraced(function* (
 });
 
 /** Starts `stream-recovery serve` in front of a provider, for one turn only, because the gateway's memory must not affect another turn. */
-const before = (
+const startGateway = (
   { second, url }: { readonly url: string; readonly second: string | undefined },
   reveal: Exclude<Way, "direct">,
   { measure }: Fault,
@@ -148,7 +148,8 @@ const before = (
     Effect.promise(async () => {
       const upstreams = ["--openai-url", `${url}/v1`, "--anthropic-url", url, "--gemini-url", url];
       const file = join(cwd, "gateway.json");
-      const configuration = measure === "held" ? impatient : second === undefined ? undefined : withSecond(second);
+      const configuration =
+        measure === "held" ? impatient : second === undefined ? undefined : makeSecondRouteConfig(second);
       if (configuration !== undefined) await writeFile(file, JSON.stringify(configuration));
       const waiting = configuration === undefined ? [] : ["--config", file];
       const args = [
@@ -164,12 +165,12 @@ const before = (
         ...upstreams,
       ];
       const started = { command: process.execPath, args: ["--no-warnings", ...args], cwd };
-      return background({ ...started, env: { ...env, NODE_COMPILE_CACHE: compiled } }, gatewayMs);
+      return startBackground({ ...started, env: { ...env, NODE_COMPILE_CACHE: compiled } }, gatewayMs);
     }),
     ({ stop }) => Effect.promise(stop),
   ).pipe(Effect.map(({ firstLine }) => firstLine.replace(/^listening on /, "").trim()));
 
-const causeOf = async (origin: string) => causeIn(await (await fetch(`${origin}/metrics`)).text());
+const causeOf = async (origin: string) => findCause(await (await fetch(`${origin}/metrics`)).text());
 
 /** A configuration that expects every client to have little patience. */
 const impatient = {
@@ -178,7 +179,7 @@ const impatient = {
 };
 
 /** A configuration with a second route for each upstream, which takes the client's own credential. */
-const withSecond = (url: string) => ({
+const makeSecondRouteConfig = (url: string) => ({
   upstreams: {
     "second-openai": { url: `${url}/v1` },
     "second-anthropic": { url },

@@ -2,7 +2,7 @@
  * Finds turns through the gateway that are worse than without it, or too expensive.
  */
 import type { Agent } from "./Agent.ts";
-import { type Cell, isWorse, type Letter, worst } from "./Letter.ts";
+import { type Cell, findWorst, isWorse, type Letter } from "./Letter.ts";
 import type { Played } from "./Table.ts";
 
 /** A turn that is worse than allowed. */
@@ -16,7 +16,7 @@ export interface Fault {
 const never: ReadonlyArray<Letter> = ["T", "X", "XT", "H"];
 
 /** Number of requests of a healthy turn: one, and a second one after a call. */
-const healthy = (fault: string): number => (fault.startsWith("call") ? 2 : 1);
+const healthyRequests = (fault: string): number => (fault.startsWith("call") ? 2 : 1);
 
 /** Number of attempts that the gateway makes for one request of the agent. */
 const attempts = 4;
@@ -26,7 +26,7 @@ const attempts = 4;
  *
  * @param agents the agents, with the maximum cost of their turns
  */
-export const worse = (turns: ReadonlyArray<Played>, agents: ReadonlyArray<Agent>): ReadonlyArray<Fault> =>
+export const findWorse = (turns: ReadonlyArray<Played>, agents: ReadonlyArray<Agent>): ReadonlyArray<Fault> =>
   turns
     .filter(({ way }) => way !== "direct")
     .flatMap((turn) => {
@@ -35,13 +35,14 @@ export const worse = (turns: ReadonlyArray<Played>, agents: ReadonlyArray<Agent>
           it.way === "direct" && it.agent === turn.agent && it.measure === turn.measure && it.fault === turn.fault,
       );
       const agent = agents.find(({ name }) => name === turn.agent);
-      return [...wrong(turn, direct && worst(direct.cells)), ...dear(turn, agent, direct && worst(direct.cells))].map(
-        (why) => ({ turn, why }),
-      );
+      return [
+        ...findWrong(turn, direct && findWorst(direct.cells)),
+        ...findExpensive(turn, agent, direct && findWorst(direct.cells)),
+      ].map((why) => ({ turn, why }));
     });
 
-const wrong = ({ cells, fault, measure, way }: Played, direct: Cell | undefined): ReadonlyArray<string> => {
-  const cell = worst(cells);
+const findWrong = ({ cells, fault, measure, way }: Played, direct: Cell | undefined): ReadonlyArray<string> => {
+  const cell = findWorst(cells);
   if (never.includes(cell.letter)) return [`${cell.letter} must not happen through the gateway`];
   if (measure === "continue")
     return cell.letter !== "R" && cell.cause?.startsWith("joined") === true
@@ -54,14 +55,14 @@ const wrong = ({ cells, fault, measure, way }: Played, direct: Cell | undefined)
   return direct !== undefined && isWorse(cell, direct) ? [`worse than ${direct.letter} without the gateway`] : [];
 };
 
-const dear = (
+const findExpensive = (
   { cells, fault, measure }: Played,
   agent: Agent | undefined,
   direct: Cell | undefined,
 ): ReadonlyArray<string> => {
-  const { requests } = worst(cells);
-  if (measure === "held" && requests > healthy(fault))
-    return [`${requests} requests for a healthy turn of ${healthy(fault)}`];
+  const { requests } = findWorst(cells);
+  if (measure === "held" && requests > healthyRequests(fault))
+    return [`${requests} requests for a healthy turn of ${healthyRequests(fault)}`];
   if (measure !== "always") return [];
   const max = agent?.requestsMax ?? (direct === undefined ? undefined : Math.max(direct.requests, attempts));
   return max !== undefined && requests > max ? [`${requests} requests, expected at most ${max}`] : [];

@@ -1,7 +1,7 @@
 /**
  * `npm run agents`: runs unmodified coding agents against a provider that breaks, and reports the outcome of each turn.
  *
- * Each turn has its own provider, home folder, working directory and, if requested, gateway. The agents are installed beside this file on
+ * Each turn has its own provider, home folder, working directory and, if requested, gateway. The agents are installed next to this file on
  * the first run; afterwards only loopback is used.
  */
 import { resolve } from "node:path";
@@ -10,13 +10,21 @@ import { parseArgs } from "node:util";
 import type { Agent } from "./Agent.ts";
 import { agents } from "./Agents.ts";
 import { type Fault, faultsOf, type Measure } from "./Faults.ts";
-import { install, installed, installNewest, modules, newest, pinned, platformOf } from "./Install.ts";
+import {
+  fetchNewestVersion,
+  install,
+  installedVersion,
+  installNewest,
+  modules,
+  pinnedVersion,
+  platformOf,
+} from "./Install.ts";
 import { enterNamespace, environmentOf, isInside, isolation } from "./Isolation.ts";
 import type { Cell } from "./Letter.ts";
 import { successorsOf } from "./Successors.ts";
 import * as Table from "./Table.ts";
 import { playTurn, type Way, ways } from "./Turn.ts";
-import { worse } from "./Verdict.ts";
+import { findWorse } from "./Verdict.ts";
 
 const help = `Usage: npm run agents -- [options]
 
@@ -99,24 +107,24 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
 const prepare = (packages: ReadonlyArray<string>, isNewest: boolean): boolean => {
   if (isNewest) installNewest(packages);
   else install(packages);
-  for (const name of packages) console.error(`agents: ${name} ${installed(name)}`);
+  for (const name of packages) console.error(`agents: ${name} ${installedVersion(name)}`);
   if (isNewest) return false;
-  const { found, unknown } = successorsOf(packages, { pinned, newest });
+  const { found, unknown } = successorsOf(packages, { pinned: pinnedVersion, newest: fetchNewestVersion });
   for (const sentence of unknown === undefined ? found : [...found, unknown]) console.error(`agents: ${sentence}`);
   return found.length > 0;
 };
 
 const playAll = async (asked: Asked, args: ReadonlyArray<string>): Promise<number> => {
-  const earlier = asked.keep === undefined ? [] : Table.kept(asked.keep);
+  const earlier = asked.keep === undefined ? [] : Table.readReport(asked.keep);
   const whole = (played: Table.Report) => ({ ...played, turns: Table.merge(earlier, played.turns) });
   const report = whole(
     await play(asked, ["npm run agents --", ...args].join(" "), (soFar) => {
-      if (asked.keep !== undefined) Table.keep(asked.keep, whole(soFar));
+      if (asked.keep !== undefined) Table.saveReport(asked.keep, whole(soFar));
     }),
   );
   console.log(asked.json ? JSON.stringify(report, null, 2) : Table.markdown(report));
   if (asked.write) Table.write(new URL("../../docs/agents.md", import.meta.url), report);
-  const wrong = worse(report.turns, agents);
+  const wrong = findWorse(report.turns, agents);
   for (const { turn, why } of wrong)
     console.error(`agents: ${Table.placeOf(turn)}: ${why} (${turn.cells.map(Table.nameOf).join(", ")})`);
   return wrong.length === 0 ? 0 : 1;
@@ -128,7 +136,7 @@ const play = async (asked: Asked, command: string, keep: (soFar: Table.Report) =
   const names = [...new Set(agents.map(({ packageName }) => packageName))];
   const versions = {
     node: process.version.slice(1),
-    ...Object.fromEntries(names.map((name) => [name, installed(name) ?? ""])),
+    ...Object.fromEntries(names.map((name) => [name, installedVersion(name) ?? ""])),
   };
   const report = () => ({
     command: command.trim(),

@@ -20,20 +20,21 @@ export const format = (texts: ReadonlyArray<string>): ReadonlyMap<string, string
   const args = [prettier, "--parser=typescript", "--print-width=120"];
   const input = texts.join(`\n${separator}\n`);
   const { status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: root, input, encoding: "utf8" });
-  if (status !== 0) throw new Error(`prettier cannot format the signatures: ${stderr}\n${broken(texts, stderr)}`);
+  if (status !== 0)
+    throw new Error(`prettier cannot format the signatures: ${stderr}\n${linesAroundError(texts, stderr)}`);
   const results = stdout.split(separator);
   if (results.length !== texts.length) throw new Error("prettier has moved the comments between the signatures");
-  return new Map(texts.map((text, index) => [text, declared(results[index] ?? "")]));
+  return new Map(texts.map((text, index) => [text, stripDeclare(results[index] ?? "")]));
 };
 
-const declared = (text: string): string =>
+const stripDeclare = (text: string): string =>
   text
     .trim()
     .replace(/^declare /gm, "")
     .replace(/^const default_/, "const default");
 
 /** Returns the lines around the first one that the formatter reports. */
-const broken = (texts: ReadonlyArray<string>, stderr: string): string => {
+const linesAroundError = (texts: ReadonlyArray<string>, stderr: string): string => {
   const line = Number(/\((\d+):\d+\)/.exec(stderr)?.[1] ?? 0);
   return texts
     .join(`\n${separator}\n`)

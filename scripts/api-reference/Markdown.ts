@@ -4,7 +4,7 @@
 import { posix } from "node:path";
 import { markdown, sentence } from "./Docstring.ts";
 import type { Page } from "./Page.ts";
-import { type Chapter, type Entry, flat } from "./Reference.ts";
+import { type Chapter, type Entry, flatten } from "./Reference.ts";
 
 const index = "docs/api.md";
 const written = "Written from the sources and their docstrings when the package was packed.";
@@ -24,7 +24,7 @@ type Anchors = ReadonlyMap<Page, ReadonlyMap<string, string>>;
 const anchorsOf = (entries: ReadonlyArray<Entry>): ReadonlyMap<string, string> => {
   const given = new Map<string, string>();
   const taken = new Set<string>();
-  for (const { name } of flat(entries)) {
+  for (const { name } of flatten(entries)) {
     const slug = name.toLowerCase().replaceAll(".", "");
     let unique = slug;
     for (let copy = 1; taken.has(unique); copy += 1) unique = `${slug}-${copy}`;
@@ -61,7 +61,7 @@ const row = (entry: Entry, page: Page, anchors: Anchors): string => {
 
 const section = (entry: Entry, page: Page, anchors: Anchors, level = 2): ReadonlyArray<string> => {
   const heading = `${"#".repeat(level)} ${entry.name}`;
-  if (entry.same !== undefined) return [heading, elsewhere(entry.same, page, anchors)];
+  if (entry.same !== undefined) return [heading, linkToSame(entry.same, page, anchors)];
   const source = `[${entry.source}](${relative(page, entry.source)})`;
   if (entry.signature === "" && entry.members.length > 0)
     return [
@@ -80,7 +80,7 @@ const section = (entry: Entry, page: Page, anchors: Anchors, level = 2): Readonl
   ];
 };
 
-const elsewhere = (same: NonNullable<Entry["same"]>, page: Page, anchors: Anchors): string => {
+const linkToSame = (same: NonNullable<Entry["same"]>, page: Page, anchors: Anchors): string => {
   const anchor = `#${anchors.get(same.page)?.get(same.name) ?? ""}`;
   return same.page === page
     ? `The same as [\`${same.name}\`](${anchor}).`

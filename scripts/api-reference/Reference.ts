@@ -43,14 +43,14 @@ export const read = (root: string): ReadonlyArray<Chapter> => {
   const api = new API({ cwd: root });
   try {
     const project = api.updateSnapshot({ openProjects: [join(root, "tsconfig.json")] }).getProjects()[0];
-    if (project === undefined) throw new Error("tsconfig.json is no project");
+    if (project === undefined) throw new Error("tsconfig.json is not a project");
     const modules = pages(root).map((page) => ({ page, ...moduleOf(project, join(root, page.source)) }));
     const types = Types.make(
       project,
-      modules.flatMap(({ exported }) => exported.flatMap((one) => declared(project, one))),
+      modules.flatMap(({ exported }) => exported.flatMap((one) => findDeclarations(project, one))),
     );
     const reader: Reader = { root, project, types, shown: new Map() };
-    return formatted(modules.map(({ exported, file, page }) => chapter(reader, page, file, exported)));
+    return formatSignatures(modules.map(({ exported, file, page }) => buildChapter(reader, page, file, exported)));
   } finally {
     api.close();
   }
@@ -72,23 +72,23 @@ interface Module {
 const moduleOf = ({ checker, program }: Project, path: string): Module => {
   const file = program.getSourceFile(path);
   const symbol = file && checker.getSymbolAtLocation(file);
-  if (file === undefined || symbol === undefined) throw new Error(`${path} is no module of tsconfig.json`);
+  if (file === undefined || symbol === undefined) throw new Error(`${path} is not a module of tsconfig.json`);
   return { file, exported: checker.getExportsOfModule(symbol) };
 };
 
 /** The declarations behind an export: a single one, or all exports of a module. */
-const declared = (project: Project, exported: Declared): ReadonlyArray<Declared> => {
-  const symbol = target(project.checker, exported);
+const findDeclarations = (project: Project, exported: Declared): ReadonlyArray<Declared> => {
+  const symbol = resolveAlias(project.checker, exported);
   const [node] = symbol.declarations;
   return node?.kind === SyntaxKind.SourceFile
-    ? project.checker.getExportsOfModule(symbol).map((member) => target(project.checker, member))
+    ? project.checker.getExportsOfModule(symbol).map((member) => resolveAlias(project.checker, member))
     : [symbol];
 };
 
-const target = (checker: Checker, exported: Declared): Declared =>
+const resolveAlias = (checker: Checker, exported: Declared): Declared =>
   (exported.flags & SymbolFlags.Alias) === 0 ? exported : checker.getAliasedSymbol(exported);
 
-const chapter = (reader: Reader, page: Page, file: SourceFile, exported: ReadonlyArray<Declared>): Chapter => {
+const buildChapter = (reader: Reader, page: Page, file: SourceFile, exported: ReadonlyArray<Declared>): Chapter => {
   for (const name of page.lead) {
     if (!exported.some((one) => one.name === name)) throw new Error(`${page.specifier} exports no ${name}`);
   }
@@ -97,19 +97,19 @@ const chapter = (reader: Reader, page: Page, file: SourceFile, exported: Readonl
   return {
     page,
     docstring: ofModule(file),
-    entries: ordered.flatMap((symbol) => entry(reader, page, symbol, symbol.name)),
+    entries: ordered.flatMap((symbol) => buildEntries(reader, page, symbol, symbol.name)),
   };
 };
 
-const entry = (reader: Reader, page: Page, exported: Declared, name: string): ReadonlyArray<Entry> => {
+const buildEntries = (reader: Reader, page: Page, exported: Declared, name: string): ReadonlyArray<Entry> => {
   const { project, root, shown, types } = reader;
   const { checker } = project;
-  const symbol = target(checker, exported);
+  const symbol = resolveAlias(checker, exported);
   const nodes = symbol.declarations.flatMap((handle) => handle.resolve(project) ?? []);
   const [node] = nodes;
   if (node === undefined) throw new Error(`${page.specifier} exports ${name}, which is declared nowhere`);
   const file = node.getSourceFile();
-  const docstring = isSourceFile(node) ? ofModule(node) : documented(checker, exported, symbol);
+  const docstring = isSourceFile(node) ? ofModule(node) : findDocstring(checker, exported, symbol);
   if (docstring.tags.some((tag) => tag.name === "internal")) return [];
   const place = `${file.fileName}:${node.pos}`;
   const source = posix.relative(root, file.fileName);
@@ -128,20 +128,20 @@ const membersOf = (reader: Reader, page: Page, symbol: Declared, name: string): 
     .getExportsOfModule(symbol)
     // The exports of a class include its prototype.
     .filter((member) => (member.flags & SymbolFlags.Prototype) === 0 && !isStatic(member))
-    .flatMap((member) => entry(reader, page, member, `${name}.${member.name}`));
+    .flatMap((member) => buildEntries(reader, page, member, `${name}.${member.name}`));
 
 const isStatic = ({ flags }: Declared): boolean => (flags & (SymbolFlags.Property | SymbolFlags.Method)) !== 0;
 
 const ofModule = ({ text }: SourceFile): Docstring => ({ text: moduleComment(text), tags: [] });
 
 /** The declaration's docstring, or that of the export if the declaration has none, as in `export { a as b }`. */
-const documented = (checker: Checker, exported: Declared, symbol: Declared): Docstring => {
+const findDocstring = (checker: Checker, exported: Declared, symbol: Declared): Docstring => {
   const own = docstringOf(checker, symbol);
   return own.text === "" ? docstringOf(checker, exported) : own;
 };
 
 /** Formats all signatures in a single run of the formatter. */
-const formatted = (chapters: ReadonlyArray<Chapter>): ReadonlyArray<Chapter> => {
+const formatSignatures = (chapters: ReadonlyArray<Chapter>): ReadonlyArray<Chapter> => {
   const texts = new Set<string>();
   const collect = ({ members, signature }: Entry): void => {
     if (signature !== "") texts.add(signature);
@@ -158,5 +158,5 @@ const formatted = (chapters: ReadonlyArray<Chapter>): ReadonlyArray<Chapter> => 
 };
 
 /** The entries of a chapter, including modules and their members. */
-export const flat = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> =>
-  entries.flatMap((one) => [one, ...flat(one.members)]);
+export const flatten = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> =>
+  entries.flatMap((one) => [one, ...flatten(one.members)]);

@@ -36,25 +36,25 @@ export const signatureOf = (types: Types, declaration: Node, name: string): stri
   if (isVariableDeclaration(declaration)) return constant(types, declaration, name);
   if (isFunctionDeclaration(declaration)) return `declare function ${name}${callable(types, declaration, ": ")};`;
   if (isClassDeclaration(declaration)) return classOf(types, declaration);
-  return published(declaration);
+  return publishedText(declaration);
 };
 
 const constant = (types: Types, node: VariableDeclaration, name: string): string => {
   const { initializer, type } = node;
   const variable = name === "default" ? "default_" : name;
-  if (type !== undefined) return `declare const ${variable}: ${published(type)};`;
+  if (type !== undefined) return `declare const ${variable}: ${publishedText(type)};`;
   if (initializer !== undefined && (isArrowFunction(initializer) || isFunctionExpression(initializer)))
     return `declare const ${variable}: ${callable(types, initializer, " => ")};`;
-  const text = initializer === undefined ? "" : published(initializer);
+  const text = initializer === undefined ? "" : publishedText(initializer);
   const readable = text.startsWith("Schema.") || (/^[\d"'[{-]/.test(text) && !text.includes("=>"));
   if (readable && text.split("\n").length <= sourceLinesMax) return `const ${variable} = ${text};`;
   return `declare const ${variable}: ${types.inferred(node)};`;
 };
 
 const classOf = (types: Types, node: ClassDeclaration): string => {
-  const members = node.members.filter((member) => !hidden(member));
+  const members = node.members.filter((member) => !isHidden(member));
   const body = members.map((member) => memberOf(types, member)).filter((text) => text !== "");
-  const head = published(node, node.members.pos);
+  const head = publishedText(node, node.members.pos);
   return `declare ${head}\n${body.join("\n")}\n}`;
 };
 
@@ -68,7 +68,7 @@ const memberOf = (types: Types, node: Node): string => {
   const { initializer } = node;
   if (node.type === undefined && initializer !== undefined && isArrowFunction(initializer))
     return `${comment}${head(node)}${optional}: ${callable(types, initializer, " => ")};`;
-  const type = node.type === undefined ? types.inferred(node) : published(node.type);
+  const type = node.type === undefined ? types.inferred(node) : publishedText(node.type);
   return `${comment}${head(node)}${optional}: ${type};`;
 };
 
@@ -88,7 +88,7 @@ const parameters = (types: Types, nodes: ReadonlyArray<ParameterDeclaration>): s
   const unnamed = documentedNames(nodes);
   return nodes
     .map((node) => {
-      const type = node.type === undefined ? types.inferred(node) : published(node.type);
+      const type = node.type === undefined ? types.inferred(node) : publishedText(node.type);
       const optional = node.questionToken !== undefined || node.initializer !== undefined ? "?" : "";
       return `${node.dotDotDotToken === undefined ? "" : "..."}${parameterName(node, unnamed)}${optional}: ${type}`;
     })
@@ -114,7 +114,7 @@ const parameterName = ({ name, type }: ParameterDeclaration, unnamed: Array<stri
 };
 
 const returned = (types: Types, node: Callable): string => {
-  return node.type === undefined ? types.returned(node) : published(node.type);
+  return node.type === undefined ? types.returned(node) : publishedText(node.type);
 };
 
 /** The modifiers and the name of a class member. */
@@ -124,7 +124,7 @@ const head = (node: Node & { readonly name: Node }): string =>
     .text.slice(node.getStart(), node.name.getEnd())
     .replace(/\b(?:async|override) /g, "");
 
-const hidden = (node: Node): boolean => {
+const isHidden = (node: Node): boolean => {
   const text = node.getSourceFile().text.slice(node.getStart(), node.getEnd());
   return (
     /^(?:(?:static|readonly|override|async|get|set) )*(?:private|protected|#|\{)/.test(text) ||
@@ -138,7 +138,7 @@ const commentOf = (node: Node): string => {
 };
 
 /** The text of a node, or its beginning, without `@internal` members and without `export`. */
-const published = (node: Node, end = node.getEnd()): string => {
+const publishedText = (node: Node, end = node.getEnd()): string => {
   const text = node.getSourceFile().text;
   const cuts: Array<readonly [number, number]> = [];
   const visit = (child: Node): void => {

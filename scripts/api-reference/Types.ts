@@ -34,7 +34,7 @@ export const make = (project: Project, exported: ReadonlyArray<Declared>): Types
   const write = (type: Type | undefined, node: Node): string => {
     if (type === undefined) throw new Error(`${node.getSourceFile().fileName}: no type at ${node.pos}`);
     const text = checker.typeToString(type, node, flags);
-    return text.length <= plainCharactersMax ? text : named(text, names);
+    return text.length <= plainCharactersMax ? text : replaceExpanded(text, names);
   };
   return {
     inferred: (node) => write(checker.getTypeAtLocation(node), node),
@@ -52,13 +52,13 @@ const schemaTypes = (project: Project, exported: ReadonlyArray<Declared>): Reado
       const alias = symbol.declarations
         .flatMap((handle) => handle.resolve(project) ?? [])
         .find((node) => isTypeAliasDeclaration(node) && /^typeof [\w.]+\.Type$/.test(node.type.getText()));
-      return alias === undefined ? [] : [[written(project.checker, symbol), symbol.name] as const];
+      return alias === undefined ? [] : [[typeText(project.checker, symbol), symbol.name] as const];
     })
     .filter(([text, name]) => text.startsWith("{") && text !== name)
     .sort(([one], [other]) => other.length - one.length);
 
-const written = (checker: Checker, symbol: Declared): string =>
+const typeText = (checker: Checker, symbol: Declared): string =>
   checker.typeToString(checker.getDeclaredTypeOfSymbol(symbol), undefined, flags | NodeBuilderFlags.InTypeAlias);
 
-const named = (text: string, names: ReadonlyArray<readonly [string, string]>): string =>
+const replaceExpanded = (text: string, names: ReadonlyArray<readonly [string, string]>): string =>
   names.reduce((rest, [expanded, name]) => rest.replaceAll(expanded, name), text);

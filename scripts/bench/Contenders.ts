@@ -4,7 +4,7 @@
 import { Cause, Effect, Stream } from "effect";
 import { fromAsyncIterable, StreamProcessor } from "../../src/index.ts";
 import { arrays, type BenchPart, events, type Pace } from "./Events.ts";
-import { broke, makeRuntime, options, SourceBroke } from "./Runs.ts";
+import { makeRuntime, makeSourceError, options, SourceBroke } from "./Runs.ts";
 
 /** Reads `count` deltas and returns the number of events it received. */
 export type Contender = (count: number, pace: Pace) => Promise<number>;
@@ -23,13 +23,13 @@ export const contenders = (name: string): Contender => {
   return found;
 };
 
-const ours = (count: number, pace: Pace) => fromAsyncIterable(() => events(count, pace), broke);
-const effects = (count: number, pace: Pace) => Stream.fromAsyncIterable(events(count, pace), broke);
+const ours = (count: number, pace: Pace) => fromAsyncIterable(() => events(count, pace), makeSourceError);
+const effects = (count: number, pace: Pace) => Stream.fromAsyncIterable(events(count, pace), makeSourceError);
 
 /** A pull of arrays with one asynchronous step each, like a transport that decodes chunks of bytes. */
 const ofArrays = (count: number): Stream.Stream<BenchPart, SourceBroke> => {
   const iterator = arrays(count);
-  const next = Effect.tryPromise({ try: () => iterator.next(), catch: broke });
+  const next = Effect.tryPromise({ try: () => iterator.next(), catch: makeSourceError });
   return Stream.fromPull(
     Effect.succeed(Effect.flatMap(next, (it) => (it.done === true ? Cause.done() : Effect.succeed(it.value)))),
   );
@@ -58,7 +58,7 @@ const eachArray = async <A, E>(stream: Stream.Stream<A, E>): Promise<number> => 
 const runtime = makeRuntime();
 
 /** Reads a run. It emits two events besides the parts: `AttemptStarted` and `RunCompleted`. */
-const processed = async (
+const countEvents = async (
   read: <A, E>(stream: Stream.Stream<A, E>) => Promise<number>,
   source: () => Stream.Stream<BenchPart, SourceBroke>,
 ): Promise<number> => {
@@ -77,10 +77,10 @@ const table: Readonly<Record<string, Contender>> = {
       }),
     ),
   ours: (count, pace) => each(ours(count, pace)),
-  processor: (count, pace) => processed(each, () => ours(count, pace)),
-  processor_effect: (count, pace) => processed(each, () => effects(count, pace)),
+  processor: (count, pace) => countEvents(each, () => ours(count, pace)),
+  processor_effect: (count, pace) => countEvents(each, () => effects(count, pace)),
   effect_arrays: (count) => eachArray(ofArrays(count)),
-  processor_arrays: (count) => processed(eachArray, () => ofArrays(count)),
+  processor_arrays: (count) => countEvents(eachArray, () => ofArrays(count)),
   ai_sdk: async (count, pace) => {
     const { readWithAiSdk } = await import("./AiSdk.ts");
     return readWithAiSdk(count, pace);

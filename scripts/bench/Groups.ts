@@ -158,7 +158,7 @@ const spreadIdleLine = {
     const cpu = spread(own.map((it) => it.cpu_share * 100));
     return [
       {
-        what: `CPU of ${idleRuns.toLocaleString("en")} that began within ${beginWithinMs / 1_000} s, while each is asked about for the first time`,
+        what: `CPU of ${idleRuns.toLocaleString("en")} idle runs that began within ${beginWithinMs / 1_000} s, during the first check of each`,
         value: spreadText(cpu, 2, "% of a core"),
         bar: undefined,
         verdict: undefined,
@@ -252,7 +252,7 @@ const latency: Group = {
         const first = Math.min(...results.map((it) => it.first));
         return [
           {
-            what: "stall told after its deadline, latest of 200 runs",
+            what: "report of a stall after its deadline, latest of 200 runs",
             value: `${spreadText(last, 1, "ms")}, median ${middle.toFixed(1)}, earliest ${first.toFixed(1)}`,
             bar: `≤ ${stallBar} ms`,
             verdict: first < 0 ? "missed" : verdict(last.median, stallBar),

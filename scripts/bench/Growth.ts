@@ -5,7 +5,7 @@ import { Effect, Stream } from "effect";
 import { fromAsyncIterable, RunRecorder, StreamProcessor } from "../../src/index.ts";
 import { hanging } from "./Events.ts";
 import { settledHeap } from "./Heap.ts";
-import { broke, makeRuntime, options, quietly } from "./Runs.ts";
+import { makeRuntime, makeSourceError, options, withoutLog } from "./Runs.ts";
 
 /** The size of a measurement in one process. */
 export interface GrowthSize {
@@ -28,8 +28,8 @@ export const measure = async ({ few, many, rounds }: GrowthSize): Promise<Growth
   const more: Array<number> = [];
   let evidence: readonly [number, number] = [0, 0];
   for (let round = 0; round <= rounds; round += 1) {
-    const short = await held(`few${round}`, few);
-    const long = await held(`many${round}`, many);
+    const short = await measureHeld(`few${round}`, few);
+    const long = await measureHeld(`many${round}`, many);
     if (round > 0) more.push(long.bytes - short.bytes);
     evidence = [short.evidence, long.evidence];
   }
@@ -42,12 +42,12 @@ interface Held {
 }
 
 /** Measures a live run after its last delta. The evidence is counted after it has ended. */
-const held = async (runId: string, deltas: number): Promise<Held> => {
+const measureHeld = async (runId: string, deltas: number): Promise<Held> => {
   const processor = await runtime.runPromise(StreamProcessor);
   const recorder = await runtime.runPromise(RunRecorder);
   const rooted: Array<() => void> = [];
   const before = await settledHeap();
-  const source = () => fromAsyncIterable(() => hanging(deltas, (resolve) => rooted.push(resolve)), broke);
+  const source = () => fromAsyncIterable(() => hanging(deltas, (resolve) => rooted.push(resolve)), makeSourceError);
   let parts = 0;
   let seen = (): void => undefined;
   const all = new Promise<void>((resolve) => {
@@ -58,7 +58,7 @@ const held = async (runId: string, deltas: number): Promise<Held> => {
     if (parts === deltas + 1) seen();
     return Effect.void;
   });
-  const fiber = Effect.runFork(quietly(read));
+  const fiber = Effect.runFork(withoutLog(read));
   await all;
   const bytes = (await settledHeap()) - before;
   await Effect.runPromise(processor.cancel(runId));

@@ -5,7 +5,7 @@ import { Effect, Stream } from "effect";
 import { fromAsyncIterable, StreamProcessor } from "../../src/index.ts";
 import { events } from "./Events.ts";
 import { median } from "./Median.ts";
-import { broke, makeRuntime, options } from "./Runs.ts";
+import { makeRuntime, makeSourceError, options } from "./Runs.ts";
 
 /** The size of a measurement in one process. */
 export interface HappySize {
@@ -32,7 +32,7 @@ const runtime = makeRuntime();
 
 /** Measures whole runs and bare streams in turns. */
 export const measure = async ({ events: count, rounds, runs, source }: HappySize): Promise<Happy> => {
-  const direct = () => fromAsyncIterable(() => events(count - 2, "saturated"), broke);
+  const direct = () => fromAsyncIterable(() => events(count - 2, "saturated"), makeSourceError);
   const given = source === "direct" ? direct : () => Stream.map(direct(), (part) => part);
   const run = Effect.flatMap(StreamProcessor, (processor) => Stream.runDrain(processor.run(options(given))));
   const stream = Effect.suspend(() => Stream.runDrain(given()));

@@ -5,7 +5,7 @@ import { Effect, Stream } from "effect";
 import { fromAsyncIterable, StreamProcessor } from "../../src/index.ts";
 import { type BenchPart, hanging } from "./Events.ts";
 import { settledHeap } from "./Heap.ts";
-import { broke, makeRuntime, options, quietly, type SourceBroke } from "./Runs.ts";
+import { makeRuntime, makeSourceError, options, type SourceBroke, withoutLog } from "./Runs.ts";
 
 /** The size of a measurement in one process. */
 export interface IdleSize {
@@ -35,7 +35,7 @@ const rooted: Array<() => void> = [];
 /** Starts the runs, waits until each has emitted its parts, and measures the heap. */
 export const measure = async (size: IdleSize): Promise<Idle> => {
   const processor = await runtime.runPromise(StreamProcessor);
-  const first = await startAll(warmUpRuns, { ...size, begin_within_ms: 0 }, processor, quietly);
+  const first = await startAll(warmUpRuns, { ...size, begin_within_ms: 0 }, processor, withoutLog);
   await Promise.all(first.map((fiber) => Effect.runPromise(fiber.stop)));
   rooted.length = 0;
   const before = await settledHeap();
@@ -68,8 +68,8 @@ const startAll = async (
   };
   const make = (): Stream.Stream<BenchPart, SourceBroke> =>
     source === "ours"
-      ? fromAsyncIterable(() => hanging(1, hung), broke)
-      : Stream.fromAsyncIterable(hanging(1, hung), broke);
+      ? fromAsyncIterable(() => hanging(1, hung), makeSourceError)
+      : Stream.fromAsyncIterable(hanging(1, hung), makeSourceError);
   const running: Array<Running> = [];
   const from = performance.now();
   for (let index = 0; index < count; index += 1) {

@@ -8,7 +8,7 @@ import * as AnthropicMessages from "../../src/provider/anthropic/Decode.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
 import { quantile } from "./Median.ts";
-import { quietly } from "./Runs.ts";
+import { withoutLog } from "./Runs.ts";
 
 /** The size of a measurement in one process. */
 export interface NextRequestSize {
@@ -59,7 +59,7 @@ export const measure = async ({ runs }: NextRequestSize): Promise<NextRequest> =
     return gaps.slice(warmUpRuns);
   });
   const gaps = await Effect.runPromise(
-    quietly(Effect.scoped(program)).pipe(
+    withoutLog(Effect.scoped(program)).pipe(
       Effect.provide(Layer.merge(StreamProcessor.layerDefault, ProviderClient.layer())),
     ),
   );

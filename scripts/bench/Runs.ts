@@ -41,8 +41,8 @@ export const options = <E>(
 });
 
 /** Wraps an error of the source for the stream's error channel. */
-export const broke = (error: unknown): SourceBroke => new SourceBroke({ message: String(error) });
+export const makeSourceError = (error: unknown): SourceBroke => new SourceBroke({ message: String(error) });
 
 /** Silences the log of runs that fail on purpose. */
-export const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const withoutLog = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(effect, References.MinimumLogLevel, "None");

@@ -14,7 +14,7 @@ import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import * as E from "../../test/recorder/Entries.ts";
 import { events } from "./Events.ts";
 import { quantile } from "./Median.ts";
-import { broke, options, quietly } from "./Runs.ts";
+import { makeSourceError, options, withoutLog } from "./Runs.ts";
 
 /** A measurement and its size. */
 export type SqliteSize =
@@ -43,18 +43,18 @@ const prunedRuns = 10_000;
 export const measure = async (size: SqliteSize): Promise<Sqlite> => {
   const folder = mkdtempSync(join(tmpdir(), "bench-sqlite-"));
   try {
-    return await measured(size, join(folder, "runs.db"));
+    return await measureOne(size, join(folder, "runs.db"));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 };
 
-const measured = (size: SqliteSize, file: string): Promise<Sqlite> => {
+const measureOne = (size: SqliteSize, file: string): Promise<Sqlite> => {
   switch (size.what) {
     case "happy":
-      return happy(size.store, size.runs, file);
+      return measureHappy(size.store, size.runs, file);
     case "beside":
-      return beside(size.store, size.runs, size.at, file);
+      return measureConcurrent(size.store, size.runs, size.at, file);
     case "incident":
       return incident(size.store, size.commits, file);
     case "orphans":
@@ -77,7 +77,7 @@ const runtimeOf = (store: "memory" | Synchronous, file: string) =>
   );
 
 const run = (length: number) => {
-  const source = () => fromAsyncIterable(() => events(length, "saturated"), broke);
+  const source = () => fromAsyncIterable(() => events(length, "saturated"), makeSourceError);
   return Effect.flatMap(StreamProcessor, (processor) => Stream.runDrain(processor.run(options(source))));
 };
 
@@ -85,14 +85,14 @@ const run = (length: number) => {
 const rounds = 7;
 
 /** Measures the CPU time of concurrent short runs. Writes within one turn share a commit. */
-const beside = async (
+const measureConcurrent = async (
   store: "memory" | Synchronous,
   runs: number,
   concurrency: number,
   file: string,
 ): Promise<Sqlite> => {
   const runtime = runtimeOf(store, file);
-  const all = quietly(Effect.replicateEffect(run(shortDeltas), runs, { concurrency, discard: true }));
+  const all = withoutLog(Effect.replicateEffect(run(shortDeltas), runs, { concurrency, discard: true }));
   for (let round = 0; round < rounds; round += 1) await runtime.runPromise(all);
   const before = await runtime.runPromise(commits);
   const micros: Array<number> = [];
@@ -108,10 +108,10 @@ const beside = async (
 };
 
 /** Measures the wall time of consecutive runs. A commit waits for the disk. */
-const happy = async (store: "memory" | Synchronous, runs: number, file: string): Promise<Sqlite> => {
+const measureHappy = async (store: "memory" | Synchronous, runs: number, file: string): Promise<Sqlite> => {
   const runtime = runtimeOf(store, file);
   const one = run(deltas);
-  const many = (count: number) => runtime.runPromise(quietly(Effect.repeat(one, { times: count - 1 })));
+  const many = (count: number) => runtime.runPromise(withoutLog(Effect.repeat(one, { times: count - 1 })));
   await many(Math.ceil(runs / 4));
   const [commitsBefore, from] = [await runtime.runPromise(commits), performance.now()];
   await many(runs);
@@ -138,7 +138,7 @@ const incident = (store: Synchronous, count: number, file: string): Promise<Sqli
         const runId = `r${run}`;
         yield* recorder.write(runId, [E.begun(runId), E.attempt(1)]);
         const from = performance.now();
-        yield* recorder.write(runId, broken(runId));
+        yield* recorder.write(runId, brokenEntries(runId));
         micros.push((performance.now() - from) * 1_000);
         yield* recorder.write(runId, [E.ended()]);
       }
@@ -147,7 +147,7 @@ const incident = (store: Synchronous, count: number, file: string): Promise<Sqli
     }),
   );
 
-const broken = (runId: string): ReadonlyArray<Entry> => [
+const brokenEntries = (runId: string): ReadonlyArray<Entry> => [
   E.raised(1, { progress: "output", shown: "text", text_through: 1 }),
   E.noted(20, "failure", "transport"),
   E.opened(runId, 1),
@@ -172,7 +172,11 @@ const orphans = async (runs: number, file: string): Promise<Sqlite> => {
         yield* Effect.forEach(
           found,
           ({ run_id }) =>
-            recorder.write(run_id, [...broken(run_id), E.asked(run_id, 1), { _tag: "RunParked", reason: "question" }]),
+            recorder.write(run_id, [
+              ...brokenEntries(run_id),
+              E.asked(run_id, 1),
+              { _tag: "RunParked", reason: "question" },
+            ]),
           { concurrency: "unbounded", discard: true },
         );
         decided += found.length;
@@ -193,11 +197,11 @@ const stored = async (runs: number, file: string): Promise<Sqlite> => {
   return withRecorder(file, "full", (recorder) =>
     Effect.gen(function* () {
       const middle = `template-${Math.floor(runs / 2)}`;
-      const list_ms = yield* timed(recorder.runs());
-      const page_ms = yield* timed(recorder.runs({ before: middle, state: "ended" }));
-      const live_ms = yield* timed(recorder.runs({ state: "live" }));
-      const orphans_ms = yield* timed(recorder.orphans());
-      const show_ms = yield* timed(recorder.run(middle));
+      const list_ms = yield* medianMs(recorder.runs());
+      const page_ms = yield* medianMs(recorder.runs({ before: middle, state: "ended" }));
+      const live_ms = yield* medianMs(recorder.runs({ state: "live" }));
+      const orphans_ms = yield* medianMs(recorder.orphans());
+      const show_ms = yield* medianMs(recorder.run(middle));
       const blocked = monitorEventLoopDelay({ resolution: 1 });
       blocked.enable();
       const before = performance.now();
@@ -211,7 +215,7 @@ const stored = async (runs: number, file: string): Promise<Sqlite> => {
 };
 
 /** The median duration of several tries, in milliseconds. */
-const timed = <A, X>(effect: Effect.Effect<A, X>): Effect.Effect<number, X> =>
+const medianMs = <A, X>(effect: Effect.Effect<A, X>): Effect.Effect<number, X> =>
   Effect.map(
     Effect.forEach(Array.from({ length: 9 }), () =>
       Effect.suspend(() => {

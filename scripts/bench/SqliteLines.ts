@@ -12,9 +12,9 @@ const orphanRuns = 10_000;
 /** Number of runs on record. */
 const storedRuns = 1_000_000;
 
-const middle = (results: ReadonlyArray<Sqlite>, name: string): number => median(results.map((it) => it[name] ?? 0));
+const medianOf = (results: ReadonlyArray<Sqlite>, name: string): number => median(results.map((it) => it[name] ?? 0));
 
-const several = (size: Size, sized: SqliteSize, processes = size.processes) =>
+const measureSeveral = (size: Size, sized: SqliteSize, processes = size.processes) =>
   Processes.several(processes, "sqlite", sized);
 
 const row = (what: string, value: string, numbers: Row["numbers"]): Row => ({
@@ -29,12 +29,12 @@ const happyLine = {
   what: "a happy run with SQLite over memory",
   run: async (size: Size): Promise<ReadonlyArray<Row>> => {
     const runs = size.quick ? 200 : 1_000;
-    const memory = middle(await several(size, { what: "happy", store: "memory", runs }), "us");
+    const memory = medianOf(await measureSeveral(size, { what: "happy", store: "memory", runs }), "us");
     const rows: Array<Row> = [];
     for (const store of ["full", "normal"] as const) {
-      const results = await several(size, { what: "happy", store, runs });
+      const results = await measureSeveral(size, { what: "happy", store, runs });
       const us = spread(results.map((it) => it.us ?? 0));
-      const commits = middle(results, "commits");
+      const commits = medianOf(results, "commits");
       rows.push(
         row(
           `a happy run of 100 deltas with SQLite, synchronous ${store}`,
@@ -48,18 +48,18 @@ const happyLine = {
 };
 
 const besideLine = {
-  what: "CPU of short runs side by side",
+  what: "CPU of concurrent short runs",
   run: async (size: Size): Promise<ReadonlyArray<Row>> => {
     const rows: Array<Row> = [];
     for (const at of [1, 4, 50]) {
       const sized = { what: "beside", runs: size.quick ? 100 : 400, at } as const;
-      const memory = middle(await several(size, { ...sized, store: "memory" }), "cpu_us");
-      const results = await several(size, { ...sized, store: "full" });
+      const memory = medianOf(await measureSeveral(size, { ...sized, store: "memory" }), "cpu_us");
+      const results = await measureSeveral(size, { ...sized, store: "full" });
       const us = spread(results.map((it) => it.cpu_us ?? 0));
-      const commits = middle(results, "commits");
+      const commits = medianOf(results, "commits");
       rows.push(
         row(
-          `CPU of a run of 20 events with SQLite, synchronous full, ${at} at one time`,
+          `CPU of a run of 20 events with SQLite, synchronous full, ${at} at the same time`,
           `${spreadText(us, 0, "µs")}, ${memory.toFixed(0)} in memory; ${commits.toFixed(2)} commits a run`,
           { us: us.median, memory_us: memory, commits },
         ),
@@ -76,9 +76,9 @@ const incidentLine = {
   run: async (size: Size): Promise<ReadonlyArray<Row>> => {
     const rows: Array<Row> = [];
     for (const store of ["full", "normal"] as const) {
-      const results = await several(size, { what: "incident", store, commits: size.quick ? 300 : 2_000 });
+      const results = await measureSeveral(size, { what: "incident", store, commits: size.quick ? 300 : 2_000 });
       const p50 = spread(results.map((it) => it.p50_us ?? 0));
-      const p99_us = middle(results, "p99_us");
+      const p99_us = medianOf(results, "p99_us");
       const numbers = { p50_us: p50.median, p50_max_us: p50.max, p99_us };
       rows.push(row(commitOf(store), `${spreadText(p50, 0, "µs")}, p99 ${p99_us.toFixed(0)}`, numbers));
     }
@@ -90,9 +90,9 @@ const orphansLine = {
   what: "recovery of orphans",
   run: async (size: Size): Promise<ReadonlyArray<Row>> => {
     const runs = size.quick ? orphanRuns / 10 : orphanRuns;
-    const results = await several(size, { what: "orphans", runs }, Math.min(3, size.processes));
+    const results = await measureSeveral(size, { what: "orphans", runs }, Math.min(3, size.processes));
     const s = spread(results.map((it) => (it.ms ?? 0) / 1_000));
-    const each = middle(results, "us_each");
+    const each = medianOf(results, "us_each");
     return [
       row(
         `${runs.toLocaleString("en")} orphans found, claimed and decided, on disk`,
@@ -107,17 +107,17 @@ const storedLine = {
   what: "many stored runs",
   run: async (size: Size): Promise<ReadonlyArray<Row>> => {
     const runs = size.quick ? storedRuns / 50 : storedRuns;
-    const results = await several(size, { what: "stored", runs }, 1);
-    const ms = (name: string) => `${middle(results, `${name}_ms`).toFixed(1)} ms`;
+    const results = await measureSeveral(size, { what: "stored", runs }, 1);
+    const ms = (name: string) => `${medianOf(results, `${name}_ms`).toFixed(1)} ms`;
     const numbers = results[0] ?? {};
-    const pruned = middle(results, "pruned").toLocaleString("en");
+    const pruned = medianOf(results, "pruned").toLocaleString("en");
     return [
       row(
         `${runs.toLocaleString("en")} stored runs`,
         `list of 100 ${ms("list")}, a page in the middle ${ms("page")}, live ones ${ms("live")}, orphans ${ms("orphans")}, show ${ms("show")}`,
         numbers,
       ),
-      row(`${pruned} of them forgotten`, `${ms("prune")}, longest block of the thread ${ms("block")}`, numbers),
+      row(`${pruned} of them deleted`, `${ms("prune")}, longest block of the thread ${ms("block")}`, numbers),
     ];
   },
 };

@@ -5,7 +5,7 @@ import { Effect, Exit, Stream } from "effect";
 import { fromAsyncIterable, StreamProcessor } from "../../src/index.ts";
 import { hanging } from "./Events.ts";
 import { quantile } from "./Median.ts";
-import { broke, makeRuntime, options, quietly } from "./Runs.ts";
+import { makeRuntime, makeSourceError, options, withoutLog } from "./Runs.ts";
 
 /** The size of a measurement in one process. */
 export interface StallsSize {
@@ -44,7 +44,7 @@ export const measure = async ({ apart_ms, idle_ms, runs }: StallsSize): Promise<
                 last = performance.now();
               },
             ),
-          broke,
+          makeSourceError,
         );
       // Without retries the break reaches the policy at once, and the headless default stops the run.
       const run = processor.run(options(source, { clocks: { idle: idle_ms }, budget: { max_auto_retries: 0 } }));
@@ -58,9 +58,9 @@ export const measure = async ({ apart_ms, idle_ms, runs }: StallsSize): Promise<
       return (told ?? performance.now()) - last - idle_ms;
     });
   // The first runs warm up and are not counted.
-  await Effect.runPromise(quietly(Effect.forEach(warmUp, one, { concurrency: "unbounded" })));
+  await Effect.runPromise(withoutLog(Effect.forEach(warmUp, one, { concurrency: "unbounded" })));
   const all = Array.from({ length: runs }, (_, index) => index);
-  const late = await Effect.runPromise(quietly(Effect.forEach(all, one, { concurrency: "unbounded" })));
+  const late = await Effect.runPromise(withoutLog(Effect.forEach(all, one, { concurrency: "unbounded" })));
   return { first: Math.min(...late), median: quantile(late, 0.5), last: Math.max(...late) };
 };
 

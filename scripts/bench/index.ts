@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: measures the package's costs beside those of other libraries for the same events.
+ * `npm run bench`: measures the package's costs and those of other libraries for the same events.
  *
  * Each row is measured in separate Node processes, contender and raw loop in turns, as CPU time. With `--measure` this program runs as
  * such a process.

@@ -1,5 +1,5 @@
 /**
- * Runs a tool of `npm run check`. First installs the tools if their versions differ from the lockfile beside this file.
+ * Runs a tool of `npm run check`. First installs the tools if their versions differ from the lockfile next to this file.
  *
  *   node scripts/check/tool.mjs NAME [ARGUMENT...]
  */

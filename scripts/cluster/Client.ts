@@ -71,7 +71,7 @@ const isTold = (response: IncomingMessage, reading: Reading): boolean => {
 };
 
 /** Sends one request and reads its response to the end. */
-const once = (balancer: Balancer, drawn: Drawn, nth: number): Promise<Tried> =>
+const sendOnce = (balancer: Balancer, drawn: Drawn, nth: number): Promise<Tried> =>
   new Promise((resolve) => {
     const from = Date.now();
     const reading = new Reading(drawn.protocol);
@@ -122,11 +122,15 @@ const once = (balancer: Balancer, drawn: Drawn, nth: number): Promise<Tried> =>
   });
 
 /** Requests the stream until it is whole, an error says not to retry, or `triesMax` is reached. */
-export const want = async (balancer: Balancer, drawn: Drawn, note: (wanted: Wanted) => void): Promise<void> => {
+export const requestUntilWhole = async (
+  balancer: Balancer,
+  drawn: Drawn,
+  note: (wanted: Wanted) => void,
+): Promise<void> => {
   const tries: Array<Tried> = [];
   note({ drawn, tries, isOver: false });
   for (let nth = 0; nth < triesMax; nth += 1) {
-    const tried = await once(balancer, drawn, nth);
+    const tried = await sendOnce(balancer, drawn, nth);
     tries.push(tried);
     if (tried.outcome !== "broken") break;
     await new Promise((resolve) => setTimeout(resolve, Math.min(againMaxMs, againMs * 2 ** nth)));

@@ -19,7 +19,7 @@ export interface Left {
   decidedAt: number | undefined;
 }
 
-const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+const quoteSql = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 /** Tracks the runs that dead gateways left unfinished. */
 export class Deaths {
@@ -41,10 +41,10 @@ export class Deaths {
    *
    * @param label the name of its process in the store
    */
-  async killed(label: string, killedAt: number): Promise<void> {
+  async recordKill(label: string, killedAt: number): Promise<void> {
     const rows = await this.#rows(
       `SELECT run_id FROM stream_recovery_runs WHERE ended_at IS NULL
-        AND owner IN (SELECT id FROM stream_recovery_leases WHERE label = ${quoted(label)})`,
+        AND owner IN (SELECT id FROM stream_recovery_leases WHERE label = ${quoteSql(label)})`,
     );
     this.left.push(...rows.map((run) => ({ run, killedAt, decidedAt: undefined })));
   }
@@ -52,7 +52,7 @@ export class Deaths {
   async #look(): Promise<void> {
     const open = this.left.filter(({ decidedAt }) => decidedAt === undefined);
     if (open.length === 0) return;
-    const names = open.map(({ run }) => quoted(run)).join(",");
+    const names = open.map(({ run }) => quoteSql(run)).join(",");
     const rows = await this.#rows(
       `SELECT run_id FROM stream_recovery_runs WHERE ended_at IS NULL AND run_id IN (${names})`,
     );
@@ -76,7 +76,7 @@ export class Deaths {
   }
 
   /** Reads the ids of all runs, the number of runs without an end, and the number of questions ever asked. */
-  async remains(): Promise<Diary["remains"]> {
+  async readRemains(): Promise<Diary["remains"]> {
     const [row = "0|0"] = await this.#rows(
       `SELECT (SELECT count(*) FROM stream_recovery_runs WHERE ended_at IS NULL),
         (SELECT count(*) FROM stream_recovery_questions)`,

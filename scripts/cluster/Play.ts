@@ -7,13 +7,13 @@ import { Slowness } from "../kill/Slowness.ts";
 import * as Cluster from "../postgres/Cluster.ts";
 import { freePort } from "../programs/FreePort.ts";
 import * as Balancer from "./Balancer.ts";
-import { type Wanted, want } from "./Client.ts";
+import { requestUntilWhole, type Wanted } from "./Client.ts";
 import { Deaths, database } from "./Deaths.ts";
 import type { Diary } from "./Diary.ts";
 import { type Drawn, streams } from "./Drawn.ts";
 import { Gateway, newer, type Program } from "./Gateways.ts";
 import * as Provider from "./Provider.ts";
-import { killing, type Restarts, restart, rolling } from "./Restarts.ts";
+import { drawKills, drawRolls, type Restarts, restart } from "./Restarts.ts";
 
 /** Options of a play. */
 export interface Options {
@@ -39,7 +39,7 @@ const progressMs = 5_000;
 /** Timeout for streams and decisions that are pending after the load, in milliseconds. */
 const behindMs = 60_000;
 
-const slept = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 interface World extends Restarts {
   readonly options: Options;
@@ -53,7 +53,7 @@ const load = async (world: World, next: () => Drawn, drawn: Map<number, Drawn>, 
     while (!isOver()) {
       const one = next();
       drawn.set(one.id, one);
-      await want(balancer, one, (noted) => wanted.set(one.id, noted));
+      await requestUntilWhole(balancer, one, (noted) => wanted.set(one.id, noted));
     }
   };
   await Promise.all(Array.from({ length: options.streams }, program));
@@ -74,7 +74,7 @@ const progressOf = ({ deaths, kills, options, stops, wanted }: World, from: numb
   ].join(" · ");
 };
 
-const started = async (
+const startWorld = async (
   options: Options,
   cluster: Cluster.Cluster,
   provider: Provider.Provider,
@@ -110,7 +110,7 @@ const started = async (
 };
 
 /** Returns a function that is true once the time is over, the wanted restarts have happened, and all gateways are ready. */
-const ending = (
+const makeEndCheck = (
   { restarts = 0, seconds }: Options,
   gateways: ReadonlyArray<Gateway>,
   crashes: ReadonlyArray<string>,
@@ -122,40 +122,40 @@ const ending = (
 };
 
 /** Plays the load, and waits for the decisions about the runs of dead gateways. */
-const playedOut = async (world: World, next: () => Drawn, drawn: Map<number, Drawn>, balancer: Balancer.Balancer) => {
+const playLoad = async (world: World, next: () => Drawn, drawn: Map<number, Drawn>, balancer: Balancer.Balancer) => {
   const { deaths, gateways, options } = world;
   const draw =
     options.older === undefined
-      ? killing(gateways, options.seed + 1)
-      : rolling(gateways, options.seed + 1, options.older);
+      ? drawKills(gateways, options.seed + 1)
+      : drawRolls(gateways, options.seed + 1, options.older);
   const restarting = restart(world, draw, options.killMs);
   const over = Promise.all([load(world, next, drawn, balancer), restarting]);
-  await Promise.race([over, restarting.then(() => slept(behindMs))]);
+  await Promise.race([over, restarting.then(() => sleep(behindMs))]);
   const latest = Date.now() + behindMs;
-  while (deaths.left.some(({ decidedAt }) => decidedAt === undefined) && Date.now() < latest) await slept(200);
+  while (deaths.left.some(({ decidedAt }) => decidedAt === undefined) && Date.now() < latest) await sleep(200);
   // A client receives the end slightly before it is on record.
-  await slept(1_000);
+  await sleep(1_000);
 };
 
-const played = async (options: Options, cluster: Cluster.Cluster): Promise<Diary> => {
+const playWorld = async (options: Options, cluster: Cluster.Cluster): Promise<Diary> => {
   const drawn = new Map<number, Drawn>();
   const crashes: Array<string> = [];
   cluster.psql("postgres", `CREATE DATABASE ${database}`);
   const provider = await Provider.start((id) => drawn.get(id));
   options.progress(`starting ${options.nodes} gateways …`);
-  const gateways = await started(options, cluster, provider, crashes);
+  const gateways = await startWorld(options, cluster, provider, crashes);
   const balancer = await Balancer.start(gateways);
   const deaths = new Deaths(cluster);
   const first = await deaths.schema();
   deaths.watch();
   const from = Date.now();
-  const isOver = ending(options, gateways, crashes);
+  const isOver = makeEndCheck(options, gateways, crashes);
   const world: World = { options, gateways, deaths, kills: [], stops: [], crashes, wanted: new Map(), isOver };
   const slowness = new Slowness();
   const measuring = Effect.runFork(slowness.measured);
   const progress = setInterval(() => options.progress(progressOf(world, from)), progressMs);
   try {
-    await playedOut(world, streams(options.seed), drawn, balancer);
+    await playLoad(world, streams(options.seed), drawn, balancer);
     const { kills, stops, wanted } = world;
     return {
       leaseMs: options.leaseMs,
@@ -165,7 +165,7 @@ const played = async (options: Options, cluster: Cluster.Cluster): Promise<Diary
       kills,
       stops,
       left: deaths.left,
-      remains: await deaths.remains(),
+      remains: await deaths.readRemains(),
       crashes,
       versions: gateways.map(({ versions }) => versions),
       schema: { first, last: await deaths.schema() },
@@ -189,7 +189,7 @@ export const play = async (options: Options): Promise<Diary> => {
   }
   const cluster = Cluster.make(folder);
   try {
-    return await played(options, cluster);
+    return await playWorld(options, cluster);
   } finally {
     cluster.remove();
   }

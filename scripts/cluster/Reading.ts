@@ -10,7 +10,7 @@ interface Json {
   readonly [field: string]: Json | undefined;
 }
 
-const parsed = (text: string): Json | undefined => {
+const tryParse = (text: string): Json | undefined => {
   try {
     // Written by a provider or a gateway: every field is checked before use.
     return JSON.parse(text) as Json;
@@ -52,7 +52,7 @@ export class Reading {
       this.isWhole = true;
       return;
     }
-    const event = parsed(line);
+    const event = tryParse(line);
     if (event === undefined) return;
     if (event.error !== undefined && event.error !== null) this.error = text(event.error.message);
     else if (this.#protocol === "chat") this.#chat(event);

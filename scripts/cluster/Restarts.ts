@@ -25,7 +25,7 @@ type Draw = () => Restart | undefined;
 const versionOf = ({ versions }: Gateway): Program["version"] | undefined => versions.at(-1);
 
 /** Draws a gateway to be killed and started unchanged. */
-export const killing = (gateways: ReadonlyArray<Gateway>, seed: number): Draw => {
+export const drawKills = (gateways: ReadonlyArray<Gateway>, seed: number): Draw => {
   const random = seeded(seed);
   return () => {
     const gateway = gateways[Math.floor(random() * gateways.length)];
@@ -34,7 +34,7 @@ export const killing = (gateways: ReadonlyArray<Gateway>, seed: number): Draw =>
 };
 
 /** Draws gateways that roll from the older version to the newer one, then back, and so on. */
-export const rolling = (gateways: ReadonlyArray<Gateway>, seed: number, older: Program): Draw => {
+export const drawRolls = (gateways: ReadonlyArray<Gateway>, seed: number, older: Program): Draw => {
   const random = seeded(seed);
   let program = newer;
   const others = () => gateways.filter((gateway) => versionOf(gateway) !== program.version);
@@ -66,12 +66,12 @@ const end = async ({ crashes, deaths, gateways, kills, stops }: Restarts, { gate
   const goneAt = Date.now();
   (how === "kill" ? kills : stops).push({ ...ended, goneAt });
   // A stopped gateway has time to finish its runs, so the runs it left were left when it was gone.
-  await deaths.killed(label, how === "kill" ? at : goneAt);
+  await deaths.recordKill(label, how === "kill" ? at : goneAt);
 };
 
 const wordsOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-const slept = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
  * Restarts one gateway after another until the load has ended.
@@ -83,7 +83,7 @@ export const restart = async (world: Restarts, draw: Draw, everyMs: number): Pro
   const starts: Array<Promise<void>> = [];
   for (let at = Date.now() + everyMs; !isOver(); at = Math.max(at, Date.now()) + everyMs) {
     // End one only while all are ready, so that another always lives longer than until the next end.
-    while (!isOver() && (Date.now() < at || !gateways.every(({ isReady }) => isReady))) await slept(lookMs);
+    while (!isOver() && (Date.now() < at || !gateways.every(({ isReady }) => isReady))) await sleep(lookMs);
     const chosen = isOver() ? undefined : draw();
     if (chosen === undefined) break;
     await end(world, chosen);

@@ -139,7 +139,7 @@ class Actor {
       run,
       (id) => this.#recorder.write(run, [E.ended({ at: id })]),
       {},
-      () => this.#lost(run),
+      () => this.#markLost(run),
     );
   }
 
@@ -192,7 +192,7 @@ class Actor {
     if (run === `h${slot}-${this.#generations[slot]}`) this.#generations[slot] = (this.#generations[slot] ?? 0) + 1;
   }
 
-  #lost(run: string): void {
+  #markLost(run: string): void {
     this.#driven.delete(run);
   }
 
@@ -218,7 +218,7 @@ class Actor {
         onFailure: ({ message, reason }) => {
           const outcome = message.includes("we cannot tell") && reason === "unavailable" ? "unknown" : "refused";
           this.#log.write({ n, to: now(), outcome, reason });
-          if (["fenced", "owned", "run_ended"].includes(reason)) this.#lost(run);
+          if (["fenced", "owned", "run_ended"].includes(reason)) this.#markLost(run);
         },
       });
     });
@@ -241,7 +241,7 @@ const layerOf = ({ actor, leaseMs, store }: Life) => {
     : SqlRunRecorder.layerFile({ ...options, file: store, synchronous: "normal" });
 };
 
-const lived = (life: Life) =>
+const live = (life: Life) =>
   Effect.gen(function* () {
     const clock = new ShiftedClock(yield* Clock.Clock, life.aheadMs);
     const services = yield* Effect.provideService(Layer.build(layerOf(life)), Clock.Clock, clock).pipe(
@@ -261,5 +261,5 @@ const lived = (life: Life) =>
     yield* Effect.provideService(Effect.raceFirst(works, asked), Clock.Clock, clock);
   });
 
-await Effect.runPromise(Effect.scoped(lived(Schema.decodeSync(Life)(process.argv[2] ?? "{}"))));
+await Effect.runPromise(Effect.scoped(live(Schema.decodeSync(Life)(process.argv[2] ?? "{}"))));
 process.exit(0);

@@ -33,11 +33,11 @@ export const problems = ({
   });
 };
 
-const named = ({ actor, id, kind }: Operation): string => `${kind} ${id} of ${actor}`;
-const acknowledged = (it: Operation): boolean => it.outcome === "ok";
-const maybe = (it: Operation): boolean => it.outcome !== "refused";
+const describeOperation = ({ actor, id, kind }: Operation): string => `${kind} ${id} of ${actor}`;
+const isAcknowledged = (it: Operation): boolean => it.outcome === "ok";
+const mayHaveHappened = (it: Operation): boolean => it.outcome !== "refused";
 /** True if the first operation was over before the second began. */
-const before = (first: Operation, second: Operation): boolean => first.to !== undefined && first.to < second.from;
+const isBefore = (first: Operation, second: Operation): boolean => first.to !== undefined && first.to < second.from;
 const of = (all: ReadonlyArray<Operation>, ...kinds: ReadonlyArray<Operation["kind"]>) =>
   all.filter(({ kind }) => kinds.includes(kind));
 
@@ -54,7 +54,7 @@ const isThere = ({ end, notes, questions }: Final, { id, kind }: Operation): boo
  */
 const isLateFact = (all: OneRun["all"], note: Operation, drivers: ReadonlyArray<Operation>): boolean => {
   const over = note.to ?? Number.POSITIVE_INFINITY;
-  const gaveBack = of(all, "park", "release", "end").filter((it) => maybe(it) && it.from < over);
+  const gaveBack = of(all, "park", "release", "end").filter((it) => mayHaveHappened(it) && it.from < over);
   const isUnderWay = (it: Operation) => it.actor === note.actor && note.from < (it.to ?? Number.POSITIVE_INFINITY);
   const isFree = (driver: Operation) => gaveBack.some((it) => it.actor === driver.actor && it.from > driver.from);
   return gaveBack.some(isUnderWay) && drivers.some(isFree);
@@ -62,42 +62,42 @@ const isLateFact = (all: OneRun["all"], note: Operation, drivers: ReadonlyArray<
 
 /** True if an owner's operation was accepted. A park leaves no trace, so only its acknowledgement proves it. */
 const isTaken = (final: Final, it: Operation): boolean =>
-  it.kind === "park" ? acknowledged(it) : maybe(it) && isThere(final, it) === true;
+  it.kind === "park" ? isAcknowledged(it) : mayHaveHappened(it) && isThere(final, it) === true;
 
 /**
  * True if another process claimed the run before an operation was accepted. If they overlapped, the record decides: a claim returns
  * every earlier question, and an ended run cannot be claimed.
  */
 const isBehind = (it: Operation, claim: Operation): boolean => {
-  if (before(claim, it) || before(it, claim)) return before(claim, it);
+  if (isBefore(claim, it) || isBefore(it, claim)) return isBefore(claim, it);
   return it.kind === "end" || (it.kind === "ask" && claim.asked !== undefined && !claim.asked.includes(it.id));
 };
 
 /** True if the process may have owned the run again after another's claim, or if that other may have given it back by then. */
 const mayWrite = (all: OneRun["all"], it: Operation, claim: Operation): boolean => {
   const over = it.to ?? Number.POSITIVE_INFINITY;
-  const since = all.filter((other) => maybe(other) && other.from < over && !before(other, claim));
+  const since = all.filter((other) => mayHaveHappened(other) && other.from < over && !isBefore(other, claim));
   const taking = of(since, "claim", "start").filter(({ actor }) => actor === it.actor);
   const givingBack = of(since, "park", "release", "end").filter(({ actor }) => actor !== it.actor);
   return taking.length > 0 || givingBack.length > 0;
 };
 
 /** Questions, parks and ends of an old owner that were accepted after another process's claim or start. */
-const overtaken = ({ all, final }: OneRun): ReadonlyArray<string> => {
-  const claims = of(all, "claim", "start").filter(acknowledged);
+const findOvertaken = ({ all, final }: OneRun): ReadonlyArray<string> => {
+  const claims = of(all, "claim", "start").filter(isAcknowledged);
   return of(all, "ask", "park", "end").flatMap((it) => {
     if (!isTaken(final, it)) return [];
     const others = claims.filter((claim) => claim.actor !== it.actor && isBehind(it, claim));
     const last = others.find((claim) => !mayWrite(all, it, claim));
-    return last === undefined ? [] : [`${named(it)} comes after ${named(last)}`];
+    return last === undefined ? [] : [`${describeOperation(it)} comes after ${describeOperation(last)}`];
   });
 };
 
 /** Notes of a process that did not own the run, judged by the order of its record. */
 const strayNotes = ({ all, final }: OneRun): ReadonlyArray<string> => {
-  const claims = of(all, "claim").filter((it) => acknowledged(it) && it.saw !== undefined);
-  const starts = of(all, "start").filter(maybe);
-  const begun = starts.some(acknowledged) ? starts.filter(acknowledged) : starts;
+  const claims = of(all, "claim").filter((it) => isAcknowledged(it) && it.saw !== undefined);
+  const starts = of(all, "start").filter(mayHaveHappened);
+  const begun = starts.some(isAcknowledged) ? starts.filter(isAcknowledged) : starts;
   return final.notes.flatMap((id, at) => {
     const note = of(all, "note").find((it) => it.id === id);
     if (note === undefined) return [`note ${id} has no author`];
@@ -105,45 +105,48 @@ const strayNotes = ({ all, final }: OneRun): ReadonlyArray<string> => {
     const last = Math.max(-1, ...earlier.map((it) => it.saw?.length ?? 0));
     const latest = earlier.filter((it) => it.saw?.length === last);
     // Of claims that returned the same notes, only those that overlap or follow all others can be the last.
-    const drivers = latest.length === 0 ? begun : latest.filter((it) => !latest.some((other) => before(it, other)));
+    const drivers = latest.length === 0 ? begun : latest.filter((it) => !latest.some((other) => isBefore(it, other)));
     if (drivers.some(({ actor }) => actor === note.actor)) return [];
     if (isLateFact(all, note, drivers)) return [];
     const silent = of(all, "claim").some(
       (it) => it.actor === note.actor && it.outcome === "unknown" && it.from < (note.to ?? Infinity),
     );
-    return silent ? [] : [`${named(note)} comes after ${drivers.map(named).join(" and ")}`];
+    return silent ? [] : [`${describeOperation(note)} comes after ${drivers.map(describeOperation).join(" and ")}`];
   });
 };
 
 const rules = {
   /** Acknowledged operations are on record. */
   missing: ({ all, final, isKnown }: OneRun & { readonly isKnown: boolean }) => [
-    ...all.filter((it) => acknowledged(it) && it.kind !== "end" && isThere(final, it) === false).map(named),
+    ...all
+      .filter((it) => isAcknowledged(it) && it.kind !== "end" && isThere(final, it) === false)
+      .map(describeOperation),
     ...of(all, "start")
-      .filter((it) => acknowledged(it) && !isKnown)
-      .map(named),
+      .filter((it) => isAcknowledged(it) && !isKnown)
+      .map(describeOperation),
   ],
 
   /** Refused operations are not on record. */
   refused: ({ all, final }: OneRun) =>
-    all.filter((it) => it.outcome === "refused" && isThere(final, it) === true).map(named),
+    all.filter((it) => it.outcome === "refused" && isThere(final, it) === true).map(describeOperation),
 
   /** A run is started once. */
   started: ({ all }: OneRun) => {
-    const starts = of(all, "start").filter(acknowledged);
-    return starts.length > 1 ? [`started by ${starts.map(named).join(" and ")}`] : [];
+    const starts = of(all, "start").filter(isAcknowledged);
+    return starts.length > 1 ? [`started by ${starts.map(describeOperation).join(" and ")}`] : [];
   },
 
   /** A question has at most one answer: the acknowledged one, or one with an unknown outcome. */
   answers: ({ all, final }: OneRun) =>
     final.questions.flatMap(({ answer, revision }) => {
       const given = of(all, "answer").filter((it) => it.revision === revision);
-      const taken = given.filter(acknowledged);
-      if (taken.length > 1) return [`question ${revision} is answered by ${taken.map(named).join(" and ")}`];
+      const taken = given.filter(isAcknowledged);
+      if (taken.length > 1)
+        return [`question ${revision} is answered by ${taken.map(describeOperation).join(" and ")}`];
       const [only] = taken;
       if (only !== undefined)
-        return only.choice === answer ? [] : [`question ${revision}: ${named(only)} is not there`];
-      const possible = given.filter(maybe).map(({ choice }) => choice);
+        return only.choice === answer ? [] : [`question ${revision}: ${describeOperation(only)} is not on record`];
+      const possible = given.filter(mayHaveHappened).map(({ choice }) => choice);
       return answer === undefined || possible.includes(answer)
         ? []
         : [`question ${revision}: no process answered ${answer}`];
@@ -151,47 +154,53 @@ const rules = {
 
   /** A run has at most one end: the acknowledged one, or one with an unknown outcome. It cannot be claimed after its end. */
   end: ({ all, final }: OneRun) => {
-    const ends = of(all, "end").filter(acknowledged);
+    const ends = of(all, "end").filter(isAcknowledged);
     const [only] = ends;
-    if (ends.length > 1) return [`ended by ${ends.map(named).join(" and ")}`];
+    if (ends.length > 1) return [`ended by ${ends.map(describeOperation).join(" and ")}`];
     if (only === undefined) return [];
-    if (final.end !== only.id) return [`${named(only)} is not its end`];
-    const late = of(all, "claim").filter((it) => acknowledged(it) && before(only, it));
-    return late.map((it) => `${named(it)} after its end`);
+    if (final.end !== only.id) return [`${describeOperation(only)} is not its end`];
+    const late = of(all, "claim").filter((it) => isAcknowledged(it) && isBefore(only, it));
+    return late.map((it) => `${describeOperation(it)} after its end`);
   },
 
   /** A claim or a read returns everything acknowledged before it, in the order of the record. */
   seen: ({ all, final }: OneRun) =>
     all.flatMap((it) => {
       const { asked, saw } = it;
-      if (saw === undefined || !acknowledged(it)) return [];
+      if (saw === undefined || !isAcknowledged(it)) return [];
       const unheard = of(all, "ask").filter(
-        (ask) => acknowledged(ask) && before(ask, it) && asked !== undefined && !asked.includes(ask.id),
+        (ask) => isAcknowledged(ask) && isBefore(ask, it) && asked !== undefined && !asked.includes(ask.id),
       );
-      const due = of(all, "note").filter((note) => acknowledged(note) && before(note, it) && !saw.includes(note.id));
+      const due = of(all, "note").filter(
+        (note) => isAcknowledged(note) && isBefore(note, it) && !saw.includes(note.id),
+      );
       const isPrefix = saw.every((id, at) => final.notes[at] === id);
       return [
-        ...[...due, ...unheard].map((missed) => `${named(it)} did not return ${named(missed)}`),
+        ...[...due, ...unheard].map((missed) => `${describeOperation(it)} did not return ${describeOperation(missed)}`),
         ...(isPrefix || due.length > 0 || saw.some((id) => !final.notes.includes(id))
           ? []
-          : [`${named(it)} returned another order`]),
-        ...saw.filter((id) => !final.notes.includes(id)).map((id) => `${named(it)} returned note ${id}, which is gone`),
+          : [`${describeOperation(it)} returned another order`]),
+        ...saw
+          .filter((id) => !final.notes.includes(id))
+          .map((id) => `${describeOperation(it)} returned note ${id}, which is gone`),
       ];
     }),
 
   /** Only the owner at the time writes: no earlier owner writes after a claim. */
-  owner: ({ all, final }: OneRun) => [...overtaken({ all, final }), ...strayNotes({ all, final })],
+  owner: ({ all, final }: OneRun) => [...findOvertaken({ all, final }), ...strayNotes({ all, final })],
 
   /** A process that has parked a run writes to it only after claiming it again. */
   parked: ({ all }: OneRun) =>
     of(all, "park")
-      .filter(acknowledged)
+      .filter(isAcknowledged)
       .flatMap((park) => {
-        const again = of(all, "claim").filter((it) => it.actor === park.actor && maybe(it) && !before(it, park));
+        const again = of(all, "claim").filter(
+          (it) => it.actor === park.actor && mayHaveHappened(it) && !isBefore(it, park),
+        );
         return of(all, "note", "ask", "end")
-          .filter((it) => it.actor === park.actor && acknowledged(it) && before(park, it))
+          .filter((it) => it.actor === park.actor && isAcknowledged(it) && isBefore(park, it))
           .filter((it) => !again.some((claim) => claim.from < (it.to ?? Infinity)))
-          .map((it) => `${named(it)} after ${named(park)}`);
+          .map((it) => `${describeOperation(it)} after ${describeOperation(park)}`);
       }),
 } as const;
 

@@ -28,7 +28,7 @@ export interface Place {
 }
 
 /** Formats the problems of a history and the logs of the affected runs. The seed does not reproduce a history exactly. */
-export const told = ({ operations, problems }: Played): ReadonlyArray<string> => [
+export const formatProblems = ({ operations, problems }: Played): ReadonlyArray<string> => [
   ...problems.map(({ rule, told }) => `${rule}: ${told}`),
   ...operations
     .filter(({ run }) => problems.some((it) => it.told.startsWith(`${run}: `)))
@@ -37,7 +37,7 @@ export const told = ({ operations, problems }: Played): ReadonlyArray<string> =>
 ];
 
 /** Summarises a history in one line. */
-export const counted = ({ kills, operations, resets, restarts, stops }: Happened): string => {
+export const summarize = ({ kills, operations, resets, restarts, stops }: Happened): string => {
   const taken = Object.entries(Object.groupBy(operations, ({ kind }) => kind)).map(
     ([kind, all]) => `${all.filter((it) => it.outcome === "ok").length} ${kind}`,
   );
@@ -140,8 +140,8 @@ export const play = (given: Given, place: Place): Effect.Effect<Played, unknown,
       if (seconds <= given.seconds || seconds > secondsMax) return seconds > secondsMax;
       return given.until?.({ operations: written(), ...counts }) ?? true;
     };
-    const resets = resetting(given, place, counts);
-    const living = Effect.forEach(plans, (lives, index) => lifetimes(folder, place, lives, index, isOver, counts), {
+    const resets = breakConnections(given, place, counts);
+    const living = Effect.forEach(plans, (lives, index) => playLifetimes(folder, place, lives, index, isOver, counts), {
       concurrency: "unbounded",
     });
     yield* Effect.raceFirst(living, resets);
@@ -153,7 +153,7 @@ export const play = (given: Given, place: Place): Effect.Effect<Played, unknown,
 const logOf = (folder: string, actor: string): string => join(folder, `${actor}.log`);
 
 /** Breaks connections at random moments for the whole history: resets them, cuts the network, or restarts the server. */
-const resetting = (
+const breakConnections = (
   { seed }: Given,
   { proxy, restart }: Place,
   counts: { resets: number; restarts: number },
@@ -181,7 +181,7 @@ const resetting = (
   );
 };
 
-const lifetimes = Effect.fnUntraced(function* (
+const playLifetimes = Effect.fnUntraced(function* (
   folder: string,
   place: Place,
   lives: ReadonlyArray<LifePlan>,
@@ -196,12 +196,12 @@ const lifetimes = Effect.fnUntraced(function* (
     const { actor, aheadMs, seed } = plan;
     const ids = (index * 1_000 + life + 1) * idsOfLife;
     const argument = { actor, seed, ids, log: logOf(folder, actor), store: place.store, leaseMs, aheadMs, ended };
-    yield* lifeOf(JSON.stringify(argument), plan, counts);
+    yield* playLifetime(JSON.stringify(argument), plan, counts);
     if (plan.isTold) ended.push(actor);
   }
 });
 
-const lifeOf = Effect.fnUntraced(function* (
+const playLifetime = Effect.fnUntraced(function* (
   argument: string,
   plan: LifePlan,
   counts: { kills: number; stops: number },

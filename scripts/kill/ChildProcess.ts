@@ -24,7 +24,7 @@ const toldMax = 4_000;
  * @param file path of the program, relative to the root of the repository
  * @param work the argument, passed as JSON
  */
-export const started = (file: string, work: unknown): Effect.Effect<Child, never, Scope.Scope> =>
+export const startChild = (file: string, work: unknown): Effect.Effect<Child, never, Scope.Scope> =>
   Effect.gen(function* () {
     const ready = Deferred.makeUnsafe<string>();
     const made = yield* Effect.promise(() => program(file));

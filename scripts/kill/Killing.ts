@@ -44,14 +44,14 @@ export const play = (batch: Batch): Effect.Effect<Outcome, unknown, Scope.Scope>
     let kills = 0;
     let hit = 0;
     for (const afterMs of batch.kills) {
-      const killed = yield* lifeOf(argument, afterMs);
+      const killed = yield* runProcess(argument, afterMs);
       if (!killed) break;
       kills += 1;
       const remains = yield* remainsOf(batch, folder, db);
       hit += remains.filter(({ record }) => record !== undefined && record.state !== "ended").length;
       problems.push(...remains.flatMap(KillJudge.problemsNow), ...integrity(db));
     }
-    if (yield* lifeOf(argument, endMsMax)) problems.push(`batch ${batch.seed}: the last process did not end`);
+    if (yield* runProcess(argument, endMsMax)) problems.push(`batch ${batch.seed}: the last process did not end`);
     const remains = yield* remainsOf(batch, folder, db);
     problems.push(...remains.flatMap(KillJudge.problemsAtEnd), ...integrity(db));
     const asked = remains.filter(({ record }) => (record?.questions.length ?? 0) > 0).length;
@@ -59,7 +59,7 @@ export const play = (batch: Batch): Effect.Effect<Outcome, unknown, Scope.Scope>
   });
 
 /** Runs one process for at most `afterMs` after its first output. Returns true if it had to be killed. */
-const lifeOf = (argument: string, afterMs: number): Effect.Effect<boolean> =>
+const runProcess = (argument: string, afterMs: number): Effect.Effect<boolean> =>
   Effect.gen(function* () {
     const worker = yield* Effect.promise(() => program("scripts/kill/Worker.ts"));
     const child = spawn(process.execPath, [worker, argument], { stdio: ["ignore", "pipe", "pipe"] });

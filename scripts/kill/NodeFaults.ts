@@ -54,7 +54,7 @@ const isTooMuch = ({ missed, remains }: Outcome): boolean =>
  * @param once plays it; its argument counts the repetitions from 0
  * @returns the last result, with the misses of all repetitions
  */
-export const untilMet = <A extends Outcome, E, R>(
+export const repeatUntilMet = <A extends Outcome, E, R>(
   once: (nth: number) => Effect.Effect<A, E, R>,
   nth = 0,
   before: ReadonlyArray<string> = [],
@@ -63,7 +63,7 @@ export const untilMet = <A extends Outcome, E, R>(
     const missed = [...before, ...played.missed];
     if (!isTooMuch(played) || played.problems.length > 0) return Effect.succeed({ ...played, missed });
     return nth < againMax
-      ? untilMet(once, nth + 1, missed)
+      ? repeatUntilMet(once, nth + 1, missed)
       : Effect.succeed({ ...played, missed, problems: played.missed });
   });
 
@@ -85,7 +85,7 @@ const resets = { times: 6, everyMs: 400 };
  * @returns true if it hit its target: a live process, open connections, or a server that another one replaces. A wrong clock always
  *   returns true, because only the node's entries can show it.
  */
-export const happens = ({ awayMs, cluster, first, proxy }: Struck, fault: Fault): Effect.Effect<boolean> => {
+export const injectFault = ({ awayMs, cluster, first, proxy }: Struck, fault: Fault): Effect.Effect<boolean> => {
   const forAWhile = (begin: () => boolean, end: () => void) =>
     Effect.gen(function* () {
       const hasMet = begin();

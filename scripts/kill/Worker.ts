@@ -41,40 +41,40 @@ const paths = {
 const main = (work: Work) =>
   Effect.gen(function* () {
     process.stdout.write("ready\n");
-    yield* Effect.forEach(work.plans, (plan) => lived(work, plan), { concurrency: "unbounded", discard: true });
+    yield* Effect.forEach(work.plans, (plan) => completeRun(work, plan), { concurrency: "unbounded", discard: true });
     process.stdout.write("done\n");
   });
 
-/** Drives a run until it has ended. The process may die at any point, and the next one starts here again. */
-const lived = (work: Work, plan: Plan) =>
+/** Continues a run until it has ended. The process may die at any point, and the next one starts here again. */
+const completeRun = (work: Work, plan: Plan) =>
   Effect.gen(function* () {
     const recorder = yield* RunRecorder;
     const processor = yield* StreamProcessor;
     const request = yield* requestOf(work, plan);
-    const take = taken(work, plan, request.run);
+    const take = handleEvents(work, plan, request.run);
     for (;;) {
       const record = yield* recorder.run(plan.run);
       if (record?.state === "ended") return;
       if (record === undefined) {
-        yield* finished(work, plan, take(processor.run({ ...request.options, runId: plan.run })));
+        yield* noteFinish(work, plan, take(processor.run({ ...request.options, runId: plan.run })));
         continue;
       }
       yield* CrashRecovery.recover();
       const now = (yield* recorder.run(plan.run)) ?? record;
       const question = openQuestion(now);
-      if (question !== undefined && now.state === "asking") yield* answered(work, plan, now);
+      if (question !== undefined && now.state === "asking") yield* answerQuestion(work, plan, now);
       else if (now.state === "parked") {
         const resume = processor.takeUp(plan.run, { request: request.options, transcript: plan.run });
-        yield* finished(work, plan, take(resume));
+        yield* noteFinish(work, plan, take(resume));
       } else if (now.state !== "ended") yield* Effect.sleep(lookEveryMs);
     }
   });
 
-const finished = <E, R>(work: Work, plan: Plan, run: Effect.Effect<void, E, R>) =>
+const noteFinish = <E, R>(work: Work, plan: Plan, run: Effect.Effect<void, E, R>) =>
   Effect.flatMap(Effect.exit(run), (exit) => Effect.sync(() => Diary.note(work.folder, plan.run, { end: exit._tag })));
 
 /** Answers as a careful person: checks the tool's marks, and never repeats a call that may have run. */
-const answered = (work: Work, plan: Plan, record: RunRecord) =>
+const answerQuestion = (work: Work, plan: Plan, record: RunRecord) =>
   Effect.gen(function* () {
     const question = openQuestion(record);
     const incident = record.incidents.find(({ id }) => id === question?.incident);
@@ -94,7 +94,7 @@ const answered = (work: Work, plan: Plan, record: RunRecord) =>
   });
 
 /** Handles the events as a runtime does: first records what was seen, then runs the tools. */
-const taken =
+const handleEvents =
   (work: Work, plan: Plan, append: (event: RunEvent<Part>) => Effect.Effect<void>) =>
   <E, R>(events: Stream.Stream<RunEvent<Part>, E, R>) =>
     Stream.runForEach(events, (event) =>

@@ -1,5 +1,5 @@
 /**
- * Loads LangChain if its packages are installed beside this file. The long suite installs them before its first test.
+ * Loads LangChain if its packages are installed next to this file. The long suite installs them before its first test.
  */
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";

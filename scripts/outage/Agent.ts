@@ -97,7 +97,7 @@ class View {
   }
 
   /** Serial numbers of the completed answer that were not kept. */
-  missing(answers: ReadonlyMap<string, ReadonlyArray<Part>>): ReadonlyArray<string> {
+  findMissing(answers: ReadonlyMap<string, ReadonlyArray<Part>>): ReadonlyArray<string> {
     const kept = new Set(this.#kept.map(serialOf));
     const last = this.#kept.findLast(({ part }) => part.word === "end");
     const whole = last === undefined ? undefined : answers.get(last.part.answer);
@@ -130,7 +130,7 @@ const ask = (self: Self, home: Household, run: string, calls: boolean): Effect.E
       );
     const tool: Tool = guard.mutating(toolName, handler);
     const answers = new Map<string, ReadonlyArray<Part>>();
-    home.asking.set(run, { ask: (question) => answered(question, self, home, entry, view) });
+    home.asking.set(run, { ask: (question) => answerLater(question, self, home, entry, view) });
     const inBackground = dice.chance(0.5);
     let waited = Number.NEGATIVE_INFINITY;
     const options = optionsOf(self, home, { entry, answers, tool, calls });
@@ -160,7 +160,7 @@ const ask = (self: Self, home: Household, run: string, calls: boolean): Effect.E
     entry.twice = view.twice;
     if (ended === undefined) {
       entry.end = "whole";
-      entry.missing = view.missing(answers);
+      entry.missing = view.findMissing(answers);
     } else {
       entry.end = endOf(ended, entry);
       entry.rule = ended.rule;
@@ -218,12 +218,12 @@ const optionsOf = (
 };
 
 /** Answers after a while, and never so that an effect could happen twice. */
-const answered = (question: Question, self: Self, home: Household, entry: RunEntry, view: View) =>
+const answerLater = (question: Question, self: Self, home: Household, entry: RunEntry, view: View) =>
   Effect.gen(function* () {
     const { dice, world } = home;
     const { handed } = view;
     const seen = (word: Part["word"]) => handed.some((part) => part.word === word);
-    const answer = answerTo(question, (world.diary.effects.get(`${entry.run}:${toolName}`) ?? 0) > 0);
+    const answer = chooseAnswer(question, (world.diary.effects.get(`${entry.run}:${toolName}`) ?? 0) > 0);
     entry.questions.push({
       at: world.time.now,
       rule: question.rule,
@@ -235,7 +235,7 @@ const answered = (question: Question, self: Self, home: Household, entry: RunEnt
     return answer;
   });
 
-const answerTo = ({ choices, may_repeat }: Question, happened: boolean): Choice => {
+const chooseAnswer = ({ choices, may_repeat }: Question, happened: boolean): Choice => {
   const takes = (choice: Choice) => choices.includes(choice);
   if (takes("it_ran") && happened) return "it_ran";
   if (takes("it_did_not_run") && !happened) return "it_did_not_run";

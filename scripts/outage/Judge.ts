@@ -15,7 +15,7 @@ export interface Judgement {
 }
 
 /** True if no rule is violated. */
-export const holds = (judgements: ReadonlyArray<Judgement>): boolean =>
+export const areMet = (judgements: ReadonlyArray<Judgement>): boolean =>
   judgements.every(({ first, found, most }) => found <= most && (first === undefined || most > 0));
 
 /** Maximum delay in noticing that a path is back, beyond one and a half probe intervals, in milliseconds. */
@@ -39,7 +39,7 @@ const inVainMax = 5;
 const overloadOthersMs = 5_000;
 
 /** Judges a diary. */
-export const judged = (diary: Diary): ReadonlyArray<Judgement> => {
+export const judge = (diary: Diary): ReadonlyArray<Judgement> => {
   const runs = [...diary.runs.values()];
   const count = (name: string, cases: ReadonlyArray<string>, unit: string): Judgement => ({
     name,
@@ -68,7 +68,7 @@ export const judged = (diary: Diary): ReadonlyArray<Judgement> => {
     count("decisions without effect", runs.filter(isInVain).map(toldVain), "runs"),
     extra(runs),
     ...returnsOf(diary),
-    count("requests during an announced wait", heldOnes(diary, runs), "requests"),
+    count("requests during an announced wait", findHeldRequests(diary, runs), "requests"),
   ];
 };
 
@@ -191,12 +191,12 @@ const returnsOf = (diary: Diary): ReadonlyArray<Judgement> => {
   const probed = diary.returns.filter(({ path }) => !diary.unprobed.has(path));
   const unprobed = diary.returns.filter(({ path }) => diary.unprobed.has(path));
   return [
-    ...(probed.length === 0 && unprobed.length > 0 ? [] : returned(diary, probed, "")),
-    ...(unprobed.length === 0 ? [] : returned(diary, unprobed, " without probes")),
+    ...(probed.length === 0 && unprobed.length > 0 ? [] : judgeReturns(diary, probed, "")),
+    ...(unprobed.length === 0 ? [] : judgeReturns(diary, unprobed, " without probes")),
   ];
 };
 
-const returned = (diary: Diary, returns: ReadonlyArray<PathReturn>, where: string): ReadonlyArray<Judgement> => {
+const judgeReturns = (diary: Diary, returns: ReadonlyArray<PathReturn>, where: string): ReadonlyArray<Judgement> => {
   const firsts: Array<{ readonly over: number; readonly told: string }> = [];
   const crowds: Array<{ readonly ms: number; readonly told: string; readonly runs: number }> = [];
   for (const it of returns) {
@@ -252,7 +252,7 @@ const isCooling = (diary: Diary, run: RunEntry, from: number, to: number): boole
   diary.refusals.some((it) => it.path === run.path && it.model === run.model && it.until > from && it.at < to);
 
 /** Requests that started although their scope had received a retry time. A request that was already connecting does not count. */
-const heldOnes = (diary: Diary, runs: ReadonlyArray<RunEntry>): ReadonlyArray<string> => {
+const findHeldRequests = (diary: Diary, runs: ReadonlyArray<RunEntry>): ReadonlyArray<string> => {
   const byScope = Map.groupBy(
     runs.flatMap(({ requests }) => requests),
     ({ model, path }) => `${path} ${model}`,

@@ -22,7 +22,7 @@ export interface RealPlay {
 
 const asker = { path: 0, key: 0, model: 0 };
 
-/** Every answer: a few texts, slow enough to be cut. */
+/** Every answer: a few text deltas, slow enough to be cut. */
 const answer = { content: [{ text: 8 }], delay_ms: 60, head_delay_ms: 100 } as const;
 
 /** Returns the milliseconds since the play began. */
@@ -42,8 +42,8 @@ export const play = ({ agents, ms, seed }: RealPlay): Promise<Diary> =>
     const url = server.endpoint("openai-chat").replace(server.url, door.url);
     const processor = Context.get(context, StreamProcessor);
     const one = (number: number) =>
-      living({ diary, client, processor, url, now }, new Dice(seed * 7919 + number), number, ms);
-    yield* Effect.forkScoped(weather(door, diary, now, new Dice(seed), ms));
+      playLife({ diary, client, processor, url, now }, new Dice(seed * 7919 + number), number, ms);
+    yield* Effect.forkScoped(playWeather(door, diary, now, new Dice(seed), ms));
     yield* Effect.forEach(
       Array.from({ length: agents }, (_, number) => number),
       one,
@@ -55,8 +55,8 @@ export const play = ({ agents, ms, seed }: RealPlay): Promise<Diary> =>
     return diary;
   }).pipe(Effect.scoped, Effect.provide(Logger.layer([])), Effect.runPromise);
 
-/** The listener is up for four to eight seconds, then away for three to ten. */
-const weather = Effect.fnUntraced(function* (door: Door, diary: Diary, now: Now, dice: Dice, ms: number) {
+/** Lets the listener accept connections for four to eight seconds, then closes it for three to ten, repeatedly. */
+const playWeather = Effect.fnUntraced(function* (door: Door, diary: Diary, now: Now, dice: Dice, ms: number) {
   while (now() < ms - 12_000) {
     yield* Effect.sleep(dice.between(4_000, 8_000));
     const left = now();
@@ -78,15 +78,15 @@ interface Home {
   readonly now: Now;
 }
 
-const living = Effect.fnUntraced(function* (home: Home, dice: Dice, agent: number, ms: number) {
+const playLife = Effect.fnUntraced(function* (home: Home, dice: Dice, agent: number, ms: number) {
   yield* Effect.sleep(dice.between(0, 1_000));
   for (let turn = 1; home.now() < ms; turn += 1) {
-    yield* asked(home, `a${agent}.${turn}`);
+    yield* askProvider(home, `a${agent}.${turn}`);
     yield* Effect.sleep(dice.between(200, 2_000));
   }
 });
 
-const asked = Effect.fnUntraced(function* ({ client, diary, now, processor, url }: Home, run: string) {
+const askProvider = Effect.fnUntraced(function* ({ client, diary, now, processor, url }: Home, run: string) {
   const entry = diary.begin(run, asker, "on_complete", now());
   let texts: Array<string> = [];
   const options: RunOptions<Part, unknown, never> = {

@@ -25,8 +25,8 @@ export const summary = ({ departures, probes, refusals, runs, sleeps, unprobed }
 export const lines = (judgements: ReadonlyArray<Judgement>): ReadonlyArray<string> =>
   judgements.flatMap(({ first, found, most, name, unit }) => {
     const held = found <= most;
-    const line = `${held ? "ok    " : "BROKEN"} ${name}: ${rounded(found)} ${unit} (at most ${most})`;
+    const line = `${held ? "ok    " : "BROKEN"} ${name}: ${formatRounded(found)} ${unit} (at most ${most})`;
     return held || first === undefined ? [line] : [line, `       first: ${first}`];
   });
 
-const rounded = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(4));
+const formatRounded = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(4));

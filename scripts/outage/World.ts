@@ -87,12 +87,12 @@ export class World {
 
   #comesBack(outage: Outage): void {
     const { path } = outage;
-    const waiting = this.#waitingOn(path);
+    const waiting = this.#findWaiting(path);
     this.diary.returns.push({ path, at: this.time.now, awayMs: outage.to - outage.from, kind: outage.kind, waiting });
     this.servedOn(path).line.comeBack();
   }
 
-  #waitingOn(path: number): ReadonlyArray<RunEntry> {
+  #findWaiting(path: number): ReadonlyArray<RunEntry> {
     return [...this.diary.runs.values()].filter(
       (it) => it.path === path && it.end === "open" && it.waitsFrom !== undefined,
     );
@@ -136,7 +136,7 @@ export const play = async (played: Played): Promise<World> => {
   for (let number = 0; number < played.agents; number += 1) {
     const own = new Dice(played.seed * 1_000_003 + number);
     const may = spendableOf(new Dice((played.seed * 1_000_003 + number) ^ budgetsSeed), number);
-    Effect.runForkWith(context)(living({ ...selfOf(own, number), may }, { ...home, dice: own }));
+    Effect.runForkWith(context)(playLife({ ...selfOf(own, number), may }, { ...home, dice: own }));
   }
   await time.run(played.minutes * 60_000 + behindMs);
   return world;
@@ -159,7 +159,7 @@ const selfOf = (dice: Dice, number: number): Omit<Self, "may"> => ({
 });
 
 /** Plays an agent's life: turns with pauses in between, and one turn with the crowd. */
-const living = (self: Self, home: Household): Effect.Effect<void> =>
+const playLife = (self: Self, home: Household): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { dice, world } = home;
     const { time, weather } = world;

@@ -2,7 +2,7 @@
  * Plays many agents through outages, rate limits and sleep, and judges the result: `npm run outage -- --agents 1000 --minutes 60`.
  */
 import { parseArgs } from "node:util";
-import { holds, judged } from "./Judge.ts";
+import { areMet, judge } from "./Judge.ts";
 import * as Real from "./Real.ts";
 import { lines, summary } from "./Report.ts";
 import { play } from "./World.ts";
@@ -63,8 +63,8 @@ const main = async (): Promise<number> => {
   const diary = real
     ? await Real.play({ agents: 50, ms: 60_000, seed })
     : (await play({ agents, minutes, seed })).diary;
-  const judgements = judged(diary);
-  const held = holds(judgements);
+  const judgements = judge(diary);
+  const held = areMet(judgements);
   if (json) console.log(JSON.stringify({ seed, agents, minutes, held, judgements }, null, 2));
   else {
     const played = real ? "50 agents, 60 s, real sockets" : `${agents} agents, ${minutes} virtual minutes`;

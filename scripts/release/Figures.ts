@@ -56,7 +56,7 @@ const verdictDifferences = (said: ReadonlyArray<string>, measured: ReadonlyArray
 /** Reads a row of a bench: its name, the spread in its value (`7.2 ms (7.1–17.3)`), its bar (`≤ 10 ms`) and its verdict. */
 const measuredOf = (row: string): Measured => {
   const [, named = "", value = "", bar = "", verdict] = row.split(/(?<!\\)\|/).map((cell) => cell.trim());
-  // A name may quote what was measured beside it: "(54 µs in memory)".
+  // A name may include a second measured value: "(54 µs in memory)".
   const name = named.replaceAll(/[\d.]+ (?=µs|ms)/g, "");
   const spread = /\((-?[\d.]+)–(-?[\d.]+)/.exec(value);
   const limit = Number(/[≤≥] ([\d.]+)/.exec(bar)?.[1] ?? Number.NaN);
@@ -79,7 +79,7 @@ const stamp = /Printed at commit `[0-9a-f]{12}` on \d{4}-\d\d-\d\d\.\n\n$/;
  * @param date `YYYY-MM-DD`
  * @returns undefined if the page has no such marker
  */
-export const stamped = (page: string, marker: string, commit: string, date: string): string | undefined => {
+export const stampPage = (page: string, marker: string, commit: string, date: string): string | undefined => {
   const at = page.indexOf(`${marker}\n`);
   if (at < 0) return undefined;
   const before = page.slice(0, at).replace(stamp, "");

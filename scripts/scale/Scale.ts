@@ -74,7 +74,7 @@ export interface Database {
   /** Rows that searches would read with a single database. */
   readonly lookRows: number;
   /** Number of primaries that each limit requires, and the number that all of them require. */
-  readonly needs: Readonly<Record<"WAL" | "transactions" | "CPU" | "looks", number>>;
+  readonly needs: Readonly<Record<"WAL" | "transactions" | "CPU" | "polls", number>>;
   readonly primaries: number;
   readonly connections: number;
   readonly poolers: number;
@@ -96,7 +96,7 @@ export const database = (load: Load, is: Values): Database => {
     transactions: transactions / is.primaryTransactions,
     CPU: (writes * is.serverUs) / 1e6 / (is.primaryCores * is.utilisation),
     // K primaries have 1/K of the processes each, and each reads the square of that.
-    looks: processes / Math.sqrt(is.primaryLookRows * is.lookSeconds),
+    polls: processes / Math.sqrt(is.primaryLookRows * is.lookSeconds),
   };
   const primaries = Math.ceil(Math.max(...Object.values(needs)));
   return {

@@ -95,7 +95,7 @@ const databaseTable = (it: Given): string => {
     row("primaries for the write-ahead log", ({ needs }) => needs.WAL),
     row("primaries for transactions", ({ needs }) => needs.transactions),
     row("primaries for CPU", ({ needs }) => needs.CPU),
-    row("primaries for checks", ({ needs }) => needs.looks),
+    row("primaries for checks", ({ needs }) => needs.polls),
     row("**primaries**, each with a standby", ({ primaries }) => primaries),
     ["bottleneck", bound],
     row("connections", ({ connections }) => connections),

@@ -33,7 +33,7 @@ export interface Ports {
 const startMs = 10_000;
 
 /** Starts the proxies that are installed, and returns the ports of each path. */
-export const front = Effect.fnUntraced(function* (
+export const startProxies = Effect.fnUntraced(function* (
   to: Ports,
   folder: string,
 ): Effect.fn.Return<ReadonlyMap<Way, Ports>, never, Scope.Scope> {
@@ -49,7 +49,7 @@ export const front = Effect.fnUntraced(function* (
       Effect.sync(() => spawn(command, args, { stdio: ["ignore", "ignore", "inherit"] })),
       (child) => Effect.sync(() => child.kill("SIGKILL")),
     );
-    yield* Effect.promise(() => listens(ports.gateway));
+    yield* Effect.promise(() => waitUntilListening(ports.gateway));
     found.set(way, ports);
   }
   return found;
@@ -90,7 +90,7 @@ ${listen("gateway")}
 `;
 };
 
-const listens = async (port: number): Promise<void> => {
+const waitUntilListening = async (port: number): Promise<void> => {
   for (const until = Date.now() + startMs; ; await sleep(50)) {
     const isOpen = await new Promise<boolean>((resolve) => {
       const socket = connect(port, "127.0.0.1", () => resolve(true)).on("error", () => resolve(false));

@@ -25,7 +25,7 @@ const wayTitles: Readonly<Record<Way, string>> = {
 /** Formats one line per ending, a table for each path, and the reasons of stacks that cannot detect an ending. */
 export const markdown = (trials: ReadonlyArray<Trial>, missing: ReadonlyArray<string>): string => {
   const found = [...new Set(trials.map(({ way }) => way))];
-  const notes = missing.length === 0 ? [] : [`Not here: ${missing.join(", ")}.`];
+  const notes = missing.length === 0 ? [] : [`Not installed: ${missing.join(", ")}.`];
   return [summary(trials), ...found.flatMap((way) => [`${wayTitles[way]}:`, tableOf(trials, way)]), ...notes].join(
     "\n\n",
   );

@@ -61,7 +61,7 @@ const run = (command: string, args: ReadonlyArray<string>, slow = false): Promis
   });
 
 /** Runs a client of the folder `clients`, which reports in its last line. */
-const told = async (command: string, args: ReadonlyArray<string>): Promise<Seen> => {
+const runClient = async (command: string, args: ReadonlyArray<string>): Promise<Seen> => {
   const { error, out } = await run(command, args);
   const line = out.trim().split("\n").at(-1) ?? "";
   if (!line.startsWith("{")) throw new Error(`${command} printed no result: ${error}`);
@@ -73,20 +73,20 @@ const told = async (command: string, args: ReadonlyArray<string>): Promise<Seen>
 const python = (library: string): Stack => ({
   name: `Python ${library}`,
   needs: { commands: ["python3"], packages: ["python3"] },
-  read: (url, body) => told("python3", [join(clients, "stack.py"), library, url, body, String(pauseMs)]),
+  read: (url, body) => runClient("python3", [join(clients, "stack.py"), library, url, body, String(pauseMs)]),
 });
 
 const node = (library: string): Stack => ({
   name: `Node ${library}`,
   needs: { commands: [], packages: [] },
-  read: (url, body) => told(process.execPath, [join(clients, "stack.mjs"), library, url, body, String(pauseMs)]),
+  read: (url, body) => runClient(process.execPath, [join(clients, "stack.mjs"), library, url, body, String(pauseMs)]),
 });
 
 const java = (library: string): Stack => ({
   name: `Java ${library}`,
   needs: { commands: ["java", "javac"], packages: ["default-jdk-headless"] },
   prepare: (folder) => run("javac", ["-d", folder, join(clients, "Stack.java")]),
-  read: (url, body, folder) => told("java", ["-cp", folder, "Stack", library, url, body, String(pauseMs)]),
+  read: (url, body, folder) => runClient("java", ["-cp", folder, "Stack", library, url, body, String(pauseMs)]),
 });
 
 /** A program that writes the body to its output and reports a break with its exit code. */
@@ -105,7 +105,7 @@ const go: Stack = {
   name: "Go net/http",
   needs: { commands: ["go"], packages: ["golang-go"] },
   prepare: (folder) => run("go", ["build", "-o", join(folder, "stack-go"), join(clients, "stack.go")]),
-  read: (url, body, folder) => told(join(folder, "stack-go"), [url, body, String(pauseMs)]),
+  read: (url, body, folder) => runClient(join(folder, "stack-go"), [url, body, String(pauseMs)]),
 };
 
 const executablePath = process.env.CHROMIUM_PATH ?? "/usr/bin/chromium";
@@ -113,7 +113,7 @@ const executablePath = process.env.CHROMIUM_PATH ?? "/usr/bin/chromium";
 let started: Promise<Browser> | undefined;
 
 /** Closes the browser, if one was started. */
-export const closed = async (): Promise<void> => (await started)?.close();
+export const closeBrowser = async (): Promise<void> => (await started)?.close();
 
 const browser: Stack = {
   name: "Chromium fetch",
@@ -167,4 +167,4 @@ export const stacks: ReadonlyArray<Stack> = [
 ];
 
 /** The stacks whose requirements are installed. */
-export const here = (): ReadonlyArray<Stack> => stacks.filter(({ needs }) => hasCommand(needs));
+export const installedStacks = (): ReadonlyArray<Stack> => stacks.filter(({ needs }) => hasCommand(needs));

@@ -40,7 +40,7 @@ const limits: ReadonlyArray<Limit> = [
     stack: "Java HttpClient",
     ways,
     what: "lost",
-    reason: "its stream may drop the piece that waits to be read when the response fails",
+    reason: "its stream may drop unread data when the response fails",
   },
   {
     stack: "Chromium fetch",

@@ -10,8 +10,8 @@ import { parseArgs } from "node:util";
 import { Effect } from "effect";
 import { endings, serve } from "./Endings.ts";
 import { hasCommand, install } from "./Packages.ts";
-import { front, needs } from "./Proxies.ts";
-import { closed, here, type Stack, stacks } from "./Stacks.ts";
+import { needs, startProxies } from "./Proxies.ts";
+import { closeBrowser, installedStacks, type Stack, stacks } from "./Stacks.ts";
 import { markdown, write, wrong } from "./StackTable.ts";
 import { play, type Trial } from "./Trials.ts";
 
@@ -50,9 +50,9 @@ const main = Effect.gen(function* () {
     values["no-install"] === true
       ? everything.filter((need) => !hasCommand(need)).flatMap(({ packages }) => packages)
       : install(everything);
-  const played = here().filter(({ name }) => name.toLowerCase().includes((values.only ?? "").toLowerCase()));
+  const played = installedStacks().filter(({ name }) => name.toLowerCase().includes((values.only ?? "").toLowerCase()));
   const served = yield* serve;
-  const ports = yield* front(served, folder);
+  const ports = yield* startProxies(served, folder);
   yield* Effect.forEach(new Set(played.map(({ prepare }) => prepare)), (prepare) =>
     Effect.promise(async () => prepare?.(folder)),
   );
@@ -61,7 +61,7 @@ const main = Effect.gen(function* () {
     ({ ending, stack, way }) => Effect.promise((): Promise<Trial> => play(stack, way, ending, served, folder)),
     { concurrency },
   );
-  yield* Effect.promise(closed);
+  yield* Effect.promise(closeBrowser);
   const text = markdown(trials, [...new Set(missing)]);
   console.log(text);
   if (values.write === true) write(new URL("../../docs/agents.md", import.meta.url), text);

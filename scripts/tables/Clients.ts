@@ -28,14 +28,14 @@ export const clients = (): string =>
       code(row.name),
       row.marks,
       row.measured,
-      each(row, ({ reveal }) => code(reveal)),
-      each(row, ({ patienceMs }) => seconds(patienceMs)),
-      each(row, ({ holdMaxMs }) => (holdMaxMs === undefined ? "" : seconds(holdMaxMs))),
-      each(row, ({ status }) => String(status)),
-      each(row, ({ ending, mends, onBreak }) =>
+      formatByProtocol(row, ({ reveal }) => code(reveal)),
+      formatByProtocol(row, ({ patienceMs }) => seconds(patienceMs)),
+      formatByProtocol(row, ({ holdMaxMs }) => (holdMaxMs === undefined ? "" : seconds(holdMaxMs))),
+      formatByProtocol(row, ({ status }) => String(status)),
+      formatByProtocol(row, ({ ending, mends, onBreak }) =>
         onBreak === "tell" ? `${left[mends]}${code(onBreak)}, ${ending} end` : code(onBreak),
       ),
-      differing(row, ({ firstNoOp }) => firstNoOp)
+      listDifferences(row, ({ firstNoOp }) => firstNoOp)
         .map(({ id, own }) => `${id}: ${own}`)
         .join("; "),
     ]),
@@ -65,7 +65,7 @@ const left: Readonly<Record<Treatment["mends"], string>> = {
 };
 
 /** The treatment of a client in all protocols, followed by the protocols in which it differs. */
-const each = (row: ClientRow, told: (treatment: Treatment) => string): string => {
+const formatByProtocol = (row: ClientRow, told: (treatment: Treatment) => string): string => {
   const everywhere = told({ ...unknownTreatment, ...row.everywhere });
   const all = protocols.ids.map((id) => ({ id, own: told(shippedTreatment(row, id)) }));
   const others = all.filter(({ own }) => own !== everywhere).map(({ id, own }) => `${id}: ${own}`);
@@ -73,7 +73,7 @@ const each = (row: ClientRow, told: (treatment: Treatment) => string): string =>
 };
 
 /** The protocols in which a client differs from an unknown one. */
-const differing = (row: ClientRow, told: (treatment: Treatment) => string) =>
+const listDifferences = (row: ClientRow, told: (treatment: Treatment) => string) =>
   protocols.ids
     .map((id) => ({ id, own: told(shippedTreatment(row, id)), unknown: told(shippedTreatment(unknownRow, id)) }))
     .filter(({ own, unknown }) => own !== unknown);

@@ -54,11 +54,11 @@ export const configTable = (): string =>
 
 const rows = (path: string, { additionalProperties, properties = {} }: Node): ReadonlyArray<ReadonlyArray<string>> => [
   ...Object.entries(properties).flatMap(([name, node]) => rowOf(path === "" ? name : `${path}.${name}`, node)),
-  ...(typeof additionalProperties === "object" ? named(`${path}.NAME`, additionalProperties) : []),
+  ...(typeof additionalProperties === "object" ? nestedRows(`${path}.NAME`, additionalProperties) : []),
 ];
 
 /** The rows below a name, which contains an object or a list of objects. */
-const named = (path: string, node: Node): ReadonlyArray<ReadonlyArray<string>> => {
+const nestedRows = (path: string, node: Node): ReadonlyArray<ReadonlyArray<string>> => {
   if (node.properties !== undefined) return rows(path, node);
   return node.items?.properties === undefined ? [] : rows(`${path}[]`, node.items);
 };

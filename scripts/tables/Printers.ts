@@ -133,7 +133,7 @@ const clockTable = (sources: Sources): string => {
   const named = (key: string): string => {
     const of = (clocks: Clocks.Clocks) => clocks[key as keyof Clocks.Clocks]; // Safe: the fields of the interface are the keys.
     const one = ms(of(plain));
-    return of(plain) === of(unknown) ? one : `${one}; ${ms(of(unknown))} where the model reasons, or that is not known`;
+    return of(plain) === of(unknown) ? one : `${one}; ${ms(of(unknown))} if the model reasons, or if that is not known`;
   };
   return table(
     ["clock", "default, ms", "what it measures"],
@@ -181,10 +181,10 @@ const fieldTable = (fields: ReadonlyArray<Named>): string =>
 
 /** One row for each occasion. The first one of a write also names its content. */
 const writeTable = (of: string): string => {
-  if (of === "away") return wordTable("store away", named(Writes.away));
+  if (of === "away") return wordTable("store unavailable", named(Writes.away));
   const writes: Readonly<Record<string, Writes.Write>> = of === "calls" ? Writes.calls : Writes.entries;
   return table(
-    [of === "calls" ? "call" : "entry", "holds", "when", "before", "store away"],
+    [of === "calls" ? "call" : "entry", "holds", "when", "before", "store unavailable"],
     Object.entries(writes).flatMap(([name, { holds, occasions }]) =>
       occasions.map(({ away, before, isForEveryRun, when }, index) => {
         const row = [when, isForEveryRun === true ? `${before} (every run)` : before, away];

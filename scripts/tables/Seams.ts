@@ -1,5 +1,5 @@
 /**
- * Prints the tables of docs/continue.md: reasons why a text is not continued, reasons why new text is not joined, and support for prefills.
+ * Prints the tables of docs/continue.md: reasons why text is not continued, reasons why new text is not joined, and support for prefills.
  */
 import { SeamFault, SeamProof, SeamRefusal } from "../../src/domain/SeamWords.ts";
 import { seamFaults } from "../../src/policy/Explanation.ts";
@@ -24,10 +24,10 @@ export const faultTable = (): string =>
     ],
   );
 
-/** Prints the providers that continue a text at the end of a request. All others are asked for the anchor. */
+/** Prints the providers that continue the text at the end of a request. All others are asked for the anchor. */
 export const prefillTable = (): string =>
   table(
-    ["provider", "models", "form", "says it again", "what is known", "sources"],
+    ["provider", "models", "form", "repeats the prefill", "what is known", "sources"],
     declared.map(({ echo, form, models, note, provider, sources }) => [
       provider,
       models.map(code).join(" · "),

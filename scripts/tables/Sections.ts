@@ -17,7 +17,7 @@ export const kindsOf = (page: string): ReadonlyArray<string> =>
  * @param page the current page
  * @param printers the printer of each kind
  */
-export const printed = async (page: string, printers: ReadonlyMap<string, Printer>): Promise<string> => {
+export const printTables = async (page: string, printers: ReadonlyMap<string, Printer>): Promise<string> => {
   const texts: Array<string> = [];
   for (const [, , kind = "", words = "", before = ""] of page.matchAll(section)) {
     const text = await printers.get(kind)?.(words.split(" ").filter((word) => word !== ""));

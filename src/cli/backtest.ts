@@ -69,7 +69,7 @@ interface BacktestOptions {
 
 /** Decides the stored incidents again, prints the report, and fails if a stored decision cannot be reproduced. */
 export const backtest = Effect.fn("cli.backtest")(function* (options: BacktestOptions, screen: Screen) {
-  const limits = budgetOf(options.budget);
+  const limits = parseBudget(options.budget);
   if (Result.isFailure(limits)) return yield* fail("refused", `--budget: ${limits.failure}`);
   const since = Option.isNone(options.since) ? 0 : parseMoment(options.since.value, screen.now);
   if (since === undefined)
@@ -117,7 +117,7 @@ const tallyRuns = Effect.fnUntraced(function* (
       const chosen = record.incidents.filter(
         (it) => it.at >= since && (rule === undefined || it.decision.rule === rule),
       );
-      if (chosen.length > 0) tally.run();
+      if (chosen.length > 0) tally.countRun();
       for (const incident of chosen) tally.add(incident, check(incident), decideBy(incident, policy, limits));
     }),
   );
@@ -127,7 +127,7 @@ const tallyRuns = Effect.fnUntraced(function* (
 const decodeBudget = Schema.decodeUnknownResult(Budget, { onExcessProperty: "error" });
 
 /** Parses and checks the `--budget` values. A later value replaces an earlier one. */
-const budgetOf = (typed: ReadonlyArray<string>): Result.Result<Partial<Budget>, string> => {
+const parseBudget = (typed: ReadonlyArray<string>): Result.Result<Partial<Budget>, string> => {
   const limits: Record<string, unknown> = {};
   for (const text of typed) {
     const [, name, number] = /^(\w+)=(\d+)$/.exec(text) ?? [];

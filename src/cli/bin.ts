@@ -21,7 +21,7 @@ if (major < oldest.major || (major === oldest.major && minor < oldest.minor)) {
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
-    // For example a full disk. If stderr itself failed, we can only report through the exit code.
+    // For example, the disk is full. If stderr itself failed, we can only report through the exit code.
     if (stream !== process.stderr) process.stderr.write(`stream-recovery: cannot write: ${error.message}\n`);
     process.exit(1);
   });

@@ -32,7 +32,7 @@ const boolean = (name: string, description: string) =>
 
 const settings = {
   subject: Argument.Literals("sdk", subjectNames).pipe(
-    Argument.withDescription(`The SDK to judge: ${subjectNames.join(", ")}`),
+    Argument.withDescription(`The SDK to test: ${subjectNames.join(", ")}`),
   ),
   withUs: boolean("with-us", "Play only the column with this package"),
   withoutUs: boolean("without-us", "Play only the column of the bare SDK"),
@@ -76,9 +76,9 @@ const silenceMsMax = 600_000;
 /** The `conformance` command: plays the fault matrix against an SDK and prints which column recovers, duplicates or truncates. */
 export const conformanceCommand = Command.make("conformance", settings, (asked) =>
   Effect.gen(function* () {
-    const faults = yield* faultsOf(asked.only);
-    const columns = yield* columnsOf(asked);
-    const protocols = yield* protocolsOf(columns, asked.protocol);
+    const faults = yield* parseFaults(asked.only);
+    const columns = yield* makeColumns(asked);
+    const protocols = yield* parseProtocols(columns, asked.protocol);
     const boards = yield* play(columns, faults, protocols, asked.silence);
     yield* Console.log(asked.json ? JSON.stringify(boards, null, 2) : conformanceTable(boards));
     yield* failUnsafe(boards);
@@ -107,7 +107,7 @@ export const conformanceCommand = Command.make("conformance", settings, (asked) 
 const withUsMark = " with this package";
 
 /**
- * Fails if a column with this package is unsafe. A bare column may be unsafe.
+ * Fails if a column with this package is unsafe. A column of a bare SDK may be unsafe.
  *
  * @param boards one scoreboard per column
  */
@@ -119,7 +119,7 @@ export const failUnsafe = (boards: ReadonlyArray<ConformanceScoreboard>): Effect
     : Effect.fail(new UnsafeColumn({ reason: "unsafe", runtimes: [first, ...rest] }));
 };
 
-const faultsOf = (only: ReadonlyArray<string>) => {
+const parseFaults = (only: ReadonlyArray<string>) => {
   const names = only.flatMap((list) => list.split(",")).filter((name) => name !== "");
   const unknown = names.find((name) => conformanceFaults.every(({ id }) => id !== name));
   return unknown === undefined
@@ -127,7 +127,7 @@ const faultsOf = (only: ReadonlyArray<string>) => {
     : fail("refused", `--only: unknown fault "${unknown}"`);
 };
 
-const columnsOf = Effect.fnUntraced(function* (asked: {
+const makeColumns = Effect.fnUntraced(function* (asked: {
   readonly subject: SubjectName;
   readonly withUs: boolean;
   readonly withoutUs: boolean;
@@ -150,7 +150,7 @@ const columnsOf = Effect.fnUntraced(function* (asked: {
  */
 const stallOfSilence = 1.5;
 
-const protocolsOf = (columns: ReadonlyArray<ConformanceRuntime>, asked: ReadonlyArray<string>) => {
+const parseProtocols = (columns: ReadonlyArray<ConformanceRuntime>, asked: ReadonlyArray<string>) => {
   const names = asked.flatMap((list) => list.split(",")).filter((name) => name !== "");
   const spoken = [...new Set(columns.flatMap(({ protocols }) => protocols))];
   const chosen = spoken.filter((protocol) => names.length === 0 || names.some((name) => protocol.includes(name)));
@@ -159,7 +159,7 @@ const protocolsOf = (columns: ReadonlyArray<ConformanceRuntime>, asked: Readonly
     : fail("refused", `--protocol: expected a part of ${spoken.join(", ")}, got "${names.join(",")}"`);
 };
 
-/** Runs the columns one after another, so that each has the machine to itself. */
+/** Runs the columns one after another, so that none competes with another for the machine. */
 const play = Effect.fnUntraced(function* (
   columns: ReadonlyArray<ConformanceRuntime>,
   faults: ReadonlyArray<ConformanceFaultId>,

@@ -21,7 +21,7 @@ import { inkFor } from "./terminal/Ink.ts";
 import * as Progress from "./terminal/Progress.ts";
 import { program } from "./terminal/Screen.ts";
 
-/** Maximum concurrent runs. They mostly wait in real time and do little work. */
+/** Maximum concurrent runs. They mostly wait and use little CPU. */
 export const runsAtOnce = 12;
 
 const fail = failing("demo");
@@ -140,7 +140,7 @@ const runScenarios = Effect.fn("demo.scenarios")(function* (
     yield* Console.log(`\n${table(rows, ink)}\n\n${summary(totals, took / 1_000, seed, ink)}`);
     if (only.length > 0 && rows.length <= exchangesOfRunsMax) yield* Console.log(`\n${exchanges(rows, ink)}`);
     if (told !== undefined) yield* Console.log(`\n${story(told, program(), ink)}`);
-    const farewell = DemoStore.farewell(kept, told?.incident.run_id);
+    const farewell = DemoStore.listNextCommands(kept, told?.incident.run_id);
     if (farewell !== "") yield* Console.log(`\n${farewell}`);
   }
   const wrong = totals.runs - totals.as_expected;

@@ -64,12 +64,12 @@ export const start = async (): Promise<void> => {
     Effect.provideService(CliOutput.Presenter, presenter),
     Effect.tapCause(report),
     Effect.provideService(Logger.LogToStderr, true),
-    // runMain would report to stdout, without the logger provided here.
+    // By default, runMain would report to stdout, without the logger provided here.
     NodeRuntime.runMain({ disableErrorReporting: true, teardown: Signals.teardown }),
   );
 };
 
-/** Unknown command, flag or argument. The error is already on stderr. Bad input is exit code 2 everywhere. */
+/** An unknown command, flag or argument. The error is already on stderr. Invalid input has exit code 2 in every command. */
 class BadUsage extends Schema.TaggedError<BadUsage>()("BadUsage", { reason: Schema.Literal("bad_usage") }) {
   override readonly [Runtime.errorExitCode] = 2;
   override readonly [Runtime.errorReported] = false;

@@ -7,7 +7,7 @@ import { RunRecorder } from "../recorder/RunRecorder.ts";
 import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
 import { type RunStatus, runStatuses } from "../story/RunStatus.ts";
 import { formatCount } from "../story/Times.ts";
-import { capital } from "../story/Words.ts";
+import { capitalize } from "../story/Words.ts";
 import { exitCodesHelp } from "./command/CommandFailed.ts";
 import { dbFlag, jsonFlag, withStore, withWaitNotice } from "./command/Store.ts";
 import type { Tone } from "./terminal/Ink.ts";
@@ -43,7 +43,7 @@ export const recoverCommand = Command.make(
   ]),
 );
 
-/** Minimum runs for progress on stderr. Fewer finish too quickly. */
+/** Minimum runs for progress on stderr; fewer finish too quickly. */
 const progressFromRuns = 200;
 
 /**
@@ -55,7 +55,7 @@ export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen
   const inPlace = process.stderr.isTTY === true;
   const recorder = yield* RunRecorder;
   // Watch the silent owners first, so that recovery does not wait for them. This includes processes that may have died a moment ago,
-  // because after a crash a person wants their runs and not a message that the process is alive.
+  // because after a crash a person wants to recover its runs, not to read that the process is still alive.
   yield* withWaitNotice("recover", recorder.orphans(1, { waits: "all" }), lately);
   const report = yield* CrashRecovery.recover({
     restored,
@@ -76,7 +76,7 @@ export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen
 });
 
 /** Printed while waiting for a process that was active a moment ago. */
-const lately = "another process owns runs; waiting for its next sign of life, or until its lease expires";
+const lately = "another process owns runs; waiting for its next heartbeat, or until its lease expires";
 
 /** Printed with questions that are based on a restored, older record. */
 const lessText =
@@ -105,7 +105,7 @@ const idCharactersMin = 20;
 const recoverText = (report: CrashRecovery.Report, screen: Screen, left = 0): string => {
   if (report.runs.length === 0)
     return left === 0
-      ? "Nothing to recover: every run has ended, waits, or has a living owner."
+      ? "Nothing to recover: every run has ended, waits, or has a live owner."
       : "Nothing to recover yet: the process that owns a run is silent, and its lease has not expired.";
   const ordered = report.runs.toSorted((a, b) => outcomes[a.outcome].order - outcomes[b.outcome].order);
   const listed = ordered.slice(0, listedMax);
@@ -121,7 +121,7 @@ const recoverText = (report: CrashRecovery.Report, screen: Screen, left = 0): st
     ...(rest > 0 ? [screen.ink("quiet", `and ${rest} more`)] : []),
     "",
     summary(report),
-    ...questions(ordered, screen),
+    ...formatQuestions(ordered, screen),
     ...(report.more ? [`There are more. Run again: ${screen.ink("strong", screen.type("recover"))}`] : []),
   ].join("\n");
 };
@@ -165,10 +165,10 @@ const summary = ({ counts, runs }: CrashRecovery.Report): string => {
     [counts.skipped, "owned by another process"],
   ] as const;
   const parts = told.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
-  return `${capital(formatCount(runs.length, "run"))}: ${parts.join(", ")}.`;
+  return `${capitalize(formatCount(runs.length, "run"))}: ${parts.join(", ")}.`;
 };
 
-const questions = (rows: ReadonlyArray<CrashRecovery.Row>, { ink, type }: Screen): ReadonlyArray<string> => {
+const formatQuestions = (rows: ReadonlyArray<CrashRecovery.Row>, { ink, type }: Screen): ReadonlyArray<string> => {
   const asking = rows.filter(({ outcome }) => outcome === "asked" || outcome === "waiting");
   if (asking.length === 0) return [];
   const spelled = asking

@@ -9,14 +9,14 @@ import { Gateway } from "../gateway/Gateway.ts";
 import * as GatewayLog from "../gateway/log/GatewayLog.ts";
 import { failing } from "./command/CommandFailed.ts";
 import * as Signals from "./command/Signals.ts";
-import { foreignStore } from "./command/Store.ts";
+import { storeNameProblem } from "./command/Store.ts";
+import { reloadOnSignal, reloadSignals } from "./serve/ConfigReload.ts";
 import * as Generation from "./serve/Generation.ts";
 import { setHeap } from "./serve/HeapSettings.ts";
-import { asked, rereading } from "./serve/Rereading.ts";
 import { servedText } from "./serve/ServedText.ts";
 import { serveFlags } from "./serve/ServeFlags.ts";
-import { type Given, programOf } from "./serve/ServeProgram.ts";
-import { built, refusalOf } from "./serve/Start.ts";
+import { type Given, readProgram } from "./serve/ServeProgram.ts";
+import { describeRefusal, startGateway } from "./serve/Start.ts";
 import * as Supervisor from "./serve/Supervisor.ts";
 import type { Refusal } from "./serve/WorkerProcess.ts";
 
@@ -27,28 +27,28 @@ export const serveCommand = Command.make(
   "serve",
   serveFlags,
   Effect.fn("serve")(function* (given) {
-    const read = yield* programOf(given);
+    const read = yield* readProgram(given);
     // An invalid configuration exits with the same code as a failed check, since a person has to fix the file.
     const reason = given.check || isConfigured(given) ? "negative" : "refused";
     if ("wrong" in read) return yield* failWithProblems(reason, read.wrong);
     const { program, warnings = [] } = read;
     for (const line of warnings) yield* Console.error(`serve: warning: ${line}`);
-    const foreign = foreignStore(storeOf(program));
+    const foreign = storeNameProblem(storeOf(program));
     if (foreign !== undefined) return yield* fail(reason, foreign);
     const settings = settingsOf(program);
     if (settings instanceof GatewayError) return yield* fail(reason, settings.message);
     const problem = problemOf(program);
     if (problem !== undefined) return yield* fail(reason, problem);
     if (given.check) return yield* Console.log(servedText(settings, program));
-    if (workersOf(program) > 1) return yield* severally(given, program, settings);
+    if (workersOf(program) > 1) return yield* serveWithWorkers(given, program, settings);
     setHeap();
-    yield* alone(given, program).pipe(
+    yield* serveAlone(given, program).pipe(
       Effect.scoped,
       Effect.provide(GatewayLog.layer(program.logFormat ?? "text")),
       Effect.catchTags({
         GatewayError: ({ message }) => fail("refused", message),
         ClientConfigError: ({ message }) => fail("refused", message),
-        RecorderError: (error) => failOnRefusal(refusalOf(error)),
+        RecorderError: (error) => failOnRefusal(describeRefusal(error)),
       }),
     );
   }),
@@ -73,13 +73,13 @@ export const serveCommand = Command.make(
   ]),
 );
 
-const severally = (given: Given, program: ProgramOptions, settings: GatewaySettings) =>
+const serveWithWorkers = (given: Given, program: ProgramOptions, settings: GatewaySettings) =>
   Effect.gen(function* () {
     yield* Signals.endsNormally;
-    const signals = isReread(given) ? yield* asked : undefined;
+    const signals = isReread(given) ? yield* reloadSignals : undefined;
     const supervisor = yield* Supervisor.make(program, settings, workersOf(program));
     if ("reason" in supervisor) return yield* failOnGiveUp(supervisor);
-    if (signals !== undefined) yield* Effect.forkScoped(rereading(signals, given, program, supervisor));
+    if (signals !== undefined) yield* Effect.forkScoped(reloadOnSignal(signals, given, program, supervisor));
     yield* Console.log(`listening on ${supervisor.url}`);
     yield* Effect.raceFirst(Effect.flatMap(supervisor.givenUp, failOnGiveUp), Signals.deserted);
   }).pipe(
@@ -118,18 +118,18 @@ const failWithProblems = (reason: "negative" | "refused", wrong: ReadonlyArray<s
  * Serves from this process until it is interrupted, and prints its address when ready. A second signal while it drains ends the
  * process at once (`bin.ts`).
  */
-const alone = Effect.fnUntraced(function* (given: Given, program: ProgramOptions) {
+const serveAlone = Effect.fnUntraced(function* (given: Given, program: ProgramOptions) {
   yield* Signals.endsNormally;
-  const signals = isReread(given) ? yield* asked : undefined;
-  yield* Generation.tell(Generation.first);
-  const gateway = Context.get(yield* built(program), Gateway);
+  const signals = isReread(given) ? yield* reloadSignals : undefined;
+  yield* Generation.publish(Generation.first);
+  const gateway = Context.get(yield* startGateway(program), Gateway);
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       const left = yield* gateway.serving;
       if (left > 0) yield* Effect.logInfo(`finishing ${left} requests; a second signal exits at once`);
     }),
   );
-  if (signals !== undefined) yield* Effect.forkScoped(rereading(signals, given, program, gateway));
+  if (signals !== undefined) yield* Effect.forkScoped(reloadOnSignal(signals, given, program, gateway));
   yield* Console.log(`listening on ${gateway.url}`);
   yield* Signals.deserted;
 });

@@ -37,13 +37,13 @@ export const keepAliveMs = (
   given === undefined ? fromEnvironment(otherwise) : checkMilliseconds("keepAliveMs", given, String(given));
 
 const fromEnvironment = Effect.fnUntraced(function* (otherwise: number) {
-  const text = yield* variable(keepAliveVariable);
+  const text = yield* readVariable(keepAliveVariable);
   if (text === undefined) return otherwise;
   const digits = /^\s*(\d+)\s*$/.exec(text)?.[1];
   return yield* checkMilliseconds(keepAliveVariable, Number(digits), JSON.stringify(label(text)));
 });
 
-const variable = (name: string): Effect.Effect<string | undefined, ClientConfigError> =>
+const readVariable = (name: string): Effect.Effect<string | undefined, ClientConfigError> =>
   Config.option(Config.String(name)).pipe(
     Effect.map(Option.getOrUndefined),
     Effect.mapError(() => {
@@ -75,31 +75,31 @@ export const proxyChoice = (
   const address = Redacted.isRedacted(given) ? Redacted.value(given) : given;
   return address === directProxy
     ? Effect.succeed(EgressProxy.always(undefined))
-    : Effect.map(proxyAt("proxy", address), EgressProxy.always);
+    : Effect.map(parseProxy("proxy", address), EgressProxy.always);
 };
 
 const proxiesOfEnvironment = Effect.gen(function* () {
-  return EgressProxy.ofEnvironment({
-    http: yield* proxyVariable("HTTP_PROXY"),
-    https: yield* proxyVariable("HTTPS_PROXY"),
-    none: (yield* eitherCase("NO_PROXY"))?.text ?? "",
+  return EgressProxy.fromEnvironment({
+    http: yield* readProxyVariable("HTTP_PROXY"),
+    https: yield* readProxyVariable("HTTPS_PROXY"),
+    none: (yield* readEitherCase("NO_PROXY"))?.text ?? "",
   });
 });
 
-const proxyVariable = Effect.fnUntraced(function* (name: string) {
-  const found = yield* eitherCase(name);
-  return found === undefined ? undefined : yield* proxyAt(found.name, found.text);
+const readProxyVariable = Effect.fnUntraced(function* (name: string) {
+  const found = yield* readEitherCase(name);
+  return found === undefined ? undefined : yield* parseProxy(found.name, found.text);
 });
 
-const eitherCase = Effect.fnUntraced(function* (upper: string) {
+const readEitherCase = Effect.fnUntraced(function* (upper: string) {
   for (const name of [upper.toLowerCase(), upper]) {
-    const text = (yield* variable(name))?.trim() ?? "";
+    const text = (yield* readVariable(name))?.trim() ?? "";
     if (text !== "") return { name, text };
   }
   return undefined;
 });
 
-const proxyAt = (setting: string, address: string): Effect.Effect<EgressProxy.EgressProxy, ClientConfigError> => {
+const parseProxy = (setting: string, address: string): Effect.Effect<EgressProxy.EgressProxy, ClientConfigError> => {
   const proxy = EgressProxy.read(address);
   if (proxy !== undefined) return Effect.succeed(proxy);
   const message = `${setting}: expected a proxy as ${EgressProxy.proxyForm}`;

@@ -154,7 +154,7 @@ const open = Effect.fnUntraced(function* <S, Id extends string>(transport: Trans
     (exchange) => Effect.sync(() => exchange.abort()),
   );
   yield* send(transport, request, exchange);
-  return reading(request, exchange, origin, telemetry, {
+  return readExchange(request, exchange, origin, telemetry, {
     now: transport.now,
     nowMs: () => clock.currentTimeMillisUnsafe(),
   });
@@ -166,7 +166,7 @@ const reportPath = (transport: Transport, url: string | URL): Effect.Effect<void
     if (report !== undefined && originOf(url) !== "") report(pathTo(transport, url));
   });
 
-const reading = <S, Id extends string>(
+const readExchange = <S, Id extends string>(
   request: ProviderRequest<S, Id>,
   exchange: Exchange,
   origin: Origin,
@@ -174,7 +174,7 @@ const reading = <S, Id extends string>(
   times: Times,
 ): Pull.Pull<Parts<Id>, ProviderError> => {
   const decoder = decoderOf(request);
-  const { broken, fail } = failing(exchange, origin, telemetry, times);
+  const { broken, fail } = failureReporters(exchange, origin, telemetry, times);
   let head: Head | undefined;
   // The first bytes, kept until they prove to be a stream. If they are not a stream, they contain the provider's error.
   let unproven: Array<Uint8Array> | undefined = [];
@@ -215,8 +215,8 @@ const reading = <S, Id extends string>(
       if (parts.some(isMarker)) telemetry.complete();
       if (unproven !== undefined && head !== undefined && isNoStream(decoder.failure))
         last = yield* readRefusal(head, unproven);
-      else if (late !== undefined) last = late.end.complete ? done(telemetry) : fail(late.end.failure, evidence(parts));
-      else if (decoder.failure !== undefined) last = fail(decoder.failure, evidence(parts));
+      else if (late !== undefined) last = late.end.complete ? end(telemetry) : fail(late.end.failure, errorJson(parts));
+      else if (decoder.failure !== undefined) last = fail(decoder.failure, errorJson(parts));
       if (Decoder.isTold(decoder.failure)) parts = withFailure(parts, decoder.failure);
       if (late === undefined && last !== undefined) exchange.abort();
       if (parts.length > 0 || sizeOf(unproven ?? []) > errorBodyBytesMax) unproven = undefined;
@@ -237,7 +237,7 @@ const decoderOf = <S, Id extends string>({ protocol, tolerance }: ProviderReques
   Decoder.make(protocol, tolerance === undefined ? {} : { tolerance });
 
 /** Creates functions that report a failure to the telemetry before the stream fails with it. */
-const failing = (
+const failureReporters = (
   exchange: Exchange,
   origin: Origin,
   telemetry: ExchangeTelemetry.ExchangeTelemetry,
@@ -252,7 +252,7 @@ const failing = (
   return { fail, broken: failOnBreak };
 };
 
-const done = (telemetry: ExchangeTelemetry.ExchangeTelemetry): Pull.Pull<never> => {
+const end = (telemetry: ExchangeTelemetry.ExchangeTelemetry): Pull.Pull<never> => {
   telemetry.complete();
   return Cause.done();
 };
@@ -267,7 +267,7 @@ const decode = <Id extends string>(
 };
 
 /** The JSON of the event that carried the failure, as the provider wrote it. */
-const evidence = (parts: ReadonlyArray<Part<string>>): unknown =>
+const errorJson = (parts: ReadonlyArray<Part<string>>): unknown =>
   parts.find((part) => part.observation.failure !== undefined)?.json;
 
 /** Adds the whole failure to the event that reported it first, because the run decides on the first failure that it sees. */

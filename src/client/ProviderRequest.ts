@@ -70,7 +70,7 @@ const dispatch = (wire: HttpConnections, request: SentRequest, given: RequestHea
       headersTimeout: 0,
       bodyTimeout: 0,
     };
-    wire.connector.dispatching(exchange, () => wire.agent.dispatch(options, exchange));
+    wire.connector.withWaiting(exchange, () => wire.agent.dispatch(options, exchange));
   } catch (error) {
     exchange.refuse(error);
   }

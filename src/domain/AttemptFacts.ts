@@ -1,5 +1,5 @@
 /**
- * Holds the facts about one attempt on which a decision is taken.
+ * Holds the facts about one attempt on which a decision is based.
  *
  * Facts only grow within an attempt (law L1). Every field is a chain, a flag, a counter or a growing ledger. Literals are listed in the
  * order of growth; `atMost` compares two of them.
@@ -52,7 +52,7 @@ export const Counters = Schema.Struct({
   characters: Schema.Natural,
   input_tokens: Schema.optionalKey(Schema.Natural),
   output_tokens: Schema.optionalKey(Schema.Natural),
-  /** Ledger rows that were folded into their join because the ledger was full. */
+  /** Ledger rows that were folded into one shared row because the ledger was full. */
   rows_folded: Schema.optionalKey(Schema.Natural),
   /** Time lost to wall-clock jumps (a suspended laptop) while the attempt ran, in milliseconds. */
   suspended_ms: Schema.optionalKey(Milliseconds),

@@ -4,7 +4,7 @@ import { ToolPhase } from "./AttemptFacts.ts";
 import { Label, Milliseconds } from "./Limits.ts";
 import { AttemptMode } from "./RunFacts.ts";
 
-/** Actions in order of shrinking permission (law L2). */
+/** Actions, from the most to the least permissive (law L2). */
 export const Action = Schema.Literals(["auto_retry_once", "ask_user", "do_not_retry"]);
 export type Action = typeof Action.Type;
 

@@ -69,7 +69,7 @@ export const kinds = {
   transport: kind("transport", {
     operation: Schema.optionalKey(TransportOperation),
     http2_code: Schema.optionalKey(Label),
-    /** True if this process has reached the host before. The name is then right, and the network is at fault for a failed lookup. */
+    /** True if this process has reached the host before. The name is then known to be valid, so a failed lookup is the network's fault. */
     reached_host_before: Schema.optionalKey(Schema.Boolean),
   }),
   /** The bytes ended cleanly before the provider's terminal marker. */
@@ -199,9 +199,9 @@ const retriedClocks: ReadonlySet<string> = new Set<ClockName>(["connect", "first
 
 /** The HTTP/2 code takes precedence over the code of the error around it, as in the classifier. */
 const transportRetryable = ({ code, http2_code, reached_host_before }: Of<"transport">): boolean => {
-  if (http2_code !== undefined) return Http2Errors.survivable(http2_code);
+  if (http2_code !== undefined) return Http2Errors.isSurvivable(http2_code);
   if (code === undefined) return true;
-  if (Http2Errors.isNodeCode(code)) return Http2Errors.ofNodeCode(code).retryable;
+  if (Http2Errors.isNodeCode(code)) return Http2Errors.fromNodeCode(code).retryable;
   switch (TransportCodes.lookup(code)?.meaning) {
     case "never":
     case "malformed":
@@ -231,5 +231,5 @@ const defaultNotProcessed = (failure: Failure): boolean => {
 
 const transportNotProcessed = ({ code, http2_code }: Of<"transport">): boolean =>
   http2_code === undefined
-    ? code !== undefined && Http2Errors.isNodeCode(code) && Http2Errors.ofNodeCode(code).not_processed === true
+    ? code !== undefined && Http2Errors.isNodeCode(code) && Http2Errors.fromNodeCode(code).not_processed === true
     : Http2Errors.nameOf(http2_code) === "REFUSED_STREAM";

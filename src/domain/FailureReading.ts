@@ -32,10 +32,10 @@ export const read = (value: unknown): Failure => {
   const given = Json.record(value);
   const kind = given?.kind;
   if (given === undefined || !isKind(kind)) return { kind: "unknown" };
-  const common = commonOf(given);
+  const common = readCommon(given);
   switch (kind) {
     case "transport":
-      return { kind, ...common, ...transportOf(given) };
+      return { kind, ...common, ...readTransport(given) };
     case "stalled":
       return { kind, ...common, clock: isClock(given.clock) ? given.clock : "run" };
     case "rejected":
@@ -49,13 +49,13 @@ export const read = (value: unknown): Failure => {
   }
 };
 
-const commonOf = (given: Json.JsonRecord) => {
+const readCommon = (given: Json.JsonRecord) => {
   const { code, fingerprint, status } = given;
   const wait = given.retry_after_ms;
   return {
-    ...flagOf("retryable", given),
-    ...flagOf("not_processed", given),
-    ...flagOf("in_band", given),
+    ...readFlag("retryable", given),
+    ...readFlag("not_processed", given),
+    ...readFlag("in_band", given),
     ...(wait === undefined ? {} : { retry_after_ms: isTime(wait) ? wait + 0 : endlessMs }),
     ...(isStatus(status) ? { status } : {}),
     ...labelOf("code", code),
@@ -63,20 +63,20 @@ const commonOf = (given: Json.JsonRecord) => {
   };
 };
 
-const transportOf = (given: Json.JsonRecord) => ({
+const readTransport = (given: Json.JsonRecord) => ({
   ...(isOperation(given.operation) ? { operation: given.operation } : {}),
   ...labelOf("http2_code", given.http2_code),
-  ...flagOf("reached_host_before", given),
+  ...readFlag("reached_host_before", given),
 });
 
 /** A flag that is not a boolean permits nothing. */
-const flagOf = <const K extends string>(name: K, given: Json.JsonRecord): { readonly [_ in K]?: boolean } => {
+const readFlag = <const K extends string>(name: K, given: Json.JsonRecord): { readonly [_ in K]?: boolean } => {
   const value = given[name];
   // A computed key widens the record, which holds only this key.
   return value === undefined ? {} : ({ [name]: value === true } as { readonly [_ in K]: boolean });
 };
 
-/** Accepts numbers, which the codes of gRPC and Node's errno are. */
+/** Accepts numbers, because gRPC codes and Node's errno are numbers. */
 const labelOf = <const K extends string>(name: K, value: unknown): { readonly [_ in K]?: string } => {
   const text = typeof value === "number" ? String(value) : Json.string(value);
   // A computed key widens the record, which holds only this key.
@@ -94,15 +94,15 @@ const isLabel = (value: unknown): boolean =>
 
 const isKind = (value: unknown): value is FailureKind => typeof value === "string" && Object.hasOwn(kinds, value);
 
-const among = <A extends string>({ literals }: { readonly literals: ReadonlyArray<A> }) => {
+const makeGuard = <A extends string>({ literals }: { readonly literals: ReadonlyArray<A> }) => {
   const words: ReadonlySet<unknown> = new Set(literals);
   return (value: unknown): value is A => words.has(value);
 };
-const isClock = among(ClockName);
-const isReason = among(RejectedReason);
-const isProtocolReason = among(kinds.protocol.fields.reason);
-const isBy = among(CancelledBy);
-const isOperation = among(TransportOperation);
+const isClock = makeGuard(ClockName);
+const isReason = makeGuard(RejectedReason);
+const isProtocolReason = makeGuard(kinds.protocol.fields.reason);
+const isBy = makeGuard(CancelledBy);
+const isOperation = makeGuard(TransportOperation);
 
 const isFingerprint = (value: unknown): value is Fingerprint => {
   const print = Json.record(value);

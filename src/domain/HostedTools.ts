@@ -129,8 +129,8 @@ export const fromRequestTool = (tool: unknown, keptContainer = false): ReadonlyA
   // A Responses namespace groups functions for tool search.
   if (type === "namespace") return Json.list(entry.tools).flatMap((inner) => fromRequestTool(inner, keptContainer));
   if (type === "function" || called !== undefined)
-    return [boundary(Json.string(called?.name) || name || "function", runtime)];
-  if (type === "custom" || (type === "" && name !== "")) return [boundary(customName(entry), runtime)];
+    return [makeBoundary(Json.string(called?.name) || name || "function", runtime)];
+  if (type === "custom" || (type === "" && name !== "")) return [makeBoundary(customName(entry), runtime)];
   if (type === "") return fromKeys(entry);
   return [readTyped(entry, type, keptContainer)];
 };
@@ -144,18 +144,18 @@ const readTyped = (entry: Json.JsonRecord, type: string, keptContainer: boolean)
     case "mcp_toolset":
       return mcp(Json.string(entry.server_label) || Json.string(entry.mcp_server_name));
     case "code_interpreter":
-      return boundary(own, isNamedContainer(entry.container) ? unknown : readOnly);
+      return makeBoundary(own, isNamedContainer(entry.container) ? unknown : readOnly);
     case "code_execution":
-      return boundary(own, keptContainer ? unknown : readOnly);
+      return makeBoundary(own, keptContainer ? unknown : readOnly);
     case "shell":
-      return boundary(own, shell(Json.record(entry.environment)));
+      return makeBoundary(own, shell(Json.record(entry.environment)));
     case "tool_search":
-      return boundary(own, entry.execution === "client" ? runtime : readOnly);
+      return makeBoundary(own, entry.execution === "client" ? runtime : readOnly);
   }
   const hosted = lookup(type);
   // A tool of unknown type is assumed to run at the provider, which is the safer assumption.
-  if (hosted === undefined) return boundary(name, entry.input_schema === undefined ? unknown : runtime);
-  return boundary(hosted.executor === "runtime" ? name : own, hosted);
+  if (hosted === undefined) return makeBoundary(name, entry.input_schema === undefined ? unknown : runtime);
+  return makeBoundary(hosted.executor === "runtime" ? name : own, hosted);
 };
 
 /** Responses `shell`: the caller runs it if it has no environment or a local one. */
@@ -169,14 +169,14 @@ const shell = (environment: Json.JsonRecord | undefined): HostedTool => {
 const fromKeys = (entry: Json.JsonRecord): ReadonlyArray<ToolBoundary> =>
   Object.keys(entry).flatMap((key) => {
     if (entry[key] === undefined || entry[key] === null) return [];
-    const own = snake(key);
+    const own = toSnakeCase(key);
     if (own === "function_declarations")
       return Json.list(entry[key]).map((declared) =>
-        boundary(Json.string(Json.record(declared)?.name) || "function", runtime),
+        makeBoundary(Json.string(Json.record(declared)?.name) || "function", runtime),
       );
     if (own === "mcp_servers")
       return Json.list(entry[key]).map((server) => mcp(Json.string(Json.record(server)?.name)));
-    return [boundary(own, lookup(own) ?? unknown)];
+    return [makeBoundary(own, lookup(own) ?? unknown)];
   });
 
 /** Lists the hosted tools of a request body outside `tools`. */
@@ -184,7 +184,7 @@ const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundar
   const found: Array<ToolBoundary> = [];
   // Chat: `functions`, the API's first form of tools.
   for (const entry of Json.list(request.functions))
-    found.push(boundary(Json.string(Json.record(entry)?.name) || "function", runtime));
+    found.push(makeBoundary(Json.string(Json.record(entry)?.name) || "function", runtime));
   // Anthropic: a server is exposed even if no `mcp_toolset` names it.
   for (const entry of Json.list(request.mcp_servers)) {
     const server = mcp(Json.string(Json.record(entry)?.name));
@@ -192,21 +192,21 @@ const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundar
   }
   // Anthropic: web_search and other tools can run code in a named container too.
   if (isNamedContainer(request.container) && !tools.some((tool) => tool.name === "code_execution"))
-    found.push(boundary("code_execution", unknown));
+    found.push(makeBoundary("code_execution", unknown));
   // Chat: search models take search as an option (OpenAI), a parameter (xAI) or a plugin (OpenRouter).
   const xai = Json.record(request.search_parameters);
   if (Json.record(request.web_search_options) !== undefined || (xai !== undefined && xai.mode !== "off"))
-    found.push(boundary("web_search", readOnly));
+    found.push(makeBoundary("web_search", readOnly));
   for (const entry of Json.list(request.plugins)) {
     const plugin = Json.string(Json.record(entry)?.id);
-    if (plugin === "web") found.push(boundary("web_search", readOnly));
+    if (plugin === "web") found.push(makeBoundary("web_search", readOnly));
   }
   return found;
 };
 
-const boundary = (name: string, tool: HostedTool): ToolBoundary => ({ name: label(name), ...tool });
+const makeBoundary = (name: string, tool: HostedTool): ToolBoundary => ({ name: label(name), ...tool });
 
-const mcp = (server: string): ToolBoundary => boundary(mcpName(server), unknown);
+const mcp = (server: string): ToolBoundary => makeBoundary(mcpName(server), unknown);
 
 /**
  * Names a hosted MCP tool or a whole server, so that the name differs from every tool of the table.
@@ -232,8 +232,8 @@ const isNamedContainer = (container: unknown): boolean =>
 
 /** Returns the spelling of the table: snake case without vendor prefix, version and preview mark. */
 const family = (name: string): string =>
-  snake(name.slice(name.lastIndexOf(":") + 1))
+  toSnakeCase(name.slice(name.lastIndexOf(":") + 1))
     .replace(/_(\d{8}|\d{4}_\d{2}_\d{2}|\d{4}-\d{2}-\d{2})$/, "")
     .replace(/_preview$/, "");
 
-const snake = (name: string): string => name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();
+const toSnakeCase = (name: string): string => name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();

@@ -70,13 +70,13 @@ export const nameOf = (word: string | undefined): Http2Name | undefined => {
  *
  * @param code the code's name; one unknown to RFC 9113 counts as INTERNAL_ERROR, as its section 7 permits
  */
-export const survivable = (code: string): boolean => transient.has(nameOf(code) ?? "INTERNAL_ERROR");
+export const isSurvivable = (code: string): boolean => transient.has(nameOf(code) ?? "INTERNAL_ERROR");
 
 /** Returns true for one of Node's own HTTP/2 codes. */
 export const isNodeCode = (code: string): boolean => code.startsWith("ERR_HTTP2_");
 
 /** Returns the meaning of one of Node's own codes. If the session ended before the stream began, nothing was processed. */
-export const ofNodeCode = (code: string): Http2End => {
+export const fromNodeCode = (code: string): Http2End => {
   switch (code) {
     case "ERR_HTTP2_GOAWAY_SESSION":
       return { http2_code: "NO_ERROR", retryable: true, not_processed: true };

@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema";
 /** Maximum length of a label (tool name, call id, error code, model name), in UTF-16 code units. */
 export const labelCharactersMax = 128;
 
-/** Maximum ledger rows of an attempt. Further calls fold into their join. */
+/** Maximum ledger rows of an attempt. Further calls are folded into one row per executor. */
 export const toolRowsMax = 256;
 
 /** Maximum calls of an attempt that are kept by name, on record and for the guard. A further call cannot start. */

@@ -90,44 +90,44 @@ const repair = (given: unknown): Observation => {
   const o = Json.record(given) ?? refuse("observation", "an object", given);
   const { finish, usage } = o;
   return {
-    progress: wordOf("progress", o.progress, ["none", "started", "reasoning", "output"]),
-    shows: wordOf("shows", o.shows, ["nothing", "reasoning", "text"]),
-    quiet: flagOf("quiet", o.quiet),
-    keep_alive: flagOf("keep_alive", o.keep_alive),
+    progress: readLiteral("progress", o.progress, ["none", "started", "reasoning", "output"]),
+    shows: readLiteral("shows", o.shows, ["nothing", "reasoning", "text"]),
+    quiet: readFlag("quiet", o.quiet),
+    keep_alive: readFlag("keep_alive", o.keep_alive),
     characters: countOf("characters", o.characters ?? 0),
-    calls: callsOf(o.calls),
-    terminal: flagOf("terminal", o.terminal),
+    calls: readCalls(o.calls),
+    terminal: readFlag("terminal", o.terminal),
     ...(o.text_before_calls === undefined
       ? {}
-      : { text_before_calls: flagOf("text_before_calls", o.text_before_calls) }),
-    ...(o.terminal_at_end === undefined ? {} : { terminal_at_end: flagOf("terminal_at_end", o.terminal_at_end) }),
-    ...(o.closes === undefined ? {} : { closes: wordOf("closes", o.closes, ["later", "required", "now"]) }),
-    ...(o.stores === undefined ? {} : { stores: flagOf("stores", o.stores) }),
-    ...(finish === undefined ? {} : { finish: label(textOf("finish", finish)) }),
+      : { text_before_calls: readFlag("text_before_calls", o.text_before_calls) }),
+    ...(o.terminal_at_end === undefined ? {} : { terminal_at_end: readFlag("terminal_at_end", o.terminal_at_end) }),
+    ...(o.closes === undefined ? {} : { closes: readLiteral("closes", o.closes, ["later", "required", "now"]) }),
+    ...(o.stores === undefined ? {} : { stores: readFlag("stores", o.stores) }),
+    ...(finish === undefined ? {} : { finish: label(readText("finish", finish)) }),
     ...(o.failure === undefined ? {} : { failure: FailureReading.read(o.failure) }),
-    ...(usage === undefined ? {} : { usage: usageOf(usage) }),
+    ...(usage === undefined ? {} : { usage: readUsage(usage) }),
   };
 };
 
-const callsOf = (given: unknown): ReadonlyArray<CallSignal> => {
+const readCalls = (given: unknown): ReadonlyArray<CallSignal> => {
   if (!Array.isArray(given)) return refuse("calls", "a list of call signals", given);
   return given.map((it: unknown, at): CallSignal => {
     const signal = Json.record(it) ?? refuse(`calls[${at}]`, "an object", it);
     const { id, input, tool } = signal;
     const field = (name: string): string => `calls[${at}].${name}`;
     return {
-      choice: indexOf(field("choice"), signal.choice),
-      ordinal: indexOf(field("ordinal"), signal.ordinal),
-      executor: wordOf(field("executor"), signal.executor, ["runtime", "provider"]),
-      phase: wordOf(field("phase"), signal.phase, ["input_started", "input_complete", "ready", "settled"]),
-      ...(id === undefined ? {} : { id: textOf(field("id"), id) }),
-      ...(tool === undefined ? {} : { tool: textOf(field("tool"), tool) }),
-      ...(input === undefined ? {} : { input: textOf(field("input"), input) }),
+      choice: readIndex(field("choice"), signal.choice),
+      ordinal: readIndex(field("ordinal"), signal.ordinal),
+      executor: readLiteral(field("executor"), signal.executor, ["runtime", "provider"]),
+      phase: readLiteral(field("phase"), signal.phase, ["input_started", "input_complete", "ready", "settled"]),
+      ...(id === undefined ? {} : { id: readText(field("id"), id) }),
+      ...(tool === undefined ? {} : { tool: readText(field("tool"), tool) }),
+      ...(input === undefined ? {} : { input: readText(field("input"), input) }),
     };
   });
 };
 
-const usageOf = (given: unknown): Usage => {
+const readUsage = (given: unknown): Usage => {
   const usage = Json.record(given) ?? refuse("usage", "an object", given);
   // Providers send null for counts that they do not report.
   const input = usage.input_tokens ?? undefined;
@@ -138,28 +138,28 @@ const usageOf = (given: unknown): Usage => {
   };
 };
 
-const wordOf = <const A extends string>(field: string, given: unknown, words: ReadonlyArray<A>): A =>
+const readLiteral = <const A extends string>(field: string, given: unknown, words: ReadonlyArray<A>): A =>
   words.find((word) => word === given) ?? refuse(field, words.map((word) => `"${word}"`).join(" | "), given);
 
-const flagOf = (field: string, given: unknown): boolean =>
+const readFlag = (field: string, given: unknown): boolean =>
   given === undefined ? false : typeof given === "boolean" ? given : refuse(field, "a boolean", given);
 
 const countOf = (field: string, given: unknown): number =>
   typeof given === "number" ? count(given) : refuse(field, "a number", given);
 
-const indexOf = (field: string, given: unknown): number =>
+const readIndex = (field: string, given: unknown): number =>
   Json.natural(given) ?? refuse(field, "a whole number, not below 0", given);
 
-const textOf = (field: string, given: unknown): string =>
+const readText = (field: string, given: unknown): string =>
   typeof given === "string" ? given : refuse(field, "a string", given);
 
 const refuse = (field: string, expected: string, given: unknown): never => {
-  const message = `${field}: expected ${expected}, got ${kindOf(given)}`;
+  const message = `${field}: expected ${expected}, got ${describeKind(given)}`;
   throw new ObservationError({ reason: given === undefined ? "missing_field" : "bad_value", field, message });
 };
 
 /** Describes the kind of a value. Of its content, only numbers are included. */
-const kindOf = (given: unknown): string => {
+const describeKind = (given: unknown): string => {
   if (given === undefined) return "nothing";
   if (typeof given === "number" || given === null) return String(given);
   return Array.isArray(given)
@@ -170,7 +170,7 @@ const kindOf = (given: unknown): string => {
 };
 
 /** Reads a cursor, which is a string. Null and undefined mean that a part has no cursor. */
-export const cursor = (given: string | null | undefined): string | undefined => {
+export const readCursor = (given: string | null | undefined): string | undefined => {
   if (given === undefined || given === null || typeof given === "string") return given ?? undefined;
   throw new TypeError("cursor: expected a string or undefined");
 };

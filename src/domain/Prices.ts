@@ -9,7 +9,7 @@ export const charactersPerToken = 4;
  *
  * @param characters its length in UTF-16 code units
  */
-export const ofCharacters = (characters: number): number => Math.ceil(characters / charactersPerToken);
+export const estimateTokens = (characters: number): number => Math.ceil(characters / charactersPerToken);
 
 /** Price of a million tokens, in US dollars. */
 export const TokenPrice = Schema.Struct({

@@ -13,4 +13,4 @@ const removed: ReadonlyMap<string, string> = new Map([
 export const removedVariables: ReadonlyArray<string> = [...removed.keys()].filter((name) => /^[A-Z]/.test(name));
 
 /** Returns what to use instead of a removed option; undefined for any other name. */
-export const insteadOf = (given: string): string | undefined => removed.get(given.split("=", 1)[0] ?? "");
+export const findReplacement = (given: string): string | undefined => removed.get(given.split("=", 1)[0] ?? "");

@@ -121,7 +121,10 @@ export type Budget = typeof Budget.Type;
 export const defaultBudget: Budget = Schema.decodeSync(Budget)({});
 
 /** Returns a budget reduced by automatic retries that were already spent. */
-export const lessRetries = <Given extends Partial<Budget>>(budget: Given, spent: number): Given & Partial<Budget> => {
+export const subtractRetries = <Given extends Partial<Budget>>(
+  budget: Given,
+  spent: number,
+): Given & Partial<Budget> => {
   const { max_auto_retries, max_not_processed } = { ...defaultBudget, ...budget };
   return {
     ...budget,

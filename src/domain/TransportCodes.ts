@@ -144,14 +144,15 @@ const passingStatus = /^(?:408|425|429|500|502|503|504|52[0-4])$/;
 const proxyRow = (code: string): TransportRow | undefined => {
   if (!code.startsWith(proxyPrefix)) return undefined;
   const rest = code.slice(proxyPrefix.length);
-  const meaning = proxyCodes.get(code) ?? (/^[1-5]\d\d$/.test(rest) ? ofProxyStatus(rest) : ofProxyCode(rest));
+  const meaning =
+    proxyCodes.get(code) ?? (/^[1-5]\d\d$/.test(rest) ? classifyProxyStatus(rest) : classifyProxyCode(rest));
   return meaning === undefined ? undefined : { meaning, operation: "connect" };
 };
 
-const ofProxyStatus = (status: string): TransportMeaning => (passingStatus.test(status) ? "retry" : "never");
+const classifyProxyStatus = (status: string): TransportMeaning => (passingStatus.test(status) ? "retry" : "never");
 
 /** On the way to a proxy, `never` and `dns` keep their meaning. Any other known code means that the connection broke. */
-const ofProxyCode = (code: string): TransportMeaning | undefined => {
+const classifyProxyCode = (code: string): TransportMeaning | undefined => {
   const meaning = (table.get(code) ?? familyOf(code))?.meaning;
   return meaning === undefined || meaning === "never" || meaning === "dns" ? meaning : "retry";
 };
@@ -184,7 +185,7 @@ const foreign: ReadonlySet<string> = new Set(
  * Finds a code of the table inside a message, for example `read ECONNRESET`. Codes are words in capitals that ordinary sentences do not
  * contain.
  */
-export const inText = (message: string): string | undefined => {
+export const findInText = (message: string): string | undefined => {
   for (const [word] of message.matchAll(/\b[A-Z][A-Z0-9_]{3,48}\b/g)) {
     if (/^(?:E[A-Z]|UND_ERR|ERR_|HPE_|CERT_)/.test(word) && lookup(word) !== undefined) return word;
   }

@@ -26,7 +26,7 @@ export { atMost, join } from "./Growth.ts";
 
 /** Options of a fold, known before its attempt starts. */
 export interface FactsOptions {
-  /** The boundary before the attempt; `null` if missing. */
+  /** The side-effect boundary from before the attempt; `null` if missing. */
   readonly sideEffects: SideEffects | null;
   /** True if the caller can discard parts that it was handed. If not, every part but a quiet one counts as text. */
   readonly discardable: boolean;
@@ -118,7 +118,7 @@ class Fold implements FactsFold {
     this.#snapshot = undefined;
     this.#counters.parts += 1;
     this.#counters.characters += o.characters;
-    if (o.usage !== undefined) this.#use(o.usage);
+    if (o.usage !== undefined) this.#addUsage(o.usage);
     let changed = this.delivery("accepted");
     if (o.progress !== this.#now.progress && !chainAtMost(Progress, o.progress, this.#now.progress)) {
       this.#now.progress = o.progress;
@@ -144,7 +144,7 @@ class Fold implements FactsFold {
     if (shows === "text") {
       changed = this.#markText();
       if (o.calls.length > 0 && o.text_before_calls === true && this.#hasNewCall(o.calls))
-        this.#now.call_through = this.#next();
+        this.#now.call_through = this.#nextMoment();
     }
     if (shows !== this.#now.shown && !chainAtMost(Shown, shows, this.#now.shown)) {
       this.#now.shown = shows;
@@ -180,9 +180,9 @@ class Fold implements FactsFold {
     if (shows === "text" && this.#now.text_through !== this.#moment) return true;
     if (o.calls.length === 0) return false;
     for (const signal of o.calls) {
-      if (isCounted(signal) && this.#ledger.wouldRaise(this.#runtimeRow(signal))) return true;
+      if (isCounted(signal) && this.#ledger.canRaise(this.#runtimeRow(signal))) return true;
       // Such a call is counted when decoded, but it must be on record before the caller can know of it.
-      if (signal.executor === "provider" && this.#ledger.wouldRaise(this.#providerRow(signal))) return true;
+      if (signal.executor === "provider" && this.#ledger.canRaise(this.#providerRow(signal))) return true;
     }
     return false;
   }
@@ -209,7 +209,7 @@ class Fold implements FactsFold {
 
   settled(call: string, tool = ""): boolean {
     const changed = this.#raise(this.#row(call, tool, "runtime", "settled"));
-    if (changed) this.#now.settled_through = this.#next();
+    if (changed) this.#now.settled_through = this.#nextMoment();
     return changed;
   }
 
@@ -249,7 +249,7 @@ class Fold implements FactsFold {
     for (const signal of signals) {
       const call = callKey(signal.choice, signal.ordinal);
       if (this.#markBegun(signal, call)) {
-        this.#now.call_through = this.#next();
+        this.#now.call_through = this.#nextMoment();
         changed = true;
       }
       if (signal.executor === "provider") {
@@ -322,7 +322,7 @@ class Fold implements FactsFold {
     return true;
   }
 
-  #next(): number {
+  #nextMoment(): number {
     this.#moment += 1;
     this.#snapshot = undefined;
     return this.#moment;
@@ -331,12 +331,12 @@ class Fold implements FactsFold {
   /** Marks the position of text. Returns true if something happened since the last text. */
   #markText(): boolean {
     const behind = this.#now.text_through !== this.#moment;
-    if (this.#now.text_through === 0 || behind) this.#now.text_through = this.#next();
+    if (this.#now.text_through === 0 || behind) this.#now.text_through = this.#nextMoment();
     return behind;
   }
 
   /** Keeps the highest usage reported, because some providers report it in pieces and some repeatedly. */
-  #use({ input_tokens: input, output_tokens: output }: Usage): void {
+  #addUsage({ input_tokens: input, output_tokens: output }: Usage): void {
     const counters = this.#counters;
     if (input !== undefined) counters.input_tokens = Math.max(input, counters.input_tokens ?? 0);
     if (output !== undefined) counters.output_tokens = Math.max(output, counters.output_tokens ?? 0);

@@ -28,7 +28,7 @@ export interface Growth<A> {
   /** Returns the last moment in the value, on the counter that orders text, calls and settles; 0 if it has none. */
   readonly moment: (value: A) => number;
   /** Returns the value for an attempt that continues to read a response after other attempts. */
-  readonly behind: (value: A, before: EarlierAttempts) => A;
+  readonly shiftBy: (value: A, before: EarlierAttempts) => A;
 }
 
 /** Summary of the earlier attempts that read the same response. */
@@ -38,7 +38,7 @@ interface EarlierAttempts {
   readonly moment: number;
 }
 
-const anyTime = { moment: () => 0, behind: <A>(value: A): A => value };
+const anyTime = { moment: () => 0, shiftBy: <A>(value: A): A => value };
 
 /** Growth of a chain of literals, which are listed in growing order. */
 const chain = <A extends string>(literals: { readonly literals: ReadonlyArray<A> }): Growth<A> => ({
@@ -52,7 +52,7 @@ const moment: Growth<number> = {
   atMost: (a, b) => a <= b,
   join: Math.max,
   moment: (value) => value,
-  behind: (value, before) => (value === 0 ? 0 : value + before.moment),
+  shiftBy: (value, before) => (value === 0 ? 0 : value + before.moment),
 };
 
 const flag: Growth<boolean> = { ...anyTime, atMost: (a, b) => !a || b, join: (a, b) => a || b };
@@ -78,7 +78,7 @@ const ledger: Growth<ReadonlyArray<ToolRow>> = {
     return both.rows;
   },
   // The calls of a later attempt are different calls whose keys start over, so the attempt becomes part of the key.
-  behind: (rows, { attempts }) => rows.map((row) => ({ ...row, call: `${attempts + 1}/${row.call}` })),
+  shiftBy: (rows, { attempts }) => rows.map((row) => ({ ...row, call: `${attempts + 1}/${row.call}` })),
 };
 
 const keyOf = (executor: Executor, call: string): string => `${executor} ${call}`;
@@ -171,7 +171,7 @@ export const atMost = (f: AttemptFacts, g: AttemptFacts): boolean => {
 
 /** Returns the lowest facts that both grow into. Rows past the ledger's limit are folded. */
 export const join = (f: AttemptFacts, g: AttemptFacts): AttemptFacts =>
-  // A value that is identical on both sides is its own join.
+  // Joining a value with itself gives the same value.
   buildFacts((name) => (f[name] === g[name] ? f[name] : growth[name].join(f[name], g[name])));
 
 /** Returns the last moment in the facts. Anything that happens next gets a later one. */
@@ -190,6 +190,6 @@ export const joinAttempts = ([first, ...resumed]: readonly [AttemptFacts, ...Arr
     const earlier = { attempts: index + 1, moment: lastMoment(before) };
     return join(
       before,
-      buildFacts((name) => growth[name].behind(facts[name], earlier)),
+      buildFacts((name) => growth[name].shiftBy(facts[name], earlier)),
     );
   }, first);

@@ -3,7 +3,7 @@
  */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import { type Failure, resolve } from "../domain/Failure.ts";
-import { ofCharacters } from "../domain/Prices.ts";
+import { estimateTokens } from "../domain/Prices.ts";
 
 /**
  * Tokens of an image of any size: the maximum that Anthropic's API counts for one ("Vision": width × height / 750, after a
@@ -19,7 +19,7 @@ export interface TokenCost {
   readonly estimated: boolean;
 }
 
-/** Cost of nothing. */
+/** The cost of a request that was free. */
 export const free: TokenCost = { input: 0, output: 0, estimated: false };
 
 /** Adds two counts, up to the largest safe integer, because a provider may report any number but a record holds exact integers. */
@@ -39,13 +39,13 @@ const fileCharactersMin = 1_024;
  *
  * @param body JSON as it is sent; a byte counts as a character
  */
-export const ofRequest = (body: string | Uint8Array | undefined): number => {
+export const estimateRequest = (body: string | Uint8Array | undefined): number => {
   if (body === undefined) return 0;
   let files = 0;
   let images = 0;
   let at = 0;
   while (at + fileCharactersMin <= body.length) {
-    const other = lastOther(body, at, at + fileCharactersMin);
+    const other = findLastNonBase64(body, at, at + fileCharactersMin);
     if (other >= at) {
       at = other + 1;
       continue;
@@ -55,10 +55,10 @@ export const ofRequest = (body: string | Uint8Array | undefined): number => {
     images += 1;
     at = end;
   }
-  return ofCharacters(body.length - files) + images * tokensPerImage;
+  return estimateTokens(body.length - files) + images * tokensPerImage;
 };
 
-/** Characters inspected in each `fileCharactersMin` of a long piece. */
+/** Characters inspected per `fileCharactersMin` characters of a long piece. */
 const lookedAt = 16;
 
 /** Returns the end of the piece that continues at a position, within the JSON string that contains it. */
@@ -67,16 +67,17 @@ const pieceEnd = (body: string | Uint8Array, from: number): number => {
   const limit = quote === -1 ? body.length : quote;
   let end = from;
   while (end + fileCharactersMin <= limit && isFile(body, end + fileCharactersMin)) end += fileCharactersMin;
-  return firstOther(body, end, limit);
+  return findFirstNonBase64(body, end, limit);
 };
 
-const isFile = (body: string | Uint8Array, to: number): boolean => lastOther(body, to - lookedAt, to) < to - lookedAt;
+const isFile = (body: string | Uint8Array, to: number): boolean =>
+  findLastNonBase64(body, to - lookedAt, to) < to - lookedAt;
 
 /**
  * Returns the last position of a range that is not base64; the position before the range if all characters are. Each kind of body has its
  * own loop, because that is faster.
  */
-const lastOther = (body: string | Uint8Array, from: number, to: number): number => {
+const findLastNonBase64 = (body: string | Uint8Array, from: number, to: number): number => {
   let at = to - 1;
   if (typeof body === "string") while (at >= from && isBase64(body.charCodeAt(at))) at -= 1;
   else while (at >= from && isBase64(body[at] ?? 0)) at -= 1;
@@ -84,7 +85,7 @@ const lastOther = (body: string | Uint8Array, from: number, to: number): number 
 };
 
 /** Returns the first position of a range that is not base64; the end of the range if all characters are. */
-const firstOther = (body: string | Uint8Array, from: number, to: number): number => {
+const findFirstNonBase64 = (body: string | Uint8Array, from: number, to: number): number => {
   let at = from;
   if (typeof body === "string") while (at < to && isBase64(body.charCodeAt(at))) at += 1;
   else while (at < to && isBase64(body[at] ?? 0)) at += 1;
@@ -114,7 +115,7 @@ const isUnpaid = ({ delivery, progress }: AttemptFacts, failure: Failure | undef
  * @param failure the failure of the last attempt; undefined if it did not fail
  * @param requestTokens tokens of its request, if the caller knows them
  */
-export const ofResponse = (
+export const estimateResponse = (
   attempts: ReadonlyArray<AttemptFacts>,
   failure: Failure | undefined,
   requestTokens: number | undefined,
@@ -123,8 +124,8 @@ export const ofResponse = (
   const paid = attempts.filter((facts, index) => !isUnpaid(facts, index === last ? failure : undefined));
   if (paid.length === 0) return free;
   const input = inputOf(paid);
-  const told = most(paid.map(({ counters }) => counters.output_tokens)) ?? 0;
-  const read = ofCharacters(paid.reduce((sum, { counters }) => sum + counters.characters, 0));
+  const told = maxOf(paid.map(({ counters }) => counters.output_tokens)) ?? 0;
+  const read = estimateTokens(paid.reduce((sum, { counters }) => sum + counters.characters, 0));
   const isWhole = told > 0 && paid.some(({ terminal_seen }) => terminal_seen);
   return {
     input: input ?? requestTokens ?? 0,
@@ -135,7 +136,7 @@ export const ofResponse = (
 
 /** Returns the tokens of a request: the highest number that was reported to one of its attempts; undefined if none was. */
 export const inputOf = (attempts: ReadonlyArray<AttemptFacts>): number | undefined =>
-  most(attempts.map(({ counters }) => counters.input_tokens));
+  maxOf(attempts.map(({ counters }) => counters.input_tokens));
 
-const most = (numbers: ReadonlyArray<number | undefined>): number | undefined =>
+const maxOf = (numbers: ReadonlyArray<number | undefined>): number | undefined =>
   numbers.reduce((high, it) => (it === undefined ? high : Math.max(high ?? 0, it)), undefined);

@@ -1,8 +1,9 @@
 /**
  * Keeps the rows of an attempt's tool ledger, bounded (law L11), and defines folded rows.
  *
- * A row only grows. Past the limit, the rows of an executor are folded into one row, whose fields are the greatest of theirs. A folded row
- * never permits more than its rows did: it assumes the worst for calls that can no longer be distinguished.
+ * A row only grows. Past the limit, the rows of each executor are folded into one row, which holds the highest value of each field. Calls
+ * that can no longer be distinguished are assumed to be the worst of them, so a folded row never allows a retry that its rows would have
+ * forbidden.
  */
 import { atMost, higher, ToolPhase, type ToolRow } from "../domain/AttemptFacts.ts";
 import { toolRowsMax } from "../domain/Limits.ts";
@@ -32,11 +33,11 @@ export class Ledger {
   find(executor: Executor, call: string): ToolRow | undefined {
     const at = this.#index?.get(indexKey(executor, call));
     if (at !== undefined) return this.rows[at];
-    return this.#isFull() ? this.#fold(executor) : undefined;
+    return this.#isFull() ? this.#foldedRow(executor) : undefined;
   }
 
   /** Returns true if `raise` with the same row would change a row. */
-  wouldRaise(row: ToolRow): boolean {
+  canRaise(row: ToolRow): boolean {
     const known = this.find(row.executor, row.call);
     return known === undefined || !isSame(known, this.#merge(known, row));
   }
@@ -51,7 +52,7 @@ export class Ledger {
     const key = indexKey(row.executor, row.call);
     const at = this.#index?.get(key);
     if (at === undefined && !this.#isFull()) {
-      this.#place(key);
+      this.#indexNext(key);
       this.rows.push(row);
       return true;
     }
@@ -59,7 +60,7 @@ export class Ledger {
     if (at === undefined) this.#count(key);
     if (known === undefined) {
       const fold = foldKey(row.executor);
-      this.#place(indexKey(row.executor, fold));
+      this.#indexNext(indexKey(row.executor, fold));
       this.rows.push({ ...row, call: fold, tool: "" });
       return true;
     }
@@ -70,7 +71,7 @@ export class Ledger {
   }
 
   /** Assigns the next row to this key. */
-  #place(key: string): void {
+  #indexNext(key: string): void {
     this.#index ??= new Map();
     this.#index.set(key, this.rows.length);
   }
@@ -79,13 +80,13 @@ export class Ledger {
     return this.#index !== undefined && this.#index.size >= ownRowsMax;
   }
 
-  #fold(executor: Executor): ToolRow | undefined {
+  #foldedRow(executor: Executor): ToolRow | undefined {
     const at = this.#index?.get(indexKey(executor, foldKey(executor)));
     return at === undefined ? undefined : this.rows[at];
   }
 
   #merge(known: ToolRow, row: ToolRow): ToolRow {
-    return isFolded(known) ? foldRows(known, row) : laterRow(known, row);
+    return isFolded(known) ? foldRows(known, row) : joinRows(known, row);
   }
 
   #count(key: string): void {
@@ -98,7 +99,7 @@ export class Ledger {
  * Joins two states of one call. The later phase applies. A name that came later is kept, but an effect that was unknown before the name
  * came stays unknown, because facts only grow.
  */
-export const laterRow = (a: ToolRow, b: ToolRow): ToolRow => ({
+export const joinRows = (a: ToolRow, b: ToolRow): ToolRow => ({
   call: a.call,
   tool: a.tool === "" ? b.tool : a.tool,
   executor: a.executor,

@@ -9,7 +9,7 @@ import * as TransportCodes from "../domain/TransportCodes.ts";
 import * as ErrorBody from "./evidence/ErrorBody.ts";
 import { collect, type Evidence, type Found, type TransportFinding } from "./evidence/ErrorEvidence.ts";
 import * as ErrorText from "./evidence/ErrorText.ts";
-import { codeOf, ofBody, ofStatus, withHeaderCode } from "./ProviderFailure.ts";
+import { classifyBody, classifyStatus, codeOf, withHeaderCode } from "./ProviderFailure.ts";
 import * as Http2Codes from "./tables/Http2Codes.ts";
 import * as HttpStatus from "./tables/HttpStatus.ts";
 import { lookupText } from "./tables/ProviderErrors.ts";
@@ -21,7 +21,7 @@ import { codeLabel, nameLabel } from "./thrown/ErrorLabel.ts";
 export interface ClassifyContext {
   /** Wall-clock time, in milliseconds since the epoch, for a Retry-After that is a date or an epoch. */
   readonly nowMs?: number;
-  /** True if this process has reached the host before. The name is then right, and the network is at fault for a failed lookup. */
+  /** True if this process has reached the host before. The name is then known to be valid, so a failed lookup is the network's fault. */
   readonly reachedHostBefore?: boolean;
   /** The part of the request during which the error occurred. */
   readonly operation?: TransportOperation;
@@ -45,7 +45,7 @@ export interface ErrorResponse {
  */
 export const classify = (error: unknown, context: ClassifyContext = {}): Failure => {
   const evidence = collect(error);
-  const [failure, link] = strongest(evidence, context);
+  const [failure, link] = findStrongest(evidence, context);
   return finish(failure, link, typeof error);
 };
 
@@ -59,15 +59,15 @@ export const classifyResponse = (response: ErrorResponse, context: ClassifyConte
   const body = withHeaderCode(ErrorBody.read(response.body), response.headers);
   const named = { name: "Response", depth: 0 };
   if (HttpStatus.isError(response.status))
-    return complete(ofStatus(response.status, body, [response.headers], context.nowMs), named, body);
-  if (body.form === "schema") return complete(ofBody(body, [response.headers], context.nowMs), named, body);
+    return fingerprintAs(classifyStatus(response.status, body, [response.headers], context.nowMs), named, body);
+  if (body.form === "schema") return fingerprintAs(classifyBody(body, [response.headers], context.nowMs), named, body);
   return response.status >= 300 && response.status < 400
-    ? complete(
+    ? fingerprintAs(
         { kind: "rejected", reason: "invalid_request", status: response.status, not_processed: false },
         named,
         body,
       )
-    : complete({ kind: "protocol", reason: "not_a_stream", ...pageCode(response) }, named, body);
+    : fingerprintAs({ kind: "protocol", reason: "not_a_stream", ...pageCode(response) }, named, body);
 };
 
 /**
@@ -75,7 +75,7 @@ export const classifyResponse = (response: ErrorResponse, context: ClassifyConte
  * otherwise.
  */
 const pageCode = ({ body, headers }: ErrorResponse): { readonly code?: string } =>
-  /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(RetryAfter.header(headers, "content-type") ?? "") ||
+  /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(RetryAfter.readHeader(headers, "content-type") ?? "") ||
   (typeof body === "string" && /^\s*<(?:!doctype html|html)\b/i.test(body))
     ? { code: "web_page" }
     : {};
@@ -87,7 +87,7 @@ const pageCode = ({ body, headers }: ErrorResponse): { readonly code?: string } 
  * @returns a failure that is `in_band`; undefined if the event carries no error
  */
 export const classifyEvent = (json: unknown): Failure | undefined => {
-  const failure = eventFailure(elements(json).find(isObject) ?? json);
+  const failure = readEventFailure(elements(json).find(isObject) ?? json);
   return failure === undefined ? undefined : { ...failure, in_band: true };
 };
 
@@ -95,20 +95,21 @@ export const classifyEvent = (json: unknown): Failure | undefined => {
  * Reads the evidence in the order of its strength. A status outranks every shape except an `own` shape around it, so an abort that wraps a
  * 500 is a server error.
  */
-const strongest = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link | undefined] => {
+const findStrongest = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link | undefined] => {
   const { status, body, transport } = evidence;
   const own = evidence.shapes.find(({ value }) => value.strength === "own");
   if (own?.value.strength === "own" && own.index <= (status ?? body ?? own).index) return [own.value.failure, own.link];
   const reading = withHeaderCode(body?.value ?? ErrorBody.absent, evidence.headers[0]);
-  if (status !== undefined) return [ofStatus(status.value, reading, evidence.headers, context.nowMs), status.link];
+  if (status !== undefined)
+    return [classifyStatus(status.value, reading, evidence.headers, context.nowMs), status.link];
   if (body !== undefined && (reading.byCode !== undefined || reading.status !== undefined || evidence.providerSpoke))
-    return [ofBody(reading, evidence.headers, context.nowMs), body.link];
+    return [classifyBody(reading, evidence.headers, context.nowMs), body.link];
   const byCaller = isTimeout(evidence) ? undefined : findCallerAbort(evidence);
   if (byCaller !== undefined) return [{ kind: "cancelled", by: "caller" }, byCaller.link];
   const aborted = transport?.value.row.meaning === "cancelled";
   if (transport !== undefined && !(aborted && isTimeout(evidence)))
-    return [ofTransport(transport.value, context), transport.link];
-  return byShape(evidence, context) ?? [{ kind: "unknown" }, evidence.links[0]];
+    return [classifyTransport(transport.value, context), transport.link];
+  return classifyByShape(evidence, context) ?? [{ kind: "unknown" }, evidence.links[0]];
 };
 
 /** True for a timeout. Node's AbortError keeps the signal's reason as its cause, so an `AbortSignal.timeout` is not taken for a cancel. */
@@ -119,7 +120,7 @@ const findCallerAbort = (evidence: Evidence) =>
   evidence.shapes.find(({ value }) => value.strength === "cancelled" && value.by === "caller");
 
 /** Reads classes and messages. A bare wrapper (`APIConnectionError`) says less than any message inside it. */
-const byShape = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link] | undefined => {
+const classifyByShape = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link] | undefined => {
   const shape = (strength: string) => evidence.shapes.find(({ value }) => value.strength === strength);
   const timeout = shape("timeout");
   if (timeout !== undefined) return [transportFailure({ meaning: "retry" }, context), timeout.link];
@@ -128,7 +129,7 @@ const byShape = (evidence: Evidence, context: ClassifyContext): readonly [Failur
   const definite = shape("definite");
   if (definite?.value.strength === "definite") return [withWait(definite.value.failure, evidence), definite.link];
   for (const message of evidence.messages) {
-    const failure = ofText(message, context);
+    const failure = classifyText(message, context);
     if (failure !== undefined) return [failure, message.link];
   }
   const weak = shape("weak");
@@ -137,7 +138,7 @@ const byShape = (evidence: Evidence, context: ClassifyContext): readonly [Failur
   return connection === undefined ? undefined : [transportFailure({ meaning: "retry" }, context), connection.link];
 };
 
-const ofTransport = ({ row, code, http2 }: TransportFinding, context: ClassifyContext): Failure => {
+const classifyTransport = ({ row, code, http2 }: TransportFinding, context: ClassifyContext): Failure => {
   const failure = transportFailure(row, context, code);
   return http2 === undefined || failure.kind !== "transport" ? failure : { ...failure, ...http2 };
 };
@@ -168,16 +169,16 @@ const transportFailure = (row: TransportCodes.TransportRow, context: ClassifyCon
 };
 
 /** Reads a message, which is weak evidence. A status in it determines the kind, but does not prove what the provider did. */
-const ofText = ({ value, link }: Found<string>, context: ClassifyContext): Failure | undefined => {
+const classifyText = ({ value, link }: Found<string>, context: ClassifyContext): Failure | undefined => {
   const owner = typeof link.value === "string" ? undefined : className(link.value);
   if (!ErrorText.isProgramming(owner)) {
-    const status = ErrorText.statusIn(value);
+    const status = ErrorText.findStatus(value);
     const body = ErrorBody.read(value);
-    if (status !== undefined) return ofStatus(status, { ...body, form: "text" }, [], context.nowMs);
-    if (body.form === "schema") return { ...ofBody(body, [], context.nowMs), not_processed: false };
+    if (status !== undefined) return classifyStatus(status, { ...body, form: "text" }, [], context.nowMs);
+    if (body.form === "schema") return { ...classifyBody(body, [], context.nowMs), not_processed: false };
     const provider = lookupText(value, undefined);
     if (provider !== undefined) return { ...provider.failure, not_processed: false };
-    const code = TransportCodes.inText(value);
+    const code = TransportCodes.findInText(value);
     const row = code === undefined ? undefined : TransportCodes.lookup(code);
     if (row !== undefined) return transportFailure(row, context, code);
     const http2 = Http2Codes.readText(value);
@@ -187,11 +188,11 @@ const ofText = ({ value, link }: Found<string>, context: ClassifyContext): Failu
   return row === undefined ? undefined : transportFailure(row, context);
 };
 
-const eventFailure = (event: unknown): Failure | undefined => {
+const readEventFailure = (event: unknown): Failure | undefined => {
   if (!isObject(event)) return undefined;
   const type = text(event, "type");
   const named = { name: "StreamEvent", depth: 0 };
-  const failureOf = (body: ErrorBody.BodyReading) => complete(ofBody(body, []), named, body);
+  const failureOf = (body: ErrorBody.BodyReading) => fingerprintAs(classifyBody(body, []), named, body);
   if (type === "response.failed")
     return failureOf(ErrorBody.read({ error: get(get(event, "response"), "error") ?? {} }));
   const announced = type === "error" || text(event, "object") === "error";
@@ -211,7 +212,7 @@ const hasError = (event: object): boolean => {
   return (
     isObject(error) ||
     (typeof error === "string" && error !== "") ||
-    ErrorBody.exceptionKey(event) !== undefined ||
+    ErrorBody.findExceptionKey(event) !== undefined ||
     ErrorBody.isBare(event)
   );
 };
@@ -222,11 +223,11 @@ const finishReading = (choice: unknown): ErrorBody.BodyReading | undefined => {
     const body = ErrorBody.read({ error: get(choice, "error") });
     if (body.carries) return body;
   }
-  const finish = text(choice, "finish_reason") ?? text(choice, "finishReason");
-  if (finish === undefined) return undefined;
+  const addFingerprint = text(choice, "finish_reason") ?? text(choice, "finishReason");
+  if (addFingerprint === undefined) return undefined;
   const native = text(choice, "native_finish_reason");
-  if (finish === "error") return ErrorBody.read({ error: { code: native ?? "error", type: "server_error" } });
-  return finishErrors.has(finish) ? ErrorBody.read({ error: { code: finish } }) : undefined;
+  if (addFingerprint === "error") return ErrorBody.read({ error: { code: native ?? "error", type: "server_error" } });
+  return finishErrors.has(addFingerprint) ? ErrorBody.read({ error: { code: addFingerprint } }) : undefined;
 };
 
 const finishErrors: ReadonlySet<string> = new Set([
@@ -244,7 +245,7 @@ const withWait = (failure: Failure, evidence: Evidence): Failure => {
 
 type Named = { readonly name: string; readonly depth: number };
 
-const complete = (failure: Failure, named: Named, body: ErrorBody.BodyReading): Failure => {
+const fingerprintAs = (failure: Failure, named: Named, body: ErrorBody.BodyReading): Failure => {
   const code = codeOf(body).code ?? failure.code;
   return withFlags({ ...failure, fingerprint: { ...named, ...(code === undefined ? {} : { code }) } });
 };

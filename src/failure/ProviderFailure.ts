@@ -18,14 +18,14 @@ import { codeLabel } from "./thrown/ErrorLabel.ts";
  * @param headers objects with response headers, the outermost first
  * @param nowMs wall-clock time, in milliseconds since the epoch
  */
-export const ofStatus = (
+export const classifyStatus = (
   status: number,
   body: ErrorBody.BodyReading,
   headers: ReadonlyArray<unknown>,
   nowMs?: number,
 ): Failure => {
-  const provider = refinement(status, body, headers);
-  const retryable = shouldRetry(headers) ?? HttpStatus.retryable(status);
+  const provider = findRefinement(status, body, headers);
+  const retryable = shouldRetry(headers) ?? HttpStatus.canRetryStatus(status);
   const failure: Failure = {
     ...(provider?.failure ?? HttpStatus.failureOf(status)),
     status,
@@ -39,7 +39,7 @@ export const ofStatus = (
 };
 
 /** Returns the meaning of a provider's code if it is more specific than the status. Otherwise the status determines the kind. */
-const refinement = (
+const findRefinement = (
   status: number,
   body: ErrorBody.BodyReading,
   headers: ReadonlyArray<unknown>,
@@ -47,15 +47,15 @@ const refinement = (
   const code = body.byCode;
   const says = code?.failure;
   const reason = says?.kind === "rejected" ? says.reason : undefined;
-  if (status === 429) return reason === "quota" ? code : permanent(body, status);
+  if (status === 429) return reason === "quota" ? code : findPermanent(body, status);
   if (status >= 500) {
     // A message counts only in the provider's own JSON, because the author of a proxy's page is unknown.
-    const told = body.form === "text" ? undefined : permanent(body, status);
+    const told = body.form === "text" ? undefined : findPermanent(body, status);
     return code?.rank === 4 || (status === 503 && says?.kind === "overloaded") ? code : told;
   }
   if (status === 402 || status === 408 || status === 409 || status === 425 || status === 499) return undefined;
-  const spoken = code !== undefined && code.rank > 2 ? code : (ErrorBody.byText(body, status) ?? code);
-  if (status === 403 && spoken === undefined) return tokenRefused(headers) ? lookup("invalid_token") : undefined;
+  const spoken = code !== undefined && code.rank > 2 ? code : (ErrorBody.findByText(body, status) ?? code);
+  if (status === 403 && spoken === undefined) return isTokenRefused(headers) ? lookup("invalid_token") : undefined;
   if (spoken?.failure.kind === "server_error" || spoken?.failure.kind === "cancelled") return undefined;
   if (status === 400 || status === 422) return spoken;
   return spoken !== undefined && spoken.rank >= 3 ? spoken : undefined;
@@ -64,8 +64,8 @@ const refinement = (
 /**
  * Finds a message about a fault that waiting does not fix (a prompt too long, a server without images). It counts together with any code.
  */
-const permanent = (body: ErrorBody.BodyReading, status: number | undefined): CodeMeaning | undefined => {
-  const told = ErrorBody.byText(body, status);
+const findPermanent = (body: ErrorBody.BodyReading, status: number | undefined): CodeMeaning | undefined => {
+  const told = ErrorBody.findByText(body, status);
   return told?.rank === 4 ? told : undefined;
 };
 
@@ -74,11 +74,11 @@ const permanent = (body: ErrorBody.BodyReading, status: number | undefined): Cod
  *
  * A code that no table knows is still the provider's error, so it is a `server_error`.
  */
-export const ofBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray<unknown>, nowMs?: number): Failure => {
-  if (body.status !== undefined) return ofStatus(body.status, body, headers, nowMs);
-  const weak = body.byCode?.rank === 1 ? ErrorBody.byText(body, undefined) : undefined;
-  const throttled = body.byCode?.rank === 2 ? permanent(body, undefined) : undefined;
-  const spoken = weak ?? throttled ?? body.byCode ?? ErrorBody.byText(body, undefined);
+export const classifyBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray<unknown>, nowMs?: number): Failure => {
+  if (body.status !== undefined) return classifyStatus(body.status, body, headers, nowMs);
+  const weak = body.byCode?.rank === 1 ? ErrorBody.findByText(body, undefined) : undefined;
+  const throttled = body.byCode?.rank === 2 ? findPermanent(body, undefined) : undefined;
+  const spoken = weak ?? throttled ?? body.byCode ?? ErrorBody.findByText(body, undefined);
   const retryable = shouldRetry(headers);
   const failure: Failure = {
     ...(spoken?.failure ?? { kind: "server_error" }),
@@ -95,22 +95,22 @@ export const ofBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray<unkno
  */
 export const withHeaderCode = (read: ErrorBody.BodyReading, headers: unknown): ErrorBody.BodyReading => {
   const page =
-    read.form === "absent" && /^text\/(?:html|plain)\b/i.test(RetryAfter.header(headers, "content-type") ?? "");
+    read.form === "absent" && /^text\/(?:html|plain)\b/i.test(RetryAfter.readHeader(headers, "content-type") ?? "");
   const body: ErrorBody.BodyReading = page ? { ...read, form: "text" } : read;
-  const named = RetryAfter.header(headers, "x-amzn-errortype")?.replace(/:.*$/, "");
+  const named = RetryAfter.readHeader(headers, "x-amzn-errortype")?.replace(/:.*$/, "");
   const meaning = named === undefined ? undefined : lookup(named);
   if (named === undefined || meaning === undefined || body.byCode !== undefined) return body;
   return { ...body, form: "schema", carries: true, codes: [named, ...body.codes], byCode: meaning, code: named };
 };
 
 /** True if the challenge names an expired or revoked token (RFC 6750, 3.1). */
-const tokenRefused = (headers: ReadonlyArray<unknown>): boolean =>
-  headers.some((held) => /\berror="?invalid_token\b/.test(RetryAfter.header(held, "www-authenticate") ?? ""));
+const isTokenRefused = (headers: ReadonlyArray<unknown>): boolean =>
+  headers.some((held) => /\berror="?invalid_token\b/.test(RetryAfter.readHeader(held, "www-authenticate") ?? ""));
 
 /** Reads `x-should-retry` of OpenAI and Anthropic, which their own SDKs check before any status. */
 const shouldRetry = (headers: ReadonlyArray<unknown>): boolean | undefined => {
   for (const held of headers) {
-    const value = RetryAfter.header(held, "x-should-retry");
+    const value = RetryAfter.readHeader(held, "x-should-retry");
     if (value === "true" || value === "false") return value === "true";
   }
   return undefined;
@@ -157,7 +157,7 @@ const waitInMessages = (
   headers: ReadonlyArray<unknown>,
   nowMs: number | undefined,
 ): number | undefined => {
-  const dated = headers.map((held) => RetryAfter.responseDate(held, undefined)).find((at) => at !== undefined);
+  const dated = headers.map((held) => RetryAfter.readResponseDate(held, undefined)).find((at) => at !== undefined);
   return messages.map((message) => WaitWords.read(message, dated ?? nowMs)).find((found) => found !== undefined);
 };
 

@@ -12,7 +12,7 @@ import { Clock, Context, Deferred, Effect, FiberSet, Layer, Option, type Scope }
 import type { RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
-import { inRealTime, monotonicMs, runWithin } from "../recorder/MonotonicTime.ts";
+import { monotonicMs, runWithin, sleepRealTime } from "../recorder/MonotonicTime.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
@@ -251,7 +251,7 @@ const firstRequestLookMs = 10;
 const firstRequests = (connections: Connections): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (connections.unclaimed === 0) return Effect.void;
-    const looks = Effect.repeat(inRealTime(firstRequestLookMs), { while: () => connections.unclaimed > 0 });
+    const looks = Effect.repeat(sleepRealTime(firstRequestLookMs), { while: () => connections.unclaimed > 0 });
     return Effect.asVoid(runWithin(looks, firstRequestMs));
   });
 

@@ -7,7 +7,7 @@ import { none } from "../domain/Prices.ts";
 import type { Paths } from "../paths/Paths.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import type { RunRecorder } from "../recorder/RunRecorder.ts";
-import { retentionOf } from "../recorder/retention/Retention.ts";
+import { resolveRetention } from "../recorder/retention/Retention.ts";
 import * as RunStore from "../recorder/store/RunStore.ts";
 import { inMemory } from "../recorder/store/RunStore.ts";
 import * as Spill from "../recorder/store/Spill.ts";
@@ -116,7 +116,7 @@ const withQueue = <R, E>(
  * with its client, and a stricter level would delay the first byte of every response by a disk write.
  */
 const recorderOf = (program: GatewayProgram, process: string | undefined): Layer.Layer<RunRecorder, RecorderError> => {
-  const retention = retentionOf(program);
+  const retention = resolveRetention(program);
   return RunStore.layer({
     file: storeOf(program),
     synchronous: "normal",

@@ -55,7 +55,7 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
     away: "cannot end the runs of a dead gateway; each sweep tries again",
     back: "the runs of dead gateways are being ended again",
   });
-  const ended = Effect.catch(Effect.andThen(endAbandoned(options.headless), outage.worked), ({ message }) =>
+  const ended = Effect.catch(Effect.andThen(endAbandoned(options.headless), outage.recordSuccess), ({ message }) =>
     outage.recordFailure(message),
   );
   return Layer.unwrap(

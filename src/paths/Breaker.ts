@@ -11,10 +11,10 @@ export const failuresToOpen = 5;
 /** Time within which those failures count, in milliseconds. */
 export const failuresWithinMs = 30_000;
 
-/** First time that a breaker is open, in milliseconds. */
+/** Time for which a breaker stays open the first time, in milliseconds. */
 export const openMs = 10_000;
 
-/** Maximum time that a breaker is open, in milliseconds. */
+/** Maximum time for which a breaker stays open, in milliseconds. */
 export const openMsMax = 300_000;
 
 /** Maximum time that the trial of one run blocks others from the route, in milliseconds. A response may take much longer. */
@@ -69,7 +69,7 @@ export const recordFailure = (breaker: Breaker, run: string, now: number): Break
       // The run started before the breaker opened, so its failure adds nothing new.
       return breaker;
     case "trying":
-      return breaker.run === run ? open(now, longer(breaker.forMs)) : breaker;
+      return breaker.run === run ? open(now, extendOpenMs(breaker.forMs)) : breaker;
   }
 };
 
@@ -81,7 +81,7 @@ export const trip = (breaker: Breaker, now: number): Breaker => {
     case "open":
       return breaker;
     case "trying":
-      return open(now, longer(breaker.forMs));
+      return open(now, extendOpenMs(breaker.forMs));
   }
 };
 
@@ -92,9 +92,9 @@ export const recordResponse = (breaker: Breaker, run: string): Breaker => {
 };
 
 /** Records that the run on trial left without an outcome, so that another run may try. */
-export const leave = (breaker: Breaker, run: string, now: number): Breaker =>
+export const abandonTrial = (breaker: Breaker, run: string, now: number): Breaker =>
   breaker._tag === "trying" && breaker.run === run ? { _tag: "open", until: now, forMs: breaker.forMs } : breaker;
 
 const open = (now: number, forMs: number): Breaker => ({ _tag: "open", until: now + forMs, forMs });
 
-const longer = (forMs: number): number => Math.min(openMsMax, forMs * 2);
+const extendOpenMs = (forMs: number): number => Math.min(openMsMax, forMs * 2);

@@ -29,8 +29,8 @@ export class Breakers {
     this.#set(route, Breaker.recordResponse(this.#of(route), run));
   }
 
-  leave(route: string, run: string, now: number): void {
-    this.#set(route, Breaker.leave(this.#of(route), run, now));
+  abandonTrial(route: string, run: string, now: number): void {
+    this.#set(route, Breaker.abandonTrial(this.#of(route), run, now));
   }
 
   /** Number of breakers that are kept. Closed breakers without a failure are not kept. */

@@ -2,8 +2,8 @@
  * Keeps the waits that providers have announced, that is, until when the requests of a scope must wait.
  *
  * A rate limit delays the requests of its path, credential and model. An overload delays those of its path and model. The credential that
- * received it waits until its end. Other credentials wait only a few seconds, or until its end after two credentials have received it.
- * Pure: each call takes the time, in monotonic milliseconds.
+ * received the overload waits until its end. Other credentials wait only a few seconds, unless a second credential receives an overload
+ * too: then all of them wait until its end. Pure: each call takes the time, in monotonic milliseconds.
  */
 import { label } from "../domain/Limits.ts";
 import type { Refusal, Scope } from "./Admission.ts";
@@ -22,7 +22,7 @@ export const overloadOthersMs = 5_000;
  * The one request that is sent before its cooldown is over. It has waited its own maximum, and another request received the announcement.
  */
 export interface Trial {
-  /** True if its response head has come. */
+  /** True if its response head has arrived. */
   answered: boolean;
 }
 
@@ -123,11 +123,11 @@ export class Cooldowns {
    * waiting requests.
    */
   of(scope: Scope, now: number): ReadonlyArray<Hold> {
-    return this.#holds.size === 0 ? none : this.under(holdKeysOf(scope), now);
+    return this.#holds.size === 0 ? none : this.findHolds(holdKeysOf(scope), now);
   }
 
   /** Like `of`, but by the keys of the scope. */
-  under(keys: HoldKeys, now: number): ReadonlyArray<Hold> {
+  findHolds(keys: HoldKeys, now: number): ReadonlyArray<Hold> {
     if (this.#holds.size === 0) return none;
     const limit = this.#current(keys.limit, now);
     const overload = this.#current(keys.overload, now);

@@ -10,14 +10,14 @@ import type { Cooldowns, Hold, Trial } from "./Cooldowns.ts";
 import type { Entry, TableWorld } from "./Entry.ts";
 import * as State from "./PathState.ts";
 import type { Lane, Waiter } from "./Queue.ts";
-import { firstWaveOf, Waves } from "./Waves.ts";
+import { firstWaveSize, Waves } from "./Waves.ts";
 
 /** Maximum requests that wait. */
 export const waitingMax = 10_000;
 
 /**
- * Delay of the next request after one of its batch ended without a response head, in milliseconds. The run of that request may be about to
- * report that it could not connect.
+ * Delay of the next release after a request of the same batch ended without a response head, in milliseconds. The run of that request may
+ * be about to report that it could not connect.
  */
 export const headlessMs = 20;
 
@@ -42,12 +42,12 @@ export class Outbox {
     this.#onError = failed;
   }
 
-  put(call: () => void): void {
+  enqueue(call: () => void): void {
     this.#calls.push(call);
   }
 
-  /** Makes the calls. Calls added in the meantime are made by the outermost `empty`, so that runs that continue at once do not nest. */
-  empty(): void {
+  /** Makes the calls. Calls added in the meantime are made by the outermost `flush`, so that runs that continue at once do not nest. */
+  flush(): void {
     if (this.#isOpen) return;
     this.#isOpen = true;
     for (let call = this.#calls.shift(); call !== undefined; call = this.#calls.shift()) {
@@ -69,7 +69,7 @@ export class Departures {
   readonly #world: TableWorld;
   readonly #cooldowns: Cooldowns;
   readonly #outbox: Outbox;
-  readonly #onLeft: OnLeft;
+  readonly #onDone: OnLeft;
   #waiting = 0;
   #looks = 0;
 
@@ -77,7 +77,7 @@ export class Departures {
     this.#world = world;
     this.#cooldowns = cooldowns;
     this.#outbox = outbox;
-    this.#onLeft = left;
+    this.#onDone = left;
   }
 
   get isFull(): boolean {
@@ -89,10 +89,10 @@ export class Departures {
     const waiter = entry.queue.add(admission, now, done);
     this.#waiting += 1;
     entry.waves?.grow(now);
-    if (isOpen(entry, now) && this.#readiness(waiter, now) === "ready") this.#letGo(entry, waiter, now);
+    if (isOpen(entry, now) && this.#readiness(waiter, now) === "ready") this.#release(entry, waiter, now);
     else if (waiter.deadline <= now) this.#giveUp(entry, waiter, now);
     else {
-      this.#tell(entry, waiter, now);
+      this.#notify(entry, waiter, now);
       const at = this.#laneAt(waiter.lane, now);
       if (at > now) entry.lanesAt = Math.min(entry.lanesAt, at);
     }
@@ -102,7 +102,7 @@ export class Departures {
   /** Withdraws the request of an interrupted run. A request that was released in the same step frees its slot. */
   withdraw(entry: Entry, waiter: Waiter): void {
     if (entry.queue.remove(waiter)) this.#waiting -= 1;
-    else waiter.leave?.();
+    else waiter.release?.();
   }
 
   /** Ends every wait, because the table is no longer served. */
@@ -110,15 +110,15 @@ export class Departures {
     for (const waiter of entry.queue.waiters) {
       this.withdraw(entry, waiter);
       const waitedMs = Math.round(now - waiter.since);
-      this.#outbox.put(() => waiter.done({ _tag: "full", waitedMs }));
+      this.#outbox.enqueue(() => waiter.done({ _tag: "full", waitedMs }));
     }
   }
 
-  /** Does everything that is due for the requests of a path, because of time or news. */
+  /** Does everything that is due for the requests of a path, because time has passed or something has happened. */
   step(entry: Entry, now: number): void {
-    for (const waiter of entry.queue.late(now)) this.#giveUp(entry, waiter, now);
+    for (const waiter of entry.queue.listOverdue(now)) this.#giveUp(entry, waiter, now);
     this.pump(entry, now);
-    if (entry.hasNews) for (const lane of entry.queue.lanes) this.#retell(entry, lane, now);
+    if (entry.hasNews) for (const lane of entry.queue.lanes) this.#notifyLane(entry, lane, now);
     entry.hasNews = false;
     this.plan(entry, now);
   }
@@ -135,7 +135,7 @@ export class Departures {
       if (waiter.lane.closedIn === look) continue;
       const readiness = this.#readiness(waiter, now);
       if (readiness === "ready") {
-        this.#letGo(entry, waiter, now);
+        this.#release(entry, waiter, now);
         if (!isOpen(entry, now)) return;
       } else if (readiness === "closed") {
         waiter.lane.closedIn = look;
@@ -149,9 +149,9 @@ export class Departures {
   #readiness({ admission, lane }: Waiter, now: number): Readiness {
     const { credential } = lane.scope;
     let readiness: Readiness = "ready";
-    for (const hold of this.#cooldowns.under(lane.holds, now)) {
+    for (const hold of this.#cooldowns.findHolds(lane.holds, now)) {
       if (now >= hold.endOf(credential)) {
-        hold.waves ??= new Waves(now, firstWaveOf(this.#world.processCount?.() ?? 1));
+        hold.waves ??= new Waves(now, firstWaveSize(this.#world.processCount?.() ?? 1));
         hold.waves.grow(now);
         if (!hold.waves.hasRoom) return "closed";
       } else {
@@ -162,9 +162,9 @@ export class Departures {
     return readiness;
   }
 
-  #letGo(entry: Entry, waiter: Waiter, now: number): void {
+  #release(entry: Entry, waiter: Waiter, now: number): void {
     const { hold, scope } = waiter.admission;
-    const holds = this.#cooldowns.under(waiter.lane.holds, now);
+    const holds = this.#cooldowns.findHolds(waiter.lane.holds, now);
     entry.queue.remove(waiter);
     this.#waiting -= 1;
     const leaves: Array<(at: number) => void> = [];
@@ -175,7 +175,7 @@ export class Departures {
     const { waves } = entry;
     const heads = waves?.heads;
     if (waves !== undefined) join(waves);
-    if (entry.state.state === "down") leaves.push(this.#goAsProbe(entry, now));
+    if (entry.state.state === "down") leaves.push(this.#startTrial(entry, now));
     for (const held of holds) {
       if (now < held.endOf(scope.credential)) {
         const trial: Trial = { answered: false };
@@ -183,20 +183,20 @@ export class Departures {
         leaves.push((at) => held.endTrial(trial, at));
       } else if (held.waves !== undefined) join(held.waves);
     }
-    const leave = once(() => {
+    const leave = callOnce(() => {
       const at = this.#world.now();
       for (const give of leaves) give(at);
       const isHeadless = waves !== undefined && waves.heads === heads;
-      this.#onLeft(entry, at, { afterMs: isHeadless ? headlessMs : 0, wasHeld: holds.length > 0 });
+      this.#onDone(entry, at, { afterMs: isHeadless ? headlessMs : 0, wasHeld: holds.length > 0 });
     });
-    waiter.leave = leave;
+    waiter.release = leave;
     hold(leave);
     const waitedMs = Math.round(now - waiter.since);
-    this.#outbox.put(() => waiter.done({ _tag: "admitted", waitedMs }));
+    this.#outbox.enqueue(() => waiter.done({ _tag: "admitted", waitedMs }));
   }
 
   /** Marks a released request as the trial that replaces a probe, because the path cannot be probed. */
-  #goAsProbe(entry: Entry, now: number): (at: number) => void {
+  #startTrial(entry: Entry, now: number): (at: number) => void {
     entry.state = State.startTrial(entry.state, now);
     const { probedAt } = entry.state;
     return (at) => {
@@ -214,11 +214,11 @@ export class Departures {
     const waitsFor =
       waitMs > 0 ? "cooldown" : (waiter.told?.for ?? waitReasonOf(entry, this.#cooldownsOf(waiter, now), now));
     const waitedMs = Math.round(now - waiter.since);
-    this.#outbox.put(() => waiter.done({ _tag: "too_long", for: waitsFor, waitedMs, waitMs }));
+    this.#outbox.enqueue(() => waiter.done({ _tag: "too_long", for: waitsFor, waitedMs, waitMs }));
   }
 
   #cooldownsOf({ lane }: Waiter, now: number): ReadonlyArray<Hold> {
-    return this.#cooldowns.under(lane.holds, now);
+    return this.#cooldowns.findHolds(lane.holds, now);
   }
 
   /** Returns the time until which a request observes cooldowns; 0 if there are none. */
@@ -231,18 +231,18 @@ export class Departures {
   }
 
   /** Notifies the requests of a lane if the reason or the end of their wait has changed. */
-  #retell(entry: Entry, lane: Lane, now: number): void {
-    const holds = this.#cooldowns.under(lane.holds, now);
+  #notifyLane(entry: Entry, lane: Lane, now: number): void {
+    const holds = this.#cooldowns.findHolds(lane.holds, now);
     const until = holds.reduce((last, hold) => Math.max(last, hold.endOf(lane.scope.credential)), 0);
     const waitsFor = waitReasonOf(entry, holds, now);
     if (lane.waitsFor === waitsFor && (until <= now || lane.waitsUntil === until)) return;
     lane.waitsFor = waitsFor;
     lane.waitsUntil = until;
-    for (const waiter of lane.waiters) this.#tell(entry, waiter, now);
+    for (const waiter of lane.waiters) this.#notify(entry, waiter, now);
   }
 
   /** Notifies a request of what it waits for, or rejects it if its time limit is too short for the wait. */
-  #tell(entry: Entry, waiter: Waiter, now: number): void {
+  #notify(entry: Entry, waiter: Waiter, now: number): void {
     const until = this.#cooldownEnd(waiter, now);
     if (until > now && until > waiter.deadline) {
       this.#giveUp(entry, waiter, now);
@@ -259,10 +259,13 @@ export class Departures {
     };
     waiter.told = told;
     waiter.toldUntil = toldUntil;
-    this.#outbox.put(() => waiter.admission.onWait(told));
+    this.#outbox.enqueue(() => waiter.admission.onWait(told));
   }
 
-  /** Plans when cooldowns may release a request. If they would already release it, something other than time is missing. */
+  /**
+   * Plans the next time at which cooldowns may release a request. A lane that no cooldown blocks now needs no plan, because it waits for an
+   * event.
+   */
   plan(entry: Entry, now: number): void {
     entry.lanesAt = Number.POSITIVE_INFINITY;
     if (this.#cooldowns.size === 0) return;
@@ -272,7 +275,7 @@ export class Departures {
     }
   }
 
-  /** Returns the time at which something is due for the requests of a path; infinite if only news can make something due. */
+  /** Returns the time at which something is due for the requests of a path; infinite if only an event can make something due. */
   nextAt({ queue, state, waves, way, lanesAt }: Entry, now: number): number {
     let at = queue.deadlineFrom;
     if (queue.size === 0) return at;
@@ -284,12 +287,12 @@ export class Departures {
   /** Returns the time at which cooldowns may release a request of a lane. */
   #laneAt(lane: Lane, now: number): number {
     let at = 0;
-    for (const hold of this.#cooldowns.under(lane.holds, now)) {
+    for (const hold of this.#cooldowns.findHolds(lane.holds, now)) {
       const end = hold.endOf(lane.scope.credential);
       if (now >= end) at = Math.max(at, hold.waves === undefined || hold.waves.hasRoom ? 0 : hold.waves.nextGrowthAt);
       else if (hold.trial !== undefined) at = Math.max(at, end);
       else {
-        if (now >= hold.heardAt + lane.leastRetryAfterMs) lane.leastRetryAfterMs = leastOf(lane);
+        if (now >= hold.heardAt + lane.leastRetryAfterMs) lane.leastRetryAfterMs = minRetryAfterOf(lane);
         at = Math.max(at, Math.min(end, hold.heardAt + lane.leastRetryAfterMs));
       }
     }
@@ -303,7 +306,7 @@ const isOpen = ({ state, waves, way }: Entry, now: number): boolean => {
   return waves?.hasRoom !== false;
 };
 
-const leastOf = ({ waiters }: Lane): number => {
+const minRetryAfterOf = ({ waiters }: Lane): number => {
   let least = Number.POSITIVE_INFINITY;
   for (const { admission } of waiters) least = Math.min(least, admission.maxRetryAfterMs);
   return least;
@@ -313,7 +316,7 @@ const leastOf = ({ waiters }: Lane): number => {
 const waitReasonOf = ({ state }: Entry, holds: ReadonlyArray<Hold>, now: number): Wait["for"] =>
   state.state !== "down" && holds.some(({ until, waves }) => now < until || waves !== undefined) ? "cooldown" : "path";
 
-const once = (call: () => void): (() => void) => {
+const callOnce = (call: () => void): (() => void) => {
   let called = false;
   return () => {
     if (called) return;

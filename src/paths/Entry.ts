@@ -51,13 +51,13 @@ export interface Entry {
   /** Time at which the state of the path was last needed. */
   wantedAt: number;
   /**
-   * Time at which requests may be released because of news. That happens in a later step, because the current one may still bring a
+   * Time at which requests may be released because of an event. That happens in a later step, because the current one may still bring a
    * refusal.
    */
   stepAt: number;
   /** Time at which cooldowns may release a request, as last planned. */
   lanesAt: number;
-  /** True if there was news since requests were last notified of what they wait for. */
+  /** True if the state changed since requests were last notified of what they wait for. */
   hasNews: boolean;
   /** Finding last reported to the other processes; undefined if it no longer holds. */
   told: PathWord | undefined;

@@ -51,9 +51,9 @@ export interface PathState {
   readonly probing: boolean;
   /** True if a run was sent in place of a probe and its outcome is pending. */
   readonly trying: boolean;
-  /** True if a response head has come since the path returned. */
+  /** True if a response head has arrived since the path returned. */
   readonly proven: boolean;
-  /** True if the path went down again before a response head had come. It then releases only one run at first. */
+  /** True if the path went down again before a response head had arrived. It then releases only one run at first. */
   readonly relapsed: boolean;
   readonly code: string | undefined;
   /** Times at which connections broke, within the last `massBreakMs`. */

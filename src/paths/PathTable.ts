@@ -1,7 +1,7 @@
 /**
- * Decides which requests may be sent, for all paths of a process. Each decision is taken in the step that brings the news.
+ * Decides which requests may be sent, for all paths of a process. Each decision is made in the same step as the event that causes it.
  *
- * It has no fiber and no timer: `look` does what is due, `nextAt` returns when that is, and `TableWorld.due` is called if that becomes
+ * It has no fiber and no timer: `runDue` does what is due, `nextAt` returns when that is, and `TableWorld.due` is called if that becomes
  * earlier. Waiting requests are notified after the step, because a released run may continue at once and ask again.
  */
 import type { Admission, Admitted, PathStatus, Refusal, Scope, Standing } from "./Admission.ts";
@@ -10,7 +10,7 @@ import { Departures, type Left, Outbox } from "./Departures.ts";
 import { type DueProbe, type Entry, newEntry, type PathWord, type TableWorld } from "./Entry.ts";
 import type { PathWay, Probed } from "./Path.ts";
 import * as State from "./PathState.ts";
-import { firstWaveOf, Waves } from "./Waves.ts";
+import { firstWaveSize, Waves } from "./Waves.ts";
 
 /** Maximum paths that are kept. Beyond it, the least recently used path without waiting requests is evicted. */
 export const pathsMax = 1_024;
@@ -52,7 +52,7 @@ export class PathTable {
     const entry = this.#entry(path, now);
     const isNew = entry.way === undefined;
     entry.way = way;
-    if (isNew && entry.state.state === "down") this.#become(entry, State.requestProbe(entry.state, now), now);
+    if (isNew && entry.state.state === "down") this.#setState(entry, State.requestProbe(entry.state, now), now);
     this.#settle(entry, now);
   }
 
@@ -127,7 +127,7 @@ export class PathTable {
     const entry = this.#entry(scope.path, now);
     const next = State.recordResponse(entry.state, entry.way !== undefined, now);
     if (next === entry.state && !this.#busy.has(entry) && this.#cooldowns.size === 0) return;
-    this.#become(entry, next, now);
+    this.#setState(entry, next, now);
     entry.waves?.recordResponse();
     for (const hold of this.#cooldowns.of(scope, now)) {
       hold.waves?.recordResponse();
@@ -163,7 +163,7 @@ export class PathTable {
     const canProbe = way !== undefined;
     const inDoubt = state.state === "up" || (state.state === "returning" && waves?.hasBegun !== true);
     if (canProbe && inDoubt && state.reached) return this.#ask(entry, done, now);
-    this.#become(entry, State.recordConnectFailure(state, canProbe, code, now, this.#world.jitter()), now);
+    this.#setState(entry, State.recordConnectFailure(state, canProbe, code, now, this.#world.jitter()), now);
     this.#step(entry, now);
     done();
     return nothing;
@@ -172,7 +172,7 @@ export class PathTable {
   recordBreak(scope: Scope): void {
     const now = this.#world.now();
     const entry = this.#entry(scope.path, now);
-    this.#become(entry, State.recordBreak(entry.state, entry.way !== undefined, now, this.#world.jitter()), now);
+    this.#setState(entry, State.recordBreak(entry.state, entry.way !== undefined, now, this.#world.jitter()), now);
     this.#step(entry, now);
   }
 
@@ -224,14 +224,14 @@ export class PathTable {
     const now = this.#world.now();
     for (const entry of this.#entries.values()) this.#departures.close(entry, now);
     for (const entry of this.#entries.values()) {
-      for (const done of entry.askers) this.#outbox.put(() => done(false));
+      for (const done of entry.askers) this.#outbox.enqueue(() => done(false));
       entry.askers.clear();
     }
-    this.#outbox.empty();
+    this.#outbox.flush();
   }
 
   /** Does everything that is due by now. */
-  look(): void {
+  runDue(): void {
     const now = this.#world.now();
     for (const entry of [...this.#busy]) this.#step(entry, now);
   }
@@ -242,17 +242,17 @@ export class PathTable {
     if (entry?.probe !== number || !entry.state.probing) return;
     const now = this.#world.now();
     if (found._tag === "failed") dropIdle(entry);
-    this.#become(entry, State.recordProbe(entry.state, found, now, this.#world.jitter()), now);
+    this.#setState(entry, State.recordProbe(entry.state, found, now, this.#world.jitter()), now);
     const askers = [...entry.askers];
     entry.askers.clear();
-    for (const done of askers) this.#outbox.put(() => done(found._tag === "failed"));
+    for (const done of askers) this.#outbox.enqueue(() => done(found._tag === "failed"));
     this.#step(entry, now);
   }
 
   /**
-   * Returns the time at which `look` next has something to do; infinite if there is nothing.
+   * Returns the time at which `runDue` next has something to do; infinite if there is nothing.
    *
-   * @param now the start of the last `look`, in monotonic milliseconds; work that became due after it is still pending
+   * @param now the start of the last `runDue`, in monotonic milliseconds; work that became due after it is still pending
    */
   nextAt(now = this.#world.now()): number {
     let at = Number.POSITIVE_INFINITY;
@@ -289,14 +289,14 @@ export class PathTable {
       known.usedAt = now;
       return known;
     }
-    if (this.#entries.size >= pathsMax) this.#forgetOne();
+    if (this.#entries.size >= pathsMax) this.#evictOne();
     const entry = newEntry(id, now);
     this.#entries.set(id, entry);
     return entry;
   }
 
   /** Evicts an idle path, or else a path that is down and has no waiting requests. */
-  #forgetOne(): void {
+  #evictOne(): void {
     const free = [...this.#entries.values()].filter(({ askers, queue }) => askers.size === 0 && queue.size === 0);
     const idle = free.filter((entry) => !this.#busy.has(entry));
     const [first, ...others] = idle.length > 0 ? idle : free;
@@ -329,23 +329,23 @@ export class PathTable {
     return this.#entries.get(path)?.queue.has(model, credential) ?? false;
   }
 
-  #become(entry: Entry, next: State.PathState, now: number): void {
+  #setState(entry: Entry, next: State.PathState, now: number): void {
     const before = entry.state;
     entry.state = next;
     if (next.state !== before.state) entry.hasNews = true;
     if (next.state !== "returning") entry.waves = undefined;
     else if (before.state !== "returning" || before.since !== next.since) {
-      entry.waves = new Waves(now, next.relapsed ? 1 : firstWaveOf(this.#world.processCount?.() ?? 1));
+      entry.waves = new Waves(now, next.relapsed ? 1 : firstWaveSize(this.#world.processCount?.() ?? 1));
     }
-    this.#tell(entry, before);
+    this.#reportFinding(entry, before);
   }
 
   /** Reports news to the other processes. A mere suspicion is not reported. */
-  #tell(entry: Entry, before: State.PathState): void {
+  #reportFinding(entry: Entry, before: State.PathState): void {
     const { id, state } = entry;
     if (state.reached && !before.reached) this.#world.reportFinding?.(id, "reached");
     if (state.state === "up") entry.told = undefined;
-    const word = wordOf(entry);
+    const word = findingOf(entry);
     if (word === undefined || word === entry.told) return;
     entry.told = word;
     this.#world.reportFinding?.(id, word);
@@ -364,14 +364,14 @@ export class PathTable {
     if (queue.size === 0) {
       const isBack = state.state === "returning" && now >= state.since + returningMs;
       const isForgotten = state.state === "down" && now >= entry.wantedAt + wantedMs;
-      if (isBack || isForgotten) this.#become(entry, State.reset(state, now), now);
+      if (isBack || isForgotten) this.#setState(entry, State.reset(state, now), now);
     }
     this.#probe(entry, now);
     const at = this.#entryAt(entry, now);
     if (at === Number.POSITIVE_INFINITY && !entry.state.probing) this.#busy.delete(entry);
     else this.#busy.add(entry);
     if (at < Number.POSITIVE_INFINITY) this.#world.due(at);
-    this.#outbox.empty();
+    this.#outbox.flush();
   }
 
   #probe(entry: Entry, now: number): void {
@@ -381,7 +381,7 @@ export class PathTable {
     this.#probes += 1;
     const number = this.#probes;
     entry.probe = number;
-    this.#outbox.put(() => this.#world.probe({ path: id, way, number }));
+    this.#outbox.enqueue(() => this.#world.probe({ path: id, way, number }));
   }
 
   #entryAt(entry: Entry, now: number): number {
@@ -395,7 +395,7 @@ export class PathTable {
 }
 
 /** Returns the finding to report about a path. A return is reported only if the path was reported as down. */
-const wordOf = ({ state, told }: Entry): PathWord | undefined => {
+const findingOf = ({ state, told }: Entry): PathWord | undefined => {
   if (state.state === "down") return state.probes > 0 ? "down" : undefined;
   return state.state === "returning" && told === "down" ? "returning" : undefined;
 };

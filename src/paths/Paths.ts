@@ -36,13 +36,13 @@ export type {
 /** Maximum duration of a probe, in milliseconds, if its transport sets no limit. */
 const probeMaxMs = 15_000;
 
-const unheard = (code: string): Probed => ({ _tag: "failed", reason: "network", code });
+const failedProbe = (code: string): Probed => ({ _tag: "failed", reason: "network", code });
 
 /** Reads the result of a probe. An untyped caller may return anything, so an unknown result counts as failed. */
 const readProbed = (found: unknown): Probed => {
   const it = Json.record(found);
   if (it?._tag === "works") return { _tag: "works" };
-  if (it?._tag !== "failed") return unheard("probe_unreadable");
+  if (it?._tag !== "failed") return failedProbe("probe_unreadable");
   const reason = it.reason === "certificate" ? "certificate" : "network";
   return { _tag: "failed", reason, ...(typeof it.code === "string" ? { code: label(it.code) } : {}) };
 };
@@ -54,7 +54,7 @@ const probeOf = (way: PathWay): Effect.Effect<unknown> => {
 };
 
 /** Probes a path. A probe that dies or hangs counts as failed, and one that cannot be interrupted is abandoned. */
-const ask = (way: PathWay): Effect.Effect<Probed> =>
+const runProbe = (way: PathWay): Effect.Effect<Probed> =>
   Effect.flatMap(
     Effect.forkDetach(
       Effect.suspend(() => probeOf(way)),
@@ -62,9 +62,9 @@ const ask = (way: PathWay): Effect.Effect<Probed> =>
     ),
     (asking) => {
       const found = Effect.map(Fiber.await(asking), (exit) =>
-        Exit.isSuccess(exit) ? readProbed(exit.value) : unheard("probe_died"),
+        Exit.isSuccess(exit) ? readProbed(exit.value) : failedProbe("probe_died"),
       );
-      const late = Effect.as(Effect.sleep(Duration.millis(probeMaxMs)), unheard("probe_timeout"));
+      const late = Effect.as(Effect.sleep(Duration.millis(probeMaxMs)), failedProbe("probe_timeout"));
       return Effect.ensuring(
         Effect.raceFirst(found, late),
         Effect.sync(() => asking.interruptUnsafe()),
@@ -98,7 +98,7 @@ class Keeper {
       now: () => monotonicMs(clock),
       wall: () => clock.currentTimeMillisUnsafe(),
       jitter: random,
-      due: (at) => this.#due(at),
+      due: (at) => this.#scheduleWake(at),
       probe: (due) => this.#probe(due),
       onError: (error) => void this.#fork(Effect.logError("cannot notify a waiting run of its path", error)),
       ...siblings,
@@ -112,7 +112,7 @@ class Keeper {
     for (const probe of this.#probes) probe.interruptUnsafe();
   }
 
-  #due(at: number): void {
+  #scheduleWake(at: number): void {
     if (this.#closed || at >= this.#wakesAt) return;
     this.#timer?.interruptUnsafe();
     this.#wakesAt = at;
@@ -127,18 +127,18 @@ class Keeper {
 
   #wake(): void {
     this.#timer = undefined;
-    // Prevents timers during `look`. One timer is set afterwards, for everything that `look` has planned.
+    // Prevents timers during `runDue`. One timer is set afterwards, for everything that `runDue` has planned.
     this.#wakesAt = Number.NEGATIVE_INFINITY;
-    // Work that becomes due during `look` is not done by it. It is still pending afterwards, so the earlier time counts.
+    // Work that becomes due during `runDue` is not done by that call. It is still pending afterwards, so the earlier time counts.
     const from = monotonicMs(this.#clock);
-    this.table.look();
+    this.table.runDue();
     this.#wakesAt = Number.POSITIVE_INFINITY;
-    this.#due(this.table.nextAt(from));
+    this.#scheduleWake(this.table.nextAt(from));
   }
 
   #probe(due: DueProbe): void {
     if (this.#closed) return;
-    const probe = this.#fork(Effect.map(ask(due.way), (found) => this.table.recordProbe(due, found)));
+    const probe = this.#fork(Effect.map(runProbe(due.way), (found) => this.table.recordProbe(due, found)));
     this.#probes.add(probe);
     probe.addObserver(() => void this.#probes.delete(probe));
   }

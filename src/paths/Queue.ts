@@ -15,7 +15,7 @@ export interface Waiter {
   /** End of that wait, in monotonic milliseconds. */
   toldUntil: number;
   /** Frees the slot of a released request. */
-  leave: (() => void) | undefined;
+  release: (() => void) | undefined;
 }
 
 /** Requests of one credential and model, to which the same cooldowns apply. */
@@ -87,7 +87,7 @@ export class Queue {
       done,
       told: undefined,
       toldUntil: 0,
-      leave: undefined,
+      release: undefined,
     };
     this.#lanes.set(key, lane);
     this.#waiters.add(waiter);
@@ -119,14 +119,14 @@ export class Queue {
     return this.#lanes.has(laneKey({ path: "", credential, model }));
   }
 
-  late(now: number): ReadonlyArray<Waiter> {
+  listOverdue(now: number): ReadonlyArray<Waiter> {
     if (now < this.#deadlineFrom) return [];
-    const late: Array<Waiter> = [];
+    const overdue: Array<Waiter> = [];
     this.#deadlineFrom = Number.POSITIVE_INFINITY;
     for (const waiter of this.#waiters) {
-      if (waiter.deadline <= now) late.push(waiter);
+      if (waiter.deadline <= now) overdue.push(waiter);
       else this.#deadlineFrom = Math.min(this.#deadlineFrom, waiter.deadline);
     }
-    return late;
+    return overdue;
   }
 }

@@ -9,7 +9,7 @@
 export const firstWave = 8;
 
 /** Returns the size of one process's first batch if several processes release requests together. */
-export const firstWaveOf = (processes: number): number => Math.max(1, Math.floor(firstWave / processes));
+export const firstWaveSize = (processes: number): number => Math.max(1, Math.floor(firstWave / processes));
 
 /** Time without a refusal after which the batch doubles, in milliseconds. */
 export const waveQuietMs = 1_000;
@@ -20,8 +20,8 @@ const waveMax = 1 << 20;
 /** The batches after one outage or cooldown, from the first released request to the last one that had to wait. */
 export class Waves {
   #size: number;
-  #going = 0;
-  #went = 0;
+  #inFlight = 0;
+  #released = 0;
   #heads = 0;
   #quietSince: number;
 
@@ -36,21 +36,21 @@ export class Waves {
   }
 
   /** Requests that were sent, without a response head, and are not over. */
-  get going(): number {
-    return this.#going;
+  get inFlight(): number {
+    return this.#inFlight;
   }
 
-  /** Response heads that have come for requests that were sent. */
+  /** Response heads that have arrived for requests that were sent. */
   get heads(): number {
     return this.#heads;
   }
 
   get hasBegun(): boolean {
-    return this.#went > 0;
+    return this.#released > 0;
   }
 
   get hasRoom(): boolean {
-    return this.#going < this.#size;
+    return this.#inFlight < this.#size;
   }
 
   /** Time at which the batch doubles if no refusal comes. */
@@ -59,8 +59,8 @@ export class Waves {
   }
 
   takeSlot(): void {
-    this.#going += 1;
-    this.#went += 1;
+    this.#inFlight += 1;
+    this.#released += 1;
   }
 
   /**
@@ -68,7 +68,7 @@ export class Waves {
    * this batch.
    */
   recordResponse(): void {
-    if (this.#heads === this.#went) return;
+    if (this.#heads === this.#released) return;
     this.#heads += 1;
     this.#size = Math.min(this.#size + 1, waveMax);
   }
@@ -81,7 +81,7 @@ export class Waves {
 
   /** Records that a request has a response or is over. */
   freeSlot(): void {
-    this.#going -= 1;
+    this.#inFlight -= 1;
   }
 
   /** Doubles the batch for each second without a refusal. */

@@ -7,10 +7,10 @@
 import { isWaited, waitFor } from "./RetryBudget.ts";
 import type { Situation } from "./Situation.ts";
 
-/** First wait after a failure that was processed or a request that was not sent, in milliseconds. */
+/** First wait after a request that the provider processed, or that was not sent, in milliseconds. */
 export const baseMs = 500;
 
-/** First wait after a failure that the provider did not process (429, 503, overload), in milliseconds. */
+/** First wait after a request that the provider did not process (429, 503, overload), in milliseconds. */
 export const notProcessedBaseMs = 2_000;
 
 /** Maximum wait that doubling reaches, in milliseconds. */

@@ -7,7 +7,7 @@ import type { ToolRow } from "../domain/AttemptFacts.ts";
 import type { Choice, Decision } from "../domain/Decision.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 import { isUnprovable } from "./PolicyRows.ts";
-import { aboutOutcome, type RuleEntry } from "./Rules.ts";
+import { isAboutOutcome, type RuleEntry } from "./Rules.ts";
 import * as Situation from "./Situation.ts";
 
 /** Entry of `mayRepeat` for tools that the provider runs and that the stream did not report. */
@@ -21,7 +21,7 @@ export const of = (s: Situation.Situation, entry: RuleEntry): ReadonlyArray<Choi
   const offered: Array<Choice> = [];
   if (s.run.discardable || s.facts.shown === "nothing") offered.push("retry");
   if (s.run.can_continue) offered.push("continue");
-  if (aboutOutcome(entry)) offered.push("it_ran", "it_did_not_run");
+  if (isAboutOutcome(entry)) offered.push("it_ran", "it_did_not_run");
   if (s.facts.shown !== "nothing") offered.push("accept");
   offered.push("stop");
   return offered;

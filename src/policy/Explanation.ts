@@ -10,7 +10,7 @@ import { type Failure, isMalformed, type RejectedReason } from "../domain/Failur
 import * as FailureReading from "../domain/FailureReading.ts";
 import * as Json from "../domain/Json.ts";
 import type { SeamFault } from "../domain/SeamWords.ts";
-import { hasCutCall, hasUnknownOutcome, rowsOf } from "./CutCalls.ts";
+import { hasCutCall, hasUnknownOutcome, readableRows } from "./CutCalls.ts";
 import { type RuleEntry, rules } from "./Rules.ts";
 
 /**
@@ -25,7 +25,9 @@ export const explain = (decision: Decision, given: Failure, facts: AttemptFacts)
   const known = Json.record(facts) === undefined ? fresh : facts;
   const { because, route, rule, wait_for } = Json.record(decision) === undefined ? noDecision : decision;
   const late = rule === "already_complete" && !isMalformed(failure);
-  const happened = late ? `The answer had already ended when ${lateWords(failure)}` : whatHappened(failure, known);
+  const happened = late
+    ? `The answer had already ended when ${describeLateFailure(failure)}`
+    : describeFailure(failure, known);
   const tools = () => toolSentence(known);
   // An untyped caller may pass a rule of a newer version, which has no entry here.
   const entry: RuleEntry | undefined = Object.hasOwn(rules, rule) ? rules[rule] : undefined;
@@ -35,11 +37,11 @@ export const explain = (decision: Decision, given: Failure, facts: AttemptFacts)
   // Mentions every unknown outcome, except for an automatic retry, which keeps its tools or had no open call.
   const isUnsaid = entry.action !== "auto_retry_once" && hasUnknownOutcome(known) && !said.includes(outcomeUnknown);
   const unknown = isUnsaid ? ` A tool had ${outcomeUnknown}.` : "";
-  return `${happened}; ${said}${unknown}${mannerOf(route, wait_for)}`;
+  return `${happened}; ${said}${unknown}${describeSending(route, wait_for)}`;
 };
 
 /** Adds the route of a retry, or what it waits for. */
-const mannerOf = (route: Decision["route"], waitFor: Decision["wait_for"]): string => {
+const describeSending = (route: Decision["route"], waitFor: Decision["wait_for"]): string => {
   if (route === "next") return " It is sent to the next route.";
   return waitFor !== undefined && Object.hasOwn(waits, waitFor) ? ` ${waits[waitFor]}` : "";
 };
@@ -49,7 +51,7 @@ const outcomeUnknown = "started and its outcome is not known";
 
 const noDecision: Partial<Decision> & Pick<Decision, "rule"> = { rule: "unknown_failure" };
 
-const lateWords = (failure: Failure): string => {
+const describeLateFailure = (failure: Failure): string => {
   if (failure.kind !== "cancelled") return "the stream failed";
   return lateCancels[failure.by];
 };
@@ -85,12 +87,12 @@ const coded: ReadonlyMap<string, string> = new Map([
 
 const sentenceCase = (words: string): string => words.replace(/^./, (letter) => letter.toUpperCase());
 
-const whatHappened = (failure: Failure, facts: AttemptFacts): string => {
+const describeFailure = (failure: Failure, facts: AttemptFacts): string => {
   const { delivery, progress, shown } = facts;
   const words = codedWords(failure);
   if (words !== undefined) return sentenceCase(words);
   // Partial facts may omit the progress, but shown content or a call proves that something arrived.
-  const isEmpty = progress === "none" && shown === "nothing" && rowsOf(facts).length === 0;
+  const isEmpty = progress === "none" && shown === "nothing" && readableRows(facts).length === 0;
   const hasContent = progress === "reasoning" || progress === "output" || shown === "reasoning" || shown === "text";
   switch (failure.kind) {
     case "transport":
@@ -185,7 +187,7 @@ const rejections: Readonly<Record<RejectedReason, string>> = {
 const withStatus = (failure: Failure): string => (failure.status === undefined ? "" : ` (status ${failure.status})`);
 
 const toolSentence = (facts: AttemptFacts): string => {
-  const rows = rowsOf(facts);
+  const rows = readableRows(facts);
   if (hasCutCall(facts)) return `A tool had ${outcomeUnknown}.`;
   if (rows.some((row) => row.phase === "settled")) return "A tool has run.";
   if (rows.some((row) => row.executor === "provider")) return "The provider had started one of its own tools.";

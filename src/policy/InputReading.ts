@@ -24,8 +24,8 @@ import type { DecisionInput } from "./DecisionInput.ts";
 export const read = (given: DecisionInput): DecisionInput => {
   const failure = FailureReading.read(given.failure);
   const facts = isFacts(given.facts) ? given.facts : repairFacts(given.facts);
-  const run = isRun(given.run) ? given.run : readRun(whole(given.run, newRunFields));
-  const budget = isBudget(given.budget) ? given.budget : readBudget(whole(given.budget, newLimits));
+  const run = isRun(given.run) ? given.run : readRun(withDefaults(given.run, newRunFields));
+  const budget = isBudget(given.budget) ? given.budget : readBudget(withDefaults(given.budget, newLimits));
   const jitter = isAmount(given.jitter) && given.jitter <= 1 ? given.jitter : 1;
   const same =
     failure === given.failure &&
@@ -230,7 +230,7 @@ const newLimits: Partial<Budget> = {
 };
 
 /** Fills in omitted fields. A value that is not an object is returned as it is. */
-const whole = <A extends object>(given: A, missing: Partial<A>): A =>
+const withDefaults = <A extends object>(given: A, missing: Partial<A>): A =>
   Json.record(given) === undefined ? given : { ...missing, ...given };
 
 const readRun = (given: RunFacts): RunFacts => {

@@ -72,7 +72,7 @@ export const moveRows: ReadonlyArray<MoveRow> = [
       failure.kind === "transport" && facts.delivery === "not_sent" && !resolved.retryable ? true : undefined,
   },
   {
-    failure: "server_error that the same request meets again: 501, 505, 525",
+    failure: "server_error that the same request would meet again: 501, 505, 525",
     moves: "at once",
     passes: true,
     fits: ({ failure, resolved }) => (failure.kind === "server_error" && !resolved.retryable ? true : undefined),

@@ -39,25 +39,32 @@ export const endRows: ReadonlyArray<PolicyRow> = [
   ),
   rowOf(2, "user_cancelled", "user cancelled", (s) => s.run.user_cancelled || isCancelledBy(s, "user")),
   rowOf(3, "lifecycle_closed", "lifecycle closed", (s) => s.run.lifecycle_closed || isCancelledBy(s, "lifecycle")),
-  rowOf(4, "caller_interrupted", "cancelled by an unsigned caller", (s) => isCancelledBy(s, "caller")),
+  rowOf(4, "caller_interrupted", "cancelled by the caller with an unsigned interrupt", (s) =>
+    isCancelledBy(s, "caller"),
+  ),
   rowOf(5, "unknown_failure", "failure `unknown`", (s) => s.failure.kind === "unknown"),
   rowOf(
     6,
     "recovery_refused",
-    "failure not retryable in an attempt of mode continue, and not an auth that passes as in row 7",
+    "failure not retryable in an attempt of mode continue, except a `rejected.auth` that passes row 7",
     (s) => !s.resolved.retryable && s.run.mode === "continue" && !s.credentials,
   ),
   rowOf(
     7,
     "not_retryable",
-    "failure not retryable; `rejected.auth` passes once if credentials can be refreshed and were not, and a failure that moves although it is not retryable passes to a replay on the next route",
+    "failure not retryable. Exceptions: a `rejected.auth` passes once if credentials can be refreshed and were not; a failure that moves to the next route is replayed there",
     (s) => !s.resolved.retryable && !s.credentials && !shouldMove(s),
   ),
 ];
 
 /** Rows 8 to 19, which decide what may be repeated, resumed or continued. */
 const recoveryRows: ReadonlyArray<PolicyRow> = [
-  rowOf(8, "tool_outcome_unknown", "a runtime call of unknown outcome, not read_only", (s) => s.ledger.outcomeUnknown),
+  rowOf(
+    8,
+    "tool_outcome_unknown",
+    "a runtime call with an unknown outcome, not read_only",
+    (s) => s.ledger.outcomeUnknown,
+  ),
   rowOf(
     9,
     "resume_cursor",
@@ -111,7 +118,7 @@ const recoveryRows: ReadonlyArray<PolicyRow> = [
     action:
       "continue if `can_continue` and either guarded with a call begun after the text (`text_through` < `call_through`) or `continue_text` is auto; else ask_user",
     rules: ["text_closed_by_call", "continue_text", "text_shown"],
-    fits: (s) => (s.shown === "text" ? afterText(s) : undefined),
+    fits: (s) => (s.shown === "text" ? rulingAfterText(s) : undefined),
   },
   {
     number: 19,
@@ -160,7 +167,7 @@ const mayHaveUnseenChanges = ({ side_effects: exposed }: Situation["facts"]): bo
 export const isUnprovable = (s: Situation): boolean =>
   mayHaveUnseenChanges(s.facts) && s.facts.delivery !== "not_sent" && !s.notProcessed && !s.resolved.in_band;
 
-const afterText = (s: Situation): Ruling => {
+const rulingAfterText = (s: Situation): Ruling => {
   if (!s.run.can_continue) return rulings.text_shown;
   if (s.guarded && s.facts.text_through < s.facts.call_through) return rulings.text_closed_by_call;
   return s.run.continue_text === "auto" ? rulings.continue_text : rulings.text_shown;

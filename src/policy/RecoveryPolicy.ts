@@ -91,7 +91,7 @@ const fromPlan = (name: string, plan: Plan): RecoveryPolicy =>
     moves: plan.moves,
     decide: (input) => {
       const s = Situation.make(input);
-      const ruling = plan.tighten(firstFit(plan.rows, s));
+      const ruling = plan.tighten(findFirstFit(plan.rows, s));
       if (ruling.action !== "auto_retry_once") return Decisions.make(s, rulingWithoutRetry(s, ruling), version);
       const retry = { mode: ruling.mode, moves: ruling.mode === "replay" && shouldMove(s, plan.moves) };
       if (!retry.moves && !mayRepeat(s)) return Decisions.make(s, rulingWithoutRetry(s, ruling), version);
@@ -120,7 +120,7 @@ const rulingWithoutRetry = (s: Situation.Situation, ruling: Ruling): Ruling => {
 /** Rules of rows 1 to 7, which apply to every failure. */
 const endRules: ReadonlySet<Rule> = new Set(endRows.flatMap(({ rules }) => rules));
 
-const firstFit = (candidates: ReadonlyArray<PolicyRow>, s: Situation.Situation): Ruling => {
+const findFirstFit = (candidates: ReadonlyArray<PolicyRow>, s: Situation.Situation): Ruling => {
   for (const row of candidates) {
     const ruling = row.fits(s);
     if (ruling !== undefined) return ruling;

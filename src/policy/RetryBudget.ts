@@ -1,8 +1,8 @@
 /**
- * Checks the limits on every automatic retry: outage, announced wait, throttle, and the budgets of tokens and retries. Each check
- * can only veto.
+ * Checks the limits on every automatic retry: outage, announced wait, throttle, and the budgets of tokens and retries. Each check can only
+ * veto.
  *
- * A retry on another route waits for nothing, so the checks of waits apply only to a retry on the same route.
+ * A retry on another route waits for nothing, so wait limits apply only to a retry on the same route.
  */
 import type { Decision } from "../domain/Decision.ts";
 import type { AttemptMode } from "../domain/RunFacts.ts";
@@ -71,7 +71,10 @@ const isWaitTooLong = (s: Situation): boolean => {
   return s.run.path === "down" ? s.run.waited_ms >= max : s.run.waited_ms + s.run.cooldown_ms > max;
 };
 
-/** Failures that cost the provider nothing have their own budget. All retries share the time since the first failure. */
+/**
+ * True if the retry budget is exhausted. Failures that cost the provider nothing have their own budget. All retries share the time since
+ * the first failure.
+ */
 function isSpent(s: Situation, { mode, moves }: Retry): boolean {
   if (s.run.elapsed_ms >= s.budget.max_elapsed_ms) return true;
   // Route moves have their own counter. Waiting for a path is free.

@@ -57,7 +57,7 @@ interface StopRule extends Said {
 /** Entry of one rule. */
 export type RuleEntry = RetryRule | ReplayRule | QuestionRule | StopRule;
 
-/** Reason that marks some numbers of tokens as estimates. */
+/** Reason that marks token counts as estimates. */
 const estimated = "tokens=estimated";
 
 /** The table, in the order of `Rule`. */
@@ -339,16 +339,16 @@ export const rulings = Object.fromEntries(names.map((rule) => [rule, rulingOf(ru
 };
 
 /** Returns how a run ends after a rule stopped it. If the configuration turned the rule into a stop, the run ends as stopped. */
-export const runAfter = (rule: Rule): StopRule["run"] => {
+export const runStateAfter = (rule: Rule): StopRule["run"] => {
   const entry: RuleEntry = rules[rule];
   return entry.action === "do_not_retry" ? entry.run : "stopped";
 };
 
 /** Returns true if the rule's question is about a call of unknown outcome. */
-export const isOutcomeQuestion = (rule: Rule): boolean => aboutOutcome(rules[rule]);
+export const isOutcomeQuestion = (rule: Rule): boolean => isAboutOutcome(rules[rule]);
 
 /** Returns true if the entry's question is about a call of unknown outcome. */
-export const aboutOutcome = (entry: RuleEntry): boolean =>
+export const isAboutOutcome = (entry: RuleEntry): boolean =>
   entry.action === "ask_user" && entry.asks === "whether_it_ran";
 
 const callFacts = ({ facts }: Situation): ReadonlyArray<string> => [

@@ -24,7 +24,7 @@ const stopRow = rowOf(
 );
 
 const callRows: ReadonlyArray<PolicyRow> = [
-  rowOf(8, "tool_outcome_unknown", "a runtime call dispatched or of unknown outcome", (s) =>
+  rowOf(8, "tool_outcome_unknown", "a runtime call dispatched or with an unknown outcome", (s) =>
     s.facts.tools.some(
       (row) => row.executor === "runtime" && (row.phase === "dispatched" || row.phase === "outcome_unknown"),
     ),

@@ -8,7 +8,7 @@ import { type RuleEntry, type Ruling, rules } from "./Rules.ts";
 
 type Entries = typeof rules;
 
-/** Stricter actions of each action. A stop has none. */
+/** The stricter actions of each action. */
 interface Lower {
   readonly auto_retry_once: "ask_user" | "do_not_retry";
   readonly ask_user: "do_not_retry";
@@ -41,7 +41,7 @@ export const checkRules = (stricter: StricterRules): ReadonlyMap<Rule, Action> =
     if (action === undefined) continue;
     if (!isRule(rule)) throw unknownRule(rule);
     const rank = rankOf(action);
-    if (rank <= rankOf(rules[rule].action)) throw notStricter(rule, action);
+    if (rank <= rankOf(rules[rule].action)) throw notStricterError(rule, action);
     for (const grown of growthChain(rule)) {
       if (rank > rankOf(lowered.get(grown) ?? "auto_retry_once")) lowered.set(grown, action);
     }
@@ -69,7 +69,7 @@ const growthChain = (rule: Rule): ReadonlyArray<Rule> => {
   return next === undefined ? [rule] : [rule, ...growthChain(next)];
 };
 
-/** Returns the position of an action in the chain of shrinking permission; -1 for an unknown word. */
+/** Returns the position of an action in the order from permissive to strict; -1 for an unknown word. */
 const rankOf = (action: string): number => chain.indexOf(action);
 
 const chain: ReadonlyArray<string> = Action.literals;
@@ -83,7 +83,7 @@ const unknownRule = (rule: string): PolicyError =>
     message: `stricter.${label(rule)}: no such rule. Rules: ${Rule.literals.join(", ")}`,
   });
 
-const notStricter = (rule: Rule, action: string): PolicyError =>
+const notStricterError = (rule: Rule, action: string): PolicyError =>
   new PolicyError({
     reason: "not_stricter",
     rule,

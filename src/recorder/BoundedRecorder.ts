@@ -77,42 +77,47 @@ export const toBounded = (recorder: Service): BoundedRecorder => {
 const make = (recorder: Service): BoundedRecorder => {
   const waitMs = recorder.waitMs ?? recorderWaitMs;
   const hanging = { calls: 0 };
-  const door = (name: string, ms = waitMs) => new Door(name, ms, hanging);
-  const [write, run, runs, incidents] = [door("write"), door("run"), door("runs", listWaitMs), door("incidents")];
-  const commits = new CommitDoor(recorder.write, write);
+  const bounded = (name: string, ms = waitMs) => new BoundedMethod(name, ms, hanging);
+  const [write, run, runs, incidents] = [
+    bounded("write"),
+    bounded("run"),
+    bounded("runs", listWaitMs),
+    bounded("incidents"),
+  ];
+  const commits = new BoundedCommit(recorder.write, write);
   const claimMs = recorder.claimWaitMs ?? waitMs;
-  const [claim, release] = [door("claim", claimMs), door("release")];
-  const orphans = door("orphans", Math.max(listWaitMs, claimMs));
-  const [answer, digest] = [door("answer"), door("digest")];
+  const [claim, release] = [bounded("claim", claimMs), bounded("release")];
+  const orphans = bounded("orphans", Math.max(listWaitMs, claimMs));
+  const [answer, digest] = [bounded("answer"), bounded("digest")];
   // The caller has left, so a claim that still succeeds must be released.
-  const giveBack = (runId: string) =>
-    Effect.ignore(release.call<void, RecorderError>(runId, () => recorder.release(runId), anything));
+  const releaseLate = (runId: string) =>
+    Effect.ignore(release.call<void, RecorderError>(runId, () => recorder.release(runId), isAnything));
   return {
     durable: recorder.durable,
     ...(recorder.waitMs === undefined ? {} : { waitMs: recorder.waitMs }),
     ...(recorder.claimWaitMs === undefined ? {} : { claimWaitMs: recorder.claimWaitMs }),
     commitsAtOnce: recorder.write.commit?.answers === "at_once",
     commit: (...all) => commits.commit(...all),
-    write: (runId, entries) => write.call(runId, () => recorder.write(runId, entries), anything),
+    write: (runId, entries) => write.call(runId, () => recorder.write(runId, entries), isAnything),
     run: (runId) => run.call(runId, () => recorder.run(runId), isRecordOrNone),
     runs: (query) => runs.call("", () => recorder.runs(query), isList),
     incidents: (runId) => incidents.call(runId, () => recorder.incidents(runId), isList),
-    claim: (runId) => claim.call(runId, () => recorder.claim(runId), isRecord, giveBack(runId)),
-    release: (runId) => release.call(runId, () => recorder.release(runId), anything),
+    claim: (runId) => claim.call(runId, () => recorder.claim(runId), isRecord, releaseLate(runId)),
+    release: (runId) => release.call(runId, () => recorder.release(runId), isAnything),
     orphans: (limit, options) => orphans.call("", () => recorder.orphans(limit, options), isList),
     answer: (given) => answer.call(given.run_id, () => recorder.answer(given), isRecord),
     digest: (content) => digest.call("", () => recorder.digest(content), Predicate.isString),
     prune: (query) => recorder.prune(query),
     ...(recorder.probe === undefined ? {} : { probe: recorder.probe }),
     ...(recorder.shared === undefined ? {} : { shared: recorder.shared }),
-    ...(recorder.pacing === undefined ? {} : { pacing: pacingOf(recorder.pacing, door) }),
+    ...(recorder.pacing === undefined ? {} : { pacing: pacingOf(recorder.pacing, bounded) }),
     ...(recorder.cancels === undefined ? {} : { cancels: recorder.cancels }),
     ...(recorder.onLost === undefined ? {} : { onLost: (listener) => recorder.onLost?.(listener) ?? nothing }),
   };
 };
 
-const pacingOf = (pacing: SharedPacing, door: (name: string) => Door): SharedPacing => {
-  const [draw, spend] = [door("draw"), door("spend")];
+const pacingOf = (pacing: SharedPacing, bounded: (name: string) => BoundedMethod): SharedPacing => {
+  const [draw, spend] = [bounded("draw"), bounded("spend")];
   return {
     draw: (...drawn) => draw.call("", () => pacing.draw(...drawn), Predicate.isNumber),
     spend: (...spent) => spend.call("", () => pacing.spend(...spent), isSpent),
@@ -126,7 +131,7 @@ const isSpent = (value: unknown): boolean =>
 
 const nothing = (): void => {};
 
-const anything = (_value: unknown): boolean => true;
+const isAnything = (_value: unknown): boolean => true;
 
 const isList = (value: unknown): boolean => Array.isArray(value);
 
@@ -139,7 +144,7 @@ const isRecord = (value: unknown): boolean =>
   );
 
 /** Bounds one method of a recorder, and tracks its calls that hang. */
-class Door {
+class BoundedMethod {
   readonly #name: string;
   readonly #waitMs: number;
   readonly #hanging: { calls: number };
@@ -227,9 +232,9 @@ class Door {
       const exit = yield* Effect.onInterrupt(awaited, () => {
         timer.interruptUnsafe();
         fiber.interruptUnsafe();
-        return this.#leave(fiber, undo, 0);
+        return this.#abandon(fiber, undo, 0);
       });
-      if (exit === undefined) yield* this.#leave(fiber, undo, this.#waitMs - ms);
+      if (exit === undefined) yield* this.#abandon(fiber, undo, this.#waitMs - ms);
       return exit;
     });
   }
@@ -240,7 +245,7 @@ class Door {
    * @param ms rest of the method's own timeout, in milliseconds. After a shortened wait the call continues for this long: if each call were
    *   interrupted, a slow store would never show that it responds.
    */
-  #leave<A, E>(fiber: Fiber.Fiber<A, E>, undo: Effect.Effect<void> | undefined, ms: number): Effect.Effect<void> {
+  #abandon<A, E>(fiber: Fiber.Fiber<A, E>, undo: Effect.Effect<void> | undefined, ms: number): Effect.Effect<void> {
     return Effect.map(Effect.context<never>(), (services) => {
       const ended = this.countAbandoned();
       fiber.addObserver((exit) => {
@@ -287,21 +292,21 @@ interface Pending {
   readonly onDone: (outcome: Outcome) => void;
   readonly begun: number;
   readonly until: number;
-  /** Set when the caller stops waiting; called with the late result. */
-  left?: (isSuccess: boolean) => void;
+  /** Called with the late result. Set when the caller stops waiting. */
+  onLateResult?: (isSuccess: boolean) => void;
 }
 
 /** Bounds commits. One timer serves all pending commits, so none of them needs a fiber. */
-class CommitDoor {
+class BoundedCommit {
   readonly #write: Write;
-  readonly #door: Door;
+  readonly #method: BoundedMethod;
   readonly #pending = new Set<Pending>();
   #timer: { readonly until: number; readonly fiber: Fiber.Fiber<void> } | undefined;
 
-  /** @param door the door of `write`, because both call the same store */
-  constructor(write: Write, door: Door) {
+  /** @param bounded the bound of `write`, because both call the same store */
+  constructor(write: Write, bounded: BoundedMethod) {
     this.#write = write;
-    this.#door = door;
+    this.#method = bounded;
   }
 
   commit(...[runId, entries, caller, onDone]: Parameters<BoundedRecorder["commit"]>): void {
@@ -311,7 +316,7 @@ class CommitDoor {
       else this.#writeInstead(runId, entries, caller, onDone);
     };
     const { commit } = this.#write;
-    if (commit === undefined || (commit.answers === "late" && this.#door.isFull)) {
+    if (commit === undefined || (commit.answers === "late" && this.#method.isFull)) {
       end("undecided");
       return;
     }
@@ -331,9 +336,9 @@ class CommitDoor {
   }
 
   #writeInstead(...[runId, entries, { services }, onDone]: Parameters<BoundedRecorder["commit"]>): void {
-    const write = this.#door.call(runId, () => this.#write(runId, entries), anything);
+    const write = this.#method.call(runId, () => this.#write(runId, entries), isAnything);
     Effect.runForkWith(services)(write).addObserver((exit) =>
-      onDone(Exit.isSuccess(exit) ? undefined : this.#door.reasonOf(runId, exit.cause)),
+      onDone(Exit.isSuccess(exit) ? undefined : this.#method.reasonOf(runId, exit.cause)),
     );
   }
 
@@ -344,7 +349,7 @@ class CommitDoor {
   ): (outcome: Outcome) => void {
     const clock = Context.get(services, Clock.Clock);
     const begun = monotonicMs(clock);
-    const one: Pending = { runId, onDone, begun, until: begun + this.#door.limit(begun) };
+    const one: Pending = { runId, onDone, begun, until: begun + this.#method.limit(begun) };
     this.#pending.add(one);
     if (this.#timer === undefined || one.until < this.#timer.until) this.#wait(one.until, clock, services);
     return (outcome) => this.#onEnd(one, outcome);
@@ -352,22 +357,22 @@ class CommitDoor {
 
   #onEnd(one: Pending, outcome: Outcome): void {
     if (!this.#pending.delete(one)) {
-      one.left?.(outcome === "recorded");
+      one.onLateResult?.(outcome === "recorded");
       return;
     }
-    if (this.#pending.size === 0) this.#rest();
-    this.#door.markResponsive();
+    if (this.#pending.size === 0) this.#stopTimer();
+    this.#method.markResponsive();
     one.onDone(outcome);
   }
 
   /** Sets the timer for the earliest deadline of a pending commit. */
   #wait(until: number, clock: Clock.Clock, services: Context.Context<never>): void {
-    this.#rest();
+    this.#stopTimer();
     const abandonLate = Effect.sync(() => {
       this.#timer = undefined;
       const now = monotonicMs(clock);
       const late = [...this.#pending].filter((one) => one.until <= now);
-      for (const one of late) this.#leave(one, now);
+      for (const one of late) this.#abandon(one, now);
       const next = Math.min(...[...this.#pending].map((one) => one.until));
       if (this.#pending.size > 0 && this.#timer === undefined) this.#wait(next, clock, services);
     });
@@ -376,13 +381,13 @@ class CommitDoor {
     this.#timer = { until, fiber };
   }
 
-  #leave(one: Pending, now: number): void {
+  #abandon(one: Pending, now: number): void {
     this.#pending.delete(one);
-    one.left = this.#door.countAbandoned();
-    one.onDone(this.#door.markHanging(one.runId, one.begun, now));
+    one.onLateResult = this.#method.countAbandoned();
+    one.onDone(this.#method.markHanging(one.runId, one.begun, now));
   }
 
-  #rest(): void {
+  #stopTimer(): void {
     this.#timer?.fiber.interruptUnsafe();
     this.#timer = undefined;
   }

@@ -8,7 +8,7 @@ import { RecorderError } from "./RecorderError.ts";
 export const keyBytes = 32;
 
 /** Creates a random key. */
-export const newKey = (): Uint8Array<ArrayBuffer> => globalThis.crypto.getRandomValues(new Uint8Array(keyBytes));
+export const generateKey = (): Uint8Array<ArrayBuffer> => globalThis.crypto.getRandomValues(new Uint8Array(keyBytes));
 
 /**
  * Creates the digest function of a store.
@@ -16,7 +16,7 @@ export const newKey = (): Uint8Array<ArrayBuffer> => globalThis.crypto.getRandom
  * @param key the store's key, `keyBytes` long
  * @returns a function that computes HMAC-SHA-256 of a string in UTF-8, as 64 hex digits
  */
-export const digester = (key: Uint8Array<ArrayBuffer>) => {
+export const makeDigester = (key: Uint8Array<ArrayBuffer>) => {
   const algorithm = { name: "HMAC", hash: "SHA-256" } as const;
   return (content: string): Effect.Effect<string, RecorderError> =>
     Effect.tryPromise({

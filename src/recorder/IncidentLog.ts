@@ -14,13 +14,13 @@ interface IncidentLog {
 export const openIncident = ({ incidents, incidents_omitted }: IncidentLog, incident: RunIncident): IncidentLog => {
   if (incidents.length < incidentsMax) return { incidents: [...incidents, incident], incidents_omitted };
   return {
-    incidents: [...incidents.toSpliced(leastNeeded(incidents), 1), incident],
+    incidents: [...incidents.toSpliced(findLeastNeeded(incidents), 1), incident],
     incidents_omitted: incidents_omitted + 1,
   };
 };
 
-/** Picks the oldest incident that is over, else the oldest that was acted on, else the oldest that did not end the run. */
-const leastNeeded = (incidents: ReadonlyArray<RunIncident>): number => {
+/** Finds the oldest incident that is over, or else the oldest that was acted on, or else the oldest that did not end the run. */
+const findLeastNeeded = (incidents: ReadonlyArray<RunIncident>): number => {
   const over = incidents.findIndex(
     ({ status }) => status === "recovered" || status === "superseded" || status === "late",
   );

@@ -21,7 +21,7 @@ export const runWithin = <E>(effect: Effect.Effect<unknown, E>, ms: number): Eff
   Effect.flatMap(Effect.forkDetach(Effect.interruptible(effect), { startImmediately: true }), (fiber) => {
     // Callers are scope finalizers, which are uninterruptible, but the loser of the race has to be interruptible.
     const ends = Effect.interruptible(Effect.as(Fiber.join(fiber), true));
-    const late = Effect.interruptible(Effect.as(inRealTime(ms), false));
+    const late = Effect.interruptible(Effect.as(sleepRealTime(ms), false));
     return Effect.ensuring(
       Effect.raceFirst(ends, late),
       Effect.sync(() => fiber.interruptUnsafe()),
@@ -29,5 +29,5 @@ export const runWithin = <E>(effect: Effect.Effect<unknown, E>, ms: number): Eff
   });
 
 /** Sleeps in real time. Disks and locks of other processes take real time, even if a test controls this process's clock. */
-export const inRealTime = (ms: number): Effect.Effect<void> =>
+export const sleepRealTime = (ms: number): Effect.Effect<void> =>
   Effect.provideService(Effect.sleep(ms), Clock.Clock, realClock);

@@ -11,7 +11,7 @@ import * as Runs from "../domain/RunFacts.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import * as Facts from "../facts/Facts.ts";
 import { atMost, join, joinAttempts } from "../facts/Growth.ts";
-import { runAfter } from "../policy/Rules.ts";
+import { runStateAfter } from "../policy/Rules.ts";
 import type { AttemptRecord, QuestionRecord, RunRecord } from "./RunRecord.ts";
 
 /** The input of a decision on an orphan: everything that `decide` takes except the jitter. */
@@ -50,20 +50,20 @@ export type Due =
  * @param record a run that has not ended
  * @returns undefined if there is nothing to decide, because the record has no attempt or the run has ended
  */
-export const due = (record: RunRecord): Due | undefined => {
+export const findDueStep = (record: RunRecord): Due | undefined => {
   const [first, ...resumed] = lastResponse(record);
   if (first === undefined || record.state === "ended") return undefined;
   const response = { first, resumed, facts: factsOf([first, ...resumed]) };
   const asked = newestQuestion(record, resumed.at(-1) ?? first);
-  return (asked && dueOfQuestion(asked, response)) ?? dueOfUndecided(record, response, asked);
+  return (asked && findQuestionStep(asked, response)) ?? decideUndecided(record, response, asked);
 };
 
 /**
- * Returns the decision for an orphan that its user has cancelled, regardless of what else is due.
+ * Builds the decision on an orphan that its user has cancelled, regardless of what else is due.
  *
  * @returns undefined if the record has no attempt or the run has ended
  */
-export const dueOfCancel = (record: RunRecord): Extract<Due, { readonly _tag: "decide" }> | undefined => {
+export const decideCancel = (record: RunRecord): Extract<Due, { readonly _tag: "decide" }> | undefined => {
   const [first, ...resumed] = lastResponse(record);
   if (first === undefined || record.state === "ended") return undefined;
   const response = { first, resumed, facts: factsOf([first, ...resumed]) };
@@ -108,7 +108,7 @@ export const lastResponse = (record: RunRecord): ReadonlyArray<AttemptRecord> =>
  * terminal marker no longer counts: output before it may be lost, and without a recorded end no caller was told that the response is
  * complete (L4, L5).
  */
-export const afterCrash = (facts: AttemptFacts): AttemptFacts => ({
+export const assumeCrash = (facts: AttemptFacts): AttemptFacts => ({
   ...facts,
   terminal_seen: false,
   delivery: facts.delivery === "not_sent" ? "ambiguous" : facts.delivery,
@@ -130,7 +130,7 @@ export const restoreFacts = (
     sideEffects: facts.side_effects,
     ...successor,
     guarded: facts.side_effects?.guarded === true,
-    from: afterCrash(facts),
+    from: assumeCrash(facts),
   });
 
 /**
@@ -140,13 +140,13 @@ export const restoreFacts = (
  * @param facts current facts, before or after a crash
  */
 export const isUnchangedSince = (facts: AttemptFacts, incident: RunIncident): boolean =>
-  atMost({ ...facts, terminal_seen: false }, afterCrash(incident.facts));
+  atMost({ ...facts, terminal_seen: false }, assumeCrash(incident.facts));
 
 /**
  * Returns the number of the run's last incident; the next one has the number after it. It also reads the ids, because the write of an
  * earlier incident may have been lost, and a recorded id must never be reused.
  */
-export const incidentsSoFar = ({ incidents, incidents_omitted }: RunRecord): number =>
+export const lastIncidentNumber = ({ incidents, incidents_omitted }: RunRecord): number =>
   incidents.reduce((most, { id }) => {
     const number = Number(id.slice(id.lastIndexOf(".") + 1));
     return Number.isSafeInteger(number) ? Math.max(most, number) : most;
@@ -164,7 +164,7 @@ interface Asked {
 }
 
 const factsOf = ([first, ...resumed]: readonly [AttemptRecord, ...Array<AttemptRecord>]): AttemptFacts =>
-  joinAttempts([afterCrash(first.facts), ...resumed.map((attempt) => afterCrash(attempt.facts))]);
+  joinAttempts([assumeCrash(first.facts), ...resumed.map((attempt) => assumeCrash(attempt.facts))]);
 
 /** Returns the newest question, unless an attempt started or another decision was made after it. */
 const newestQuestion = (record: RunRecord, last: AttemptRecord): Asked | undefined => {
@@ -178,7 +178,7 @@ const newestQuestion = (record: RunRecord, last: AttemptRecord): Asked | undefin
 export const newestIncident = (record: RunRecord): RunIncident | undefined =>
   record.incidents.findLast(({ status }) => status !== "late");
 
-const dueOfQuestion = ({ incident, question }: Asked, { facts }: Response): Due | undefined => {
+const findQuestionStep = ({ incident, question }: Asked, { facts }: Response): Due | undefined => {
   const { answer } = question;
   if (answer === undefined)
     return isUnchangedSince(facts, incident) ? { _tag: "waiting", question, incident } : undefined;
@@ -186,9 +186,9 @@ const dueOfQuestion = ({ incident, question }: Asked, { facts }: Response): Due 
 };
 
 /**
- * True if an answer still has to be carried out. An answer that ends the run always has to. A verdict on calls has to while some call has
- * an unknown outcome. A retry or continuation has to only if the facts are those that the person saw, because the person did not agree to
- * repeat later effects.
+ * True if an answer still has to be carried out. An answer that ends the run always has to be. A verdict on calls has to be while a call
+ * has an unknown outcome. A retry or continuation has to be only if the facts have not grown since the person saw them, because the person
+ * did not agree to repeat later effects.
  */
 const isAnswerDue = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boolean => {
   switch (answer) {
@@ -204,12 +204,12 @@ const isAnswerDue = (answer: Choice, facts: AttemptFacts, incident: RunIncident)
   }
 };
 
-const dueOfUndecided = (record: RunRecord, response: Response, asked: Asked | undefined): Due => {
+const decideUndecided = (record: RunRecord, response: Response, asked: Asked | undefined): Due => {
   const { facts, first } = response;
   const broke = lastBreak(record, first, asked);
   // A caller that left its run did not cause a provider failure, so a new process treats the run as an ordinary crash. The same applies to
   // a response that was complete when its process died.
-  const left = broke !== undefined && runAfter(broke.decision.rule) !== "stopped";
+  const left = broke !== undefined && runStateAfter(broke.decision.rule) !== "stopped";
   const standing = broke?.status === "open" && !left && isUnchangedSince(facts, broke) ? broke : undefined;
   const automatic = standing?.decision.action === "auto_retry_once";
   const spent = isSpent(record);
@@ -247,7 +247,7 @@ const buildDecision = (
         mode: first.mode,
         resumable: false,
         throttle_wait_ms: 0,
-        // The dead process's knowledge of its path is lost, but the time that the run has waited is recorded.
+        // The dead process's knowledge of the path is lost, but the time that the run has waited is recorded.
         path: "up",
         cooldown_ms: 0,
         // The process that takes the run over knows its own routes.
@@ -274,7 +274,7 @@ const lastBreak = (record: RunRecord, first: AttemptRecord, asked: Asked | undef
  * An incident of a resumed attempt covers only that attempt's calls; any other covers the whole response.
  */
 const withFactsOf = (incident: RunIncident, { facts, first, resumed }: Response): AttemptFacts => {
-  if (!resumed.some(({ attempt }) => attempt === incident.attempt)) return join(facts, afterCrash(incident.facts));
+  if (!resumed.some(({ attempt }) => attempt === incident.attempt)) return join(facts, assumeCrash(incident.facts));
   return factsOf([
     first,
     ...resumed.map((it) => (it.attempt === incident.attempt ? { ...it, facts: join(it.facts, incident.facts) } : it)),

@@ -1,5 +1,5 @@
 /**
- * Describes a question to a person: how it is asked, its default on expiry, and the conditions under which an answer counts.
+ * Describes a question to a person: how it is asked, its default on expiry, and when an answer counts.
  *
  * An answer counts once, for the newest open question, and only if nothing has happened since the question was asked.
  */
@@ -43,7 +43,7 @@ export interface QuestionTerms {
   readonly defaults?: Partial<Record<Rule, Choice>>;
 }
 
-/** The fields of a question that its incident does not have. */
+/** The fields of a question that are not in its incident. */
 export interface Put extends Required<Pick<QuestionRecord, "revision" | "attempt" | "choices" | "asked_at">> {
   readonly terms: QuestionTerms | undefined;
   /** The open question about the same incident that this one replaces. It keeps its deadline and default. */
@@ -55,10 +55,10 @@ export interface Put extends Required<Pick<QuestionRecord, "revision" | "attempt
  *
  * The default is never a retry that may repeat an effect.
  */
-export const put = (incident: RunIncident, its: Put): QuestionRecord => {
+export const make = (incident: RunIncident, its: Put): QuestionRecord => {
   const { asked_at, attempt, choices, replaced, revision } = its;
   const { rule } = incident.decision;
-  const { default_choice, expires_at } = replaced ?? termsOf(incident, its);
+  const { default_choice, expires_at } = replaced ?? resolveTerms(incident, its);
   return {
     revision,
     incident: incident.id,
@@ -72,12 +72,12 @@ export const put = (incident: RunIncident, its: Put): QuestionRecord => {
 };
 
 /** Returns the deadline and default according to the asking process's options. */
-const termsOf = (
+const resolveTerms = (
   { decision: { default_choice, rule } }: RunIncident,
   { asked_at, terms }: Put,
 ): Pick<QuestionRecord, "default_choice" | "expires_at"> => {
   const wanted = terms?.defaults?.[rule] ?? default_choice;
-  const expiryMs = expiryOf(terms?.expiryMs);
+  const expiryMs = normalizeExpiry(terms?.expiryMs);
   return {
     ...(wanted === undefined ? {} : { default_choice: wanted }),
     ...(expiryMs === undefined ? {} : { expires_at: asked_at + expiryMs }),
@@ -103,11 +103,11 @@ export const fromRecord = (
 });
 
 /**
- * Returns the expiry if a record can hold it. Without a value, and with a negative or excessive value or NaN, a question never expires.
+ * Returns the expiry if it is valid. Without a value, or with a negative, excessive or NaN value, a question never expires.
  *
  * @param given time until expiry, in milliseconds
  */
-export const expiryOf = (given: number | undefined): number | undefined =>
+export const normalizeExpiry = (given: number | undefined): number | undefined =>
   given !== undefined && given >= 0 && given <= expiryMsMax ? given : undefined;
 
 /** Maximum expiry, in milliseconds: a thousand years. Added to the current date, it still fits into a record. */
@@ -160,7 +160,7 @@ export class AnswerRefused extends Schema.TaggedError<AnswerRefused>()("AnswerRe
  * @param now wall clock, in milliseconds since the epoch. After its expiry, a question accepts only its default
  * @returns the refusal; undefined if the answer counts
  */
-export const refusal = (record: RunRecord | undefined, answer: Answer, now: number): AnswerRefused | undefined => {
+export const checkAnswer = (record: RunRecord | undefined, answer: Answer, now: number): AnswerRefused | undefined => {
   const { choice, revision, run_id } = answer;
   if (record === undefined) return refuse("unknown_run", run_id, "");
   if (record.state === "ended") return refuse("run_ended", run_id, record.end?.reason ?? "");

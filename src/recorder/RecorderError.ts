@@ -1,4 +1,4 @@
-/** Reports why a store of runs did not do as it was asked. */
+/** Defines the errors of a run store. */
 import * as Schema from "effect/Schema";
 
 /**
@@ -44,7 +44,7 @@ const ofRun = {
   run_ended: "the run has ended and takes no further entries",
   answered: "its question was answered before the write, which requires an open question",
   full: "every kept run is still live; raise runsMax or end some runs",
-  owned: "a living process owns the run",
+  owned: "a live process owns the run",
   invalid: "a value of the write cannot be read back, so nothing of the write is on record",
   fenced: "this process no longer owns the run: it released the run, or another process has taken it over or may do so",
   corrupt: "its record in the database is damaged and cannot be read; no other run is affected",
@@ -65,7 +65,7 @@ export const runError = (reason: keyof typeof ofRun, run_id: string, cause?: unk
  * @param entry index of the entry in the write
  * @param field path of the field in its entry, and the expected value
  */
-export const invalid = (run_id: string, entry: number, field: string): RecorderError =>
+export const invalidEntryError = (run_id: string, entry: number, field: string): RecorderError =>
   new RecorderError({ reason: "invalid", run_id, entry, message: `${run_id}: ${ofRun.invalid}. ${field}` });
 
 /** Reasons that concern the store rather than the entries. The store may accept the same write later. */

@@ -61,7 +61,7 @@ export const QuestionRecord = Schema.Struct({
 export type QuestionRecord = typeof QuestionRecord.Type;
 
 /**
- * Explains why no process owns a run that has not ended.
+ * Reason why no process owns a run that has not ended.
  *
  * - `question`: it waits for an answer.
  * - `interrupted`: its caller left without signing off. `recover` decides the run.
@@ -167,11 +167,11 @@ export const Entry = Schema.TaggedUnion({
   /** The text of an attempt was joined to the shown text. */
   RunContinued: { attempt: Schema.Natural, at: Schema.Natural, proof: SeamProof },
   FactsRaised: { attempt: Schema.Natural, facts: AttemptFacts },
-  /** A runtime call is handed over completely. Its facts are in the same write. */
+  /** A runtime call is handed over completely. The attempt's facts are in the same write. */
   CallHandedOver: { attempt: Schema.Natural, call: Label, id: Label, tool: Label },
-  /** Settles a call of unknown outcome. Its facts are in the same write. */
+  /** Settles a call of unknown outcome. The attempt's facts are in the same write. */
   CallJudged: { attempt: Schema.Natural, call: Label, tool: Label, verdict: CallVerdict, by: VerdictBy },
-  /** `omitted` counts earlier records that were never written. */
+  /** `omitted` counts earlier evidence that was never written. */
   EvidenceNoted: { evidence: Evidence, omitted: Schema.optionalKey(Schema.Natural) },
   IncidentOpened: { incident: RunIncident },
   IncidentMarked: { incident: Label, status: IncidentStatus, answer: Schema.optionalKey(Choice) },
@@ -230,7 +230,7 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
       return isAnswered(record, entry.revision) ? "answered" : record;
     case "CallHandedOver":
     case "CallJudged":
-      return { ...record, calls: callsWith(record.calls, entry) };
+      return { ...record, calls: upsertCall(record.calls, entry) };
     default:
       if (record.state !== "ended") return applyLive(record, entry);
       return record.end?.assumed === true ? applyLive(reopen(record), entry) : "run_ended";
@@ -427,7 +427,7 @@ const newRecord = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunR
 type CallEntry = Extract<Entry, { readonly _tag: "CallHandedOver" | "CallJudged" }>;
 
 /** Adds a call, or its verdict. The first verdict wins. */
-const callsWith = (calls: ReadonlyArray<CallRecord>, entry: CallEntry): ReadonlyArray<CallRecord> => {
+const upsertCall = (calls: ReadonlyArray<CallRecord>, entry: CallEntry): ReadonlyArray<CallRecord> => {
   const { attempt, call, tool } = entry;
   const verdict = entry._tag === "CallJudged" ? { verdict: entry.verdict, verdict_by: entry.by } : {};
   const known = calls.find((it) => it.attempt === attempt && it.call === call);
@@ -444,7 +444,7 @@ const addOmitted = (log: EvidenceLog, omitted = 0): EvidenceLog =>
 
 /** Adds evidence. The first records stay; newer ones displace the oldest of the rest. */
 const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
-  // `concat` allocates the exact length. A spread over-allocates, and a waiting run would hold on to it.
+  // `concat` allocates the exact length. A spread over-allocates, and a waiting run would keep that memory.
   if (log.first.length < evidenceFirstMax) return { ...log, first: log.first.concat([evidence]) };
   if (log.last.length < evidenceLastMax) return { ...log, last: [...log.last, evidence] };
   // A terminal candidate shows if a disputed response was complete, so it is evicted last.

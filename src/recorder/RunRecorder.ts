@@ -8,9 +8,9 @@ import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import type { RunIncident } from "../domain/RunIncident.ts";
-import { digester, newKey } from "./Digest.ts";
+import { generateKey, makeDigester } from "./Digest.ts";
 import { closeWait } from "./Orphan.ts";
-import { type Answer, AnswerRefused, refusal } from "./Question.ts";
+import { type Answer, AnswerRefused, checkAnswer } from "./Question.ts";
 import { RecorderError, runError } from "./RecorderError.ts";
 import { isListed, type RunQuery } from "./RunFilter.ts";
 import * as RunRecord from "./RunRecord.ts";
@@ -28,7 +28,7 @@ export interface PruneQuery {
   readonly keep?: number;
 }
 
-/** Default maximum of runs that the memory layer keeps. A run takes a few KiB, and one process has fewer streams at a time. */
+/** Default maximum of runs that the memory layer keeps. A run takes a few KiB, and a process rarely has this many streams at once. */
 export const memoryRunsMax = 10_000;
 
 /** Default timeout of one write, read, digest or claim of a recorder, in milliseconds. */
@@ -87,9 +87,9 @@ export class RunRecorder extends Context.Service<
      * Lists runs that no process owns and no process has decided, because their process is gone or their caller left (`interrupted`).
      * Oldest first, at most `limit` (default 100).
      *
-     * @param options.waits true to wait for silent processes, as `claim` does (default). With `false` it only reads: it includes their runs
-     *   at once and takes nothing from them. `all` also waits for a process that may just have died, until it renews its lease or the lease
-     *   expires; use it once after a crash
+     * @param options.waits true to wait for silent processes, as `claim` does (default). With `false` it only reads: it lists their runs at
+     *   once and ends no lease. `all` also waits for a process that may just have died, until it renews its lease or the lease expires; use
+     *   it once after a crash
      */
     orphans(
       limit?: number,
@@ -114,7 +114,7 @@ export class RunRecorder extends Context.Service<
      * Registers a listener for runs of this process that another process took over. It is called as soon as this process knows of the
      * takeover. Without a listener, the run learns of it when its next write is refused.
      *
-     * @param listener returns true if it drove the run, which it then stops. It must not throw
+     * @param listener returns true if a stream of this process was running the run; the listener then stops that stream. It must not throw
      * @returns a function that removes the listener
      */
     onLost?(listener: (runId: string) => boolean): () => void;
@@ -172,7 +172,7 @@ export interface Write {
 }
 
 /** Attaches a fiberless commit to a `write`. */
-export const committing = (
+export const withCommit = (
   write: Write,
   answers: Commit["answers"],
   commit: (...all: Parameters<Commit>) => void,
@@ -182,7 +182,7 @@ export const committing = (
   });
 
 const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
-  Effect.map(Effect.all([Clock.Clock, Effect.sync(newKey)]), ([clock, key]) => {
+  Effect.map(Effect.all([Clock.Clock, Effect.sync(generateKey)]), ([clock, key]) => {
     const records = new Map<string, RunRecord.RunRecord>();
     const driven = new Set<string>();
 
@@ -212,7 +212,7 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
     };
 
     const answer = (given: Answer) => {
-      const unanswered = refusal(records.get(given.run_id), given, clock.currentTimeMillisUnsafe());
+      const unanswered = checkAnswer(records.get(given.run_id), given, clock.currentTimeMillisUnsafe());
       if (unanswered !== undefined) return unanswered;
       const { by, choice, revision, run_id } = given;
       const failed = commit(run_id, [{ _tag: "QuestionAnswered", revision, answer: choice, by }]);
@@ -221,7 +221,7 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
 
     return RunRecorder.of({
       durable: false,
-      write: committing(
+      write: withCommit(
         (runId, entries) => Effect.suspend(() => orFail(commit(runId, entries))),
         "at_once",
         (runId, entries, onDone) => onDone(commit(runId, entries) ?? "recorded"),
@@ -236,7 +236,7 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
           [...records.values()].filter((it) => it.state !== "ended" && isAbandoned(it, driven)).slice(0, limit),
         ),
       answer: (given) => Effect.suspend(() => orFail(answer(given))),
-      digest: digester(key),
+      digest: makeDigester(key),
       prune: (query) => Effect.sync(() => prune(records, query)),
     });
   });
@@ -248,7 +248,7 @@ const isAbandoned = ({ parked, run_id }: RunRecord.RunRecord, driven: ReadonlySe
 type Refusal = RecorderError | AnswerRefused;
 
 const orFail = <A>(value: A): Effect.Effect<Exclude<A, Refusal>, Extract<A, Refusal>> =>
-  // These are the two members of the union that `isRefusal` distinguishes; the compiler does not narrow a generic by it.
+  // `isRefusal` distinguishes the two members of the union, but the compiler does not narrow a generic.
   isRefusal(value) ? Effect.fail(value as Extract<A, Refusal>) : Effect.succeed(value as Exclude<A, Refusal>);
 
 const isRefusal = (value: unknown): boolean => value instanceof RecorderError || value instanceof AnswerRefused;

@@ -15,7 +15,7 @@ import * as Metric from "effect/Metric";
 import type * as Scope from "effect/Scope";
 import { join } from "../facts/Growth.ts";
 import { type BoundedRecorder, toBounded } from "./BoundedRecorder.ts";
-import { inRealTime, monotonicMs, runWithin } from "./MonotonicTime.ts";
+import { monotonicMs, runWithin, sleepRealTime } from "./MonotonicTime.ts";
 import { isOfStore, type RecorderError } from "./RecorderError.ts";
 import { isListed, type RunQuery } from "./RunFilter.ts";
 import * as RunRecord from "./RunRecord.ts";
@@ -32,8 +32,8 @@ const evictedTo = 7 / 8;
 export const queueAgeMsMax = 600_000;
 
 /**
- * Time for which entries gather for one write, in milliseconds. An entry is written one to two of these after it was queued. A lookup by
- * another process waits for a second, so it finds the entry.
+ * Time for which entries gather for one write, in milliseconds. An entry is written after one to two such periods. A lookup by another
+ * process waits for a second, so it finds the entry.
  */
 export const behindMs = 250;
 
@@ -54,7 +54,7 @@ export const findLate = (
 /** Time after which the store counts as unavailable if writes are due and none succeeds, in milliseconds (DESIGN section 18). */
 export const awayMs = 10_000;
 
-/** First and maximum pause before an unavailable store is tried again, in milliseconds. */
+/** First pause before an unavailable store is tried again, and its maximum, in milliseconds. */
 const pauseMs = 250;
 const pauseMsMax = 2_000;
 
@@ -160,7 +160,7 @@ export class Queue {
   /** Completed when a caller waits for a write, so that the next group starts immediately. */
   #hurry = Deferred.makeUnsafe<void>();
   #isClosed = false;
-  /** Monotonic time since which a write is due without a success, in milliseconds; undefined if none is due. */
+  /** Monotonic time since which writes were due and none succeeded, in milliseconds; undefined if none is due. */
   #dueSince: number | undefined;
   #lost = { entries: 0, run_id: "", saidAt: Number.NEGATIVE_INFINITY };
   readonly #outage = new OutageLog({
@@ -210,7 +210,7 @@ export class Queue {
     if (entries.length === 0) return;
     if (this.#isAtOnce) {
       this.#recorder.commit(runId, entries, { services: this.#services }, (why) => {
-        if (why !== undefined) this.#say(this.#reportRefusal(runId, entries.length, why));
+        if (why !== undefined) this.#fork(this.#reportRefusal(runId, entries.length, why));
       });
       return;
     }
@@ -224,14 +224,14 @@ export class Queue {
     const run = known ?? emptyRun(runId, now);
     if (known === undefined) this.#runs.set(runId, run);
     else if (run.waiting.length === 0 && run.writing.length === 0) run.since = now;
-    for (const entry of entries) this.#join(run, entry);
+    for (const entry of entries) this.#addEntry(run, entry);
     if (this.#bytes > queueBytesMax) this.#evict();
-    if (this.#isClosed) this.#say(this.#pass(this.#groupRuns));
-    else if (known === undefined) this.#ring();
+    if (this.#isClosed) this.#fork(this.#pass(this.#groupRuns));
+    else if (known === undefined) this.#wakeWriter();
   }
 
   /** Adds an entry. Facts of one attempt are joined into one entry, because they only grow (L1). */
-  #join(run: QueuedRun, given: RunRecord.Entry): void {
+  #addEntry(run: QueuedRun, given: RunRecord.Entry): void {
     const at = given._tag === "FactsRaised" ? run.waiting.findLastIndex((it) => isSameRaise(it, given)) : -1;
     const before = at < 0 ? undefined : run.waiting[at];
     let entry = given;
@@ -239,19 +239,19 @@ export class Queue {
       entry = { ...given, facts: join(before.facts, given.facts) };
       run.waiting.splice(at, 1);
       run.queued -= 1;
-      this.#weigh(run, -weightOf(before));
+      this.#addBytes(run, -weightOf(before));
     }
     run.waiting.push(entry);
     run.queued += 1;
-    this.#weigh(run, weightOf(entry));
+    this.#addBytes(run, weightOf(entry));
   }
 
-  #weigh(run: QueuedRun, bytes: number): void {
+  #addBytes(run: QueuedRun, bytes: number): void {
     run.bytes += bytes;
     this.#bytes += bytes;
   }
 
-  #ring(): void {
+  #wakeWriter(): void {
     Deferred.doneUnsafe(this.#wake, Effect.void);
   }
 
@@ -268,7 +268,7 @@ export class Queue {
       const done = Deferred.makeUnsafe<boolean>();
       run.waiters.push({ through: run.queued, done });
       run.isDue = true;
-      this.#ring();
+      this.#wakeWriter();
       Deferred.doneUnsafe(this.#hurry, Effect.void);
       return Effect.timeoutOrElse(Deferred.await(done), {
         duration: Duration.millis(ms),
@@ -329,7 +329,7 @@ export class Queue {
   #pass(first: number): Effect.Effect<boolean> {
     return Effect.gen({ self: this }, function* () {
       for (let max = first; ; max = this.#groupRuns) {
-        const group = this.#due(max);
+        const group = this.#findDue(max);
         if (group.length === 0) {
           this.#dueSince = undefined;
           return true;
@@ -343,7 +343,7 @@ export class Queue {
   }
 
   /** Returns the runs whose entries have gathered long enough or that a caller waits for, oldest first. */
-  #due(max: number): ReadonlyArray<QueuedRun> {
+  #findDue(max: number): ReadonlyArray<QueuedRun> {
     const found: Array<QueuedRun> = [];
     const gathered = this.#now() - behindMs;
     for (const run of this.#runs.values()) {
@@ -361,7 +361,7 @@ export class Queue {
       let left = group.length;
       let isTaken = true;
       const onWritten = (run: QueuedRun, why: RecorderError | undefined): void => {
-        if (!this.#wrote(run, why)) isTaken = false;
+        if (!this.#handleResult(run, why)) isTaken = false;
         left -= 1;
         if (left === 0) Deferred.doneUnsafe(over, Effect.succeed(isTaken));
       };
@@ -376,33 +376,33 @@ export class Queue {
   }
 
   /** Handles the result of a write. Returns false if the store could not accept it now; its entries are then queued again. */
-  #wrote(run: QueuedRun, why: RecorderError | undefined): boolean {
+  #handleResult(run: QueuedRun, why: RecorderError | undefined): boolean {
     const { writing } = run;
     run.writing = nothing;
     if (why === undefined) {
-      if (this.#outage.isOn) this.#say(this.#outage.worked);
-      this.#done(run, writing);
+      if (this.#outage.isOn) this.#fork(this.#outage.recordSuccess);
+      this.#markWritten(run, writing);
       return true;
     }
     const misfit = why.reason === "invalid" ? writing[why.entry ?? -1] : undefined;
     if (misfit !== undefined) {
       this.#count("invalid", 1, run.runId);
-      this.#say(
+      this.#fork(
         Effect.logError(`could not record an entry of a run, and will not retry: ${why.message}`, {
           run_id: run.runId,
           entry: misfit._tag,
         }),
       );
       run.queued -= 1;
-      this.#weigh(run, -weightOf(misfit));
+      this.#addBytes(run, -weightOf(misfit));
       run.waiting = [...writing.filter((it) => it !== misfit), ...run.waiting];
       run.isDue = true;
-      if (run.waiting.length === 0) this.#done(run, nothing);
-      else this.#ring();
+      if (run.waiting.length === 0) this.#markWritten(run, nothing);
+      else this.#wakeWriter();
       return true;
     }
     if (!isOfStore(why)) {
-      this.#say(this.#reportRefusal(run.runId, writing.length + run.waiting.length, why));
+      this.#fork(this.#reportRefusal(run.runId, writing.length + run.waiting.length, why));
       this.#forget(run);
       return true;
     }
@@ -411,12 +411,12 @@ export class Queue {
     // Moves the run to the end of the queue, so that a run that the store never accepts does not delay the others.
     this.#runs.delete(run.runId);
     this.#runs.set(run.runId, run);
-    this.#say(Effect.annotateLogs(this.#outage.recordFailure(why.message), { run_id: run.runId }));
+    this.#fork(Effect.annotateLogs(this.#outage.recordFailure(why.message), { run_id: run.runId }));
     return false;
   }
 
-  #done(run: QueuedRun, written: ReadonlyArray<RunRecord.Entry>): void {
-    for (const entry of written) this.#weigh(run, -weightOf(entry));
+  #markWritten(run: QueuedRun, written: ReadonlyArray<RunRecord.Entry>): void {
+    for (const entry of written) this.#addBytes(run, -weightOf(entry));
     run.written += written.length;
     run.since = this.#now();
     const isHeard = ({ through }: QueuedRun["waiters"][number]) => Math.min(through, run.queued) <= run.written;
@@ -448,10 +448,10 @@ export class Queue {
 
   /** Evicts evidence first, then runs that started and ended in the queue, then runs without an end, and finally runs with an end. */
   #evict(): void {
-    // Frees more than is needed now. Otherwise every further entry would scan all runs.
-    const roomy = () => this.#bytes <= queueBytesMax * evictedTo;
+    // Frees more than is needed now. Otherwise every further entry would need another scan of all runs.
+    const hasRoom = () => this.#bytes <= queueBytesMax * evictedTo;
     for (const run of this.#runs.values()) {
-      if (roomy()) return;
+      if (hasRoom()) return;
       this.#drop(
         run,
         run.waiting.filter(({ _tag }) => _tag === "EvidenceNoted"),
@@ -460,7 +460,7 @@ export class Queue {
     const orders = [(run: QueuedRun) => hasStart(run) && hasEnd(run), (run: QueuedRun) => !hasEnd(run), () => true];
     for (const goes of orders)
       for (const run of [...this.#runs.values()]) {
-        if (roomy()) return;
+        if (hasRoom()) return;
         if (run.writing.length === 0 && goes(run)) this.#giveUp(run, "overflow");
       }
   }
@@ -470,9 +470,9 @@ export class Queue {
     const gone = new Set(dropped);
     run.waiting = run.waiting.filter((it) => !gone.has(it));
     run.queued -= dropped.length;
-    for (const entry of dropped) this.#weigh(run, -weightOf(entry));
+    for (const entry of dropped) this.#addBytes(run, -weightOf(entry));
     this.#count("overflow", dropped.length, run.runId);
-    if (run.waiting.length === 0 && run.writing.length === 0) this.#done(run, nothing);
+    if (run.waiting.length === 0 && run.writing.length === 0) this.#markWritten(run, nothing);
   }
 
   #giveUp(run: QueuedRun, why: string): void {
@@ -504,7 +504,7 @@ export class Queue {
     const now = this.#now();
     this.#lost.entries += entries;
     if (now - this.#lost.saidAt < saidAgainMs) return;
-    this.#say(
+    this.#fork(
       Effect.logError("could not record entries of runs; they are lost", {
         why: reason,
         entries: this.#lost.entries,
@@ -514,7 +514,7 @@ export class Queue {
     this.#lost = { entries: 0, run_id, saidAt: now };
   }
 
-  #say(words: Effect.Effect<unknown>): void {
+  #fork(words: Effect.Effect<unknown>): void {
     Effect.runForkWith(this.#services)(words);
   }
 
@@ -551,7 +551,7 @@ export class Queue {
       while (this.#runs.size > 0) {
         const isBack = yield* this.#pass(this.#groupRuns);
         // A write that was in flight when the queue closed needs no action here, because it ends by itself.
-        if (this.#runs.size > 0) yield* inRealTime(isBack ? 1 : pauseMs);
+        if (this.#runs.size > 0) yield* sleepRealTime(isBack ? 1 : pauseMs);
       }
     });
   }

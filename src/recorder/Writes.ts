@@ -1,13 +1,13 @@
 /**
- * Describes every write to the store: its content, its occasions, and the steps that wait for it (law L8). Nothing waits for a write of a
- * volatile run unless `isForEveryRun` is set.
+ * Describes every write to the store: what it contains, when it happens, and which steps wait for it (law L8). Nothing waits for a write of
+ * a volatile run unless `isForEveryRun` is set.
  *
  * A new kind of entry or call does not compile until it is described here. docs/recovery.md is generated from this file.
  */
 import type { Entry } from "./RunRecord.ts";
 import type { RunRecorder } from "./RunRecorder.ts";
 
-/** Outcomes of a write that an unavailable store does not accept. */
+/** Consequences if an unavailable store does not accept a write. */
 export const away = {
   kept: "The entry is kept, and written in order as soon as the store accepts writes again. Its actor continues.",
   waits: "Its actor waits for the store, at most five seconds, and does not act without the write.",

@@ -21,8 +21,8 @@ import { LingeringRuns, type LiveRun, missing } from "./attach/LingeringRuns.ts"
 import * as StoredCancels from "./attach/StoredCancels.ts";
 import { LostPaths } from "./attempt/LostPaths.ts";
 import type { AttachOptions, AttachRefused } from "./contract/AttachRefused.ts";
-import { canReturn, passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
-import { lazily, withOpener } from "./contract/LazyStream.ts";
+import { canReturn, deriveStopper, passSignaturesOn, stopperOfSignal } from "./contract/InterruptSignature.ts";
+import { makeLazy, withOpener } from "./contract/LazyStream.ts";
 import { Roster } from "./contract/Roster.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
 import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
@@ -180,7 +180,7 @@ const stream = <P, E, R>(
   discardable: boolean,
 ): Stream.Stream<RunEvent<P>, RunInterrupted, R> =>
   withOpener(
-    lazily(() =>
+    makeLazy(() =>
       Stream.transformPull(Stream.empty, (_upstream, scope) => makePull(shared, register, given, [discardable, scope])),
     ),
     (scope) => makePull(shared, register, given, [discardable, scope]),
@@ -275,7 +275,7 @@ const takeOver = Effect.fnUntraced(
       return revived;
     }
     run.allowTakeUp();
-    run.shared.guard.enrol(run.runId, run.ledger);
+    run.shared.guard.registerLedger(run.runId, run.ledger);
     yield* stopWithScope(register, read);
     yield* limitHold(read);
     yield* stopOnInterrupt(read);
@@ -304,7 +304,7 @@ const stopWithScope = <P, E, R>(
   if (lingering === undefined)
     return Scope.addFinalizerExit(scope, (exit) => {
       run.stopListening();
-      if (!run.ledger.ended) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
+      if (!run.ledger.ended) run.stop(stopperOfSignal(run.options.signal) ?? deriveStopper(exit));
       return forget(register, run, member);
     });
   const forgetting = Effect.runForkWith(run.services)(forget(register, run, member));
@@ -389,7 +389,7 @@ const begin = Effect.fnUntraced(
       return onRecord(runId, refusal);
     }
     yield* stopOnInterrupt(read);
-    shared.guard.enrol(runId, run.ledger);
+    shared.guard.registerLedger(runId, run.ledger);
     run.response.begin(first);
     run.handoff.push(RunSnapshot.startEvent(run, first));
     first.whenEnded((end) => settle(run, first, end));
@@ -410,7 +410,8 @@ const begin = Effect.fnUntraced(
 const stopOnInterrupt = <P, E, R>({ lingering, run }: ReadRun<P, E, R>): Effect.Effect<void> =>
   Effect.map(Effect.exit(Effect.interruptible(Effect.void)), (exit) => {
     if (Exit.isSuccess(exit) || run.stopper !== undefined) return;
-    if (lingering === undefined || !canReturn(exit)) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
+    if (lingering === undefined || !canReturn(exit))
+      run.stop(stopperOfSignal(run.options.signal) ?? deriveStopper(exit));
   });
 
 /** Records which run this one repeats, once that is known. No other step waits for it. */
@@ -447,7 +448,7 @@ const problemOfLiveId = (register: Register, runId: string): string | undefined 
 
 /** Refuses an id whose calls or pending entries this process still knows, even if the store does not know the run. */
 const problemOfKnownId = ({ guard, queue }: Shared, runId: string): string | undefined =>
-  guard.knows(runId) || queue.has(runId) ? onRecord(runId, "run_exists") : undefined;
+  guard.hasLedger(runId) || queue.has(runId) ? onRecord(runId, "run_exists") : undefined;
 
 const refuse = (runId: unknown, register: Register, problem: string) =>
   new RunInterrupted({

@@ -1,6 +1,6 @@
 /** Describes a run that continues without its client, and for how long it may. */
 import type { WaitStory } from "./PathWords.ts";
-import { momentUtc, relative, rough } from "./Times.ts";
+import { formatRelative, formatRough, formatUtc } from "./Times.ts";
 
 /** Period in which a run continues without its client. Both values are wall-clock times, in milliseconds since the epoch. */
 export interface Absence {
@@ -19,6 +19,6 @@ export const absenceStory = (absence: Absence | undefined, now: number): WaitSto
   absence === undefined
     ? undefined
     : {
-        said: `continues without its client until ${momentUtc(absence.until)}`,
-        times: `it left ${relative(absence.since, now)} and can return for another ${rough(Math.max(0, absence.until - now))}`,
+        said: `continues without its client until ${formatUtc(absence.until)}`,
+        times: `it left ${formatRelative(absence.since, now)} and can return for another ${formatRough(Math.max(0, absence.until - now))}`,
       };

@@ -1,6 +1,6 @@
 /** Describes the facts of an attempt: the progress of its request, the output that was shown, the state of each call, and the amounts. */
 import { type AttemptFacts, Delivery, Progress, Shown, type ToolRow } from "../domain/AttemptFacts.ts";
-import { groupDigits, lasting } from "./Times.ts";
+import { formatLasting, groupDigits } from "./Times.ts";
 import { effects, phases } from "./Words.ts";
 
 /** Maximum calls that are described one by one. The others are only counted. */
@@ -53,7 +53,7 @@ export const amounts = ({ counters, terminal_seen, tools }: AttemptFacts): Reado
   ...(counters.input_tokens === undefined ? [] : [`${groupDigits(counters.input_tokens)} tokens in`]),
   ...(counters.output_tokens === undefined ? [] : [`${groupDigits(counters.output_tokens)} tokens out`]),
   tools.length === 0 ? "no tool called" : `${tools.length} ${tools.length === 1 ? "call" : "calls"}`,
-  ...(counters.suspended_ms === undefined ? [] : [`machine slept ${lasting(counters.suspended_ms)}`]),
+  ...(counters.suspended_ms === undefined ? [] : [`machine slept ${formatLasting(counters.suspended_ms)}`]),
   ...(terminal_seen ? ["end marker seen"] : []),
 ];
 

@@ -35,7 +35,7 @@ const cancels: Readonly<Record<Extract<Failure, { readonly kind: "cancelled" }>[
   provider: makeWord("cancelled", "The provider cancelled it"),
 };
 
-/** The client of a gateway stands for its user. It left, which is not necessarily a cancel. */
+/** Words for a gateway's client that left, which is not necessarily a cancel. */
 const clientLeft = makeWord("client left", "Its client left", "quiet");
 
 /** Prefix of a gateway's run ids. */
@@ -116,14 +116,14 @@ export const stopWords = (record: RunRecord, end: RunEnd): string | undefined =>
   if (question?.answer !== undefined) return describeAnswer(question.answer, question);
   if (incident === undefined) return undefined;
   if (incident.decision.action === "ask_user")
-    return hadNoChoice(record, incident) ? noChoice : "it needed an answer, and there was no one to ask";
+    return isSettledUnasked(record, incident) ? noChoice : "it needed an answer, and there was no one to ask";
   return incident.decision.action === "do_not_retry" ? lowerFirst(reasonOf(incident)) : undefined;
 };
 
 const noChoice = "no answer could have changed what its client received, so we asked no question";
 
 /** True if the run did not ask, because no answer could have changed anything for its client. */
-const hadNoChoice = ({ evidence }: RunRecord, { attempt }: RunIncident): boolean =>
+const isSettledUnasked = ({ evidence }: RunRecord, { attempt }: RunIncident): boolean =>
   [...evidence.first, ...evidence.last].some(
     (it) => it.attempt === attempt && it.event === "answer" && it.detail === "no_choice_matters",
   );
@@ -148,18 +148,18 @@ const lowerFirst = (text: string): string =>
  *
  * @param incident the incident in question; undefined if the record has dropped it
  */
-export const choiceDoes = (choice: Choice, incident: RunIncident | undefined): string => {
+export const describeChoice = (choice: Choice, incident: RunIncident | undefined): string => {
   const { does } = choices[choice];
   if (incident === undefined) return does;
   if (choice === "retry" && incident.facts.shown === "nothing") return "ask again from the start";
-  return choice === "continue" && isTextLast(incident) ? behindText(incident) : does;
+  return choice === "continue" && isTextLast(incident) ? describeContinuation(incident) : does;
 };
 
 const isTextLast = ({ facts }: RunIncident): boolean =>
   facts.shown === "text" && facts.tools.length === 0 && facts.text_through >= facts.settled_through;
 
 /** Describes a continuation. If shown text may be continued automatically, the seam must be proven. */
-const behindText = ({ run }: RunIncident): string =>
+const describeContinuation = ({ run }: RunIncident): string =>
   run.continue_text === "auto"
     ? "continue after the shown text, and show only what is proven to come next"
     : "continue after the shown text, in the model's new words";

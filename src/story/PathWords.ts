@@ -1,6 +1,6 @@
 /** Holds the words for the paths of a process, and for the waits of a run. */
 import type { RunRecord, RunWait } from "../recorder/RunRecord.ts";
-import { lasting, relative } from "./Times.ts";
+import { formatLasting, formatRelative } from "./Times.ts";
 import type { Tone } from "./Words.ts";
 
 /** State of a path for a person. `cooling`: the path works, but its provider has asked a run to wait. */
@@ -16,7 +16,7 @@ export const pathStandings: Readonly<
     word: "returning",
     mark: "↑",
     tone: "run",
-    means: "The provider can be reached again. Waiting runs are released in waves.",
+    means: "The provider can be reached again. Waiting runs are released in groups.",
   },
   down: { word: "down", mark: "✕", tone: "bad", means: "No connection can be made." },
 };
@@ -49,7 +49,7 @@ export const connectWords: ReadonlyMap<string, string> = new Map([
 const ofCertificate = /CERT|SELF_SIGNED|UNABLE_TO|HOSTNAME_MISMATCH|ERR_TLS/;
 
 /** Explains why no connection can be made; returns the code itself if there are no words for it. */
-export const whyDown = (code: string): string =>
+export const describeDown = (code: string): string =>
   connectWords.get(code) ??
   (ofCertificate.test(code) ? "another server answers in its place, for example the sign-in page of a network" : code);
 
@@ -74,8 +74,11 @@ export interface WaitStory {
  */
 export const waitOf = ({ provider, state, waiting }: RunRecord, now: number): WaitStory | undefined => {
   if (waiting === undefined || state !== "live") return undefined;
-  const until = waiting.until === undefined ? "" : `, ends ${relative(waiting.until, now)} at the latest`;
-  return { said: waitingFor(waiting, provider.id), times: `for ${lasting(Math.max(0, now - waiting.since))}${until}` };
+  const until = waiting.until === undefined ? "" : `, ends ${formatRelative(waiting.until, now)} at the latest`;
+  return {
+    said: waitingFor(waiting, provider.id),
+    times: `for ${formatLasting(Math.max(0, now - waiting.since))}${until}`,
+  };
 };
 
 const waitingFor = (wait: RunWait, provider: string): string =>

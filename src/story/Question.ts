@@ -6,7 +6,7 @@ import type { RunIncident } from "../domain/RunIncident.ts";
 import * as Choices from "../policy/Choices.ts";
 import { openQuestion, type QuestionRecord, type RunRecord } from "../recorder/RunRecord.ts";
 import { evidenceOf, type RefusalStory, refusalOf } from "./SeamWords.ts";
-import { relative } from "./Times.ts";
+import { formatRelative } from "./Times.ts";
 
 /** Maximum calls that are named one by one. */
 const namedMax = 6;
@@ -90,4 +90,4 @@ export const expiryOf = (
 ): string =>
   question.expires_at === undefined
     ? "It stays open until a person answers."
-    : `Without an answer, ${choice(unattended)} applies ${relative(question.expires_at, now)}.`;
+    : `Without an answer, ${choice(unattended)} applies ${formatRelative(question.expires_at, now)}.`;

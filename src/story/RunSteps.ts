@@ -4,8 +4,8 @@
  */
 import type { AttemptRecord, CallRecord, QuestionRecord, RunRecord } from "../recorder/RunRecord.ts";
 import { endWord, isCancelled } from "./RunStatus.ts";
-import { charactersOf, evidenceOf } from "./SeamWords.ts";
-import { lasting, often } from "./Times.ts";
+import { evidenceOf, formatCharacters } from "./SeamWords.ts";
+import { formatLasting, formatTimes } from "./Times.ts";
 import { unknownWords } from "./UnknownOutcomes.ts";
 import { answerers, modelName, modes, parkings, type Tone, witnesses } from "./Words.ts";
 
@@ -45,7 +45,7 @@ const attemptSteps = (attempt: AttemptRecord, record: RunRecord): ReadonlyArray<
   ...record.incidents
     .filter((incident) => incident.attempt === attempt.attempt)
     .flatMap(({ at, decision, id }): ReadonlyArray<RunStep> => {
-      const wait = decision.delay_ms > 0 ? `, in ${lasting(decision.delay_ms)}` : "";
+      const wait = decision.delay_ms > 0 ? `, in ${formatLasting(decision.delay_ms)}` : "";
       const text = `broke: ${decision.action} by ${decision.rule}${wait}`;
       const asked = record.questions.filter((question) => question.incident === id);
       return [{ key: `incident ${id}`, at, text, tone: "ask" }, ...asked.flatMap(questionSteps)];
@@ -57,7 +57,7 @@ const seamSteps = ({ attempt, seam }: AttemptRecord, record: RunRecord): Readonl
   const own = evidenceOf(record, attempt);
   const moment = own.find(({ detail, event }) => event === "seam" && detail === seam?.proof)?.at_ms;
   const at = moment === undefined ? {} : { at: record.started_at + moment };
-  const joined = seam?.proven !== true ? [] : [`continues after ${charactersOf(seam.at)}, proven by ${seam.proof}`];
+  const joined = seam?.proven !== true ? [] : [`continues after ${formatCharacters(seam.at)}, proven by ${seam.proof}`];
   const fault = own.find(({ detail, event }) => event === "seam" && detail !== seam?.proof);
   return [
     ...joined.map((text): RunStep => ({ key: `seam ${attempt}`, ...at, text, tone: "good" })),
@@ -105,7 +105,7 @@ const questionSteps = ({
 ];
 
 const takeoverSteps = ({ resumes }: RunRecord): ReadonlyArray<RunStep> =>
-  resumes === 0 ? [] : [{ key: `resumed ${resumes}`, text: `a process took it over (${often(resumes)} so far)` }];
+  resumes === 0 ? [] : [{ key: `resumed ${resumes}`, text: `a process took it over (${formatTimes(resumes)} so far)` }];
 
 const callWordSteps = ({ attempt, call, tool, verdict, verdict_by }: CallRecord): ReadonlyArray<RunStep> =>
   verdict === undefined
@@ -126,7 +126,7 @@ const endSteps = (record: RunRecord): ReadonlyArray<RunStep> => {
   const { end, started_at } = record;
   if (end === undefined) return [];
   const unknown = unknownWords(record);
-  const after = `${endWord(record, end)} after ${lasting(Math.max(0, end.at - started_at))}`;
+  const after = `${endWord(record, end)} after ${formatLasting(Math.max(0, end.at - started_at))}`;
   const tone = end.state === "completed" && !isCancelled(record) ? "good" : "bad";
   return [{ key: "end", at: end.at, text: unknown === undefined ? after : `${after}; ${unknown}`, tone }];
 };

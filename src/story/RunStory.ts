@@ -26,15 +26,15 @@ import {
   type TextPiece,
   textsAcrossSeams,
 } from "./SeamWords.ts";
-import { formatCount, lasting, often } from "./Times.ts";
+import { formatCount, formatLasting, formatTimes } from "./Times.ts";
 import { unknownWords } from "./UnknownOutcomes.ts";
 import {
   actions,
   answerers,
-  behindText,
   callWords,
-  capital,
+  capitalize,
   choices,
+  continuationRequest,
   effects,
   failureName,
   incidentStatuses,
@@ -162,7 +162,7 @@ export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<s
     head: [
       formatCount(attemptsOf(record), "attempt"),
       ...(spent === undefined ? [] : [spent]),
-      ...(record.resumes === 0 ? [] : [`taken over ${often(record.resumes)}`]),
+      ...(record.resumes === 0 ? [] : [`taken over ${formatTimes(record.resumes)}`]),
       ...(record.policy === undefined ? [] : [`policy ${record.policy}`]),
       ...(unknown === undefined || record.end !== undefined ? [] : [unknown]),
     ],
@@ -231,16 +231,16 @@ const endOf = ({ end }: RunRecord, broke: boolean, isRunning: boolean, next: Att
 /** Splits the message of an incident into the description of the break and the reason for the decision. */
 export const incidentWords = ({ message }: RunIncident): Pick<IncidentStory, "broke" | "why"> => {
   const [broke = "", ...why] = message.split("; ");
-  return { broke, why: capital(why.length === 0 ? broke : why.join("; ")) };
+  return { broke, why: capitalize(why.length === 0 ? broke : why.join("; ")) };
 };
 
 /** Describes the request, route and delay of an automatic retry; undefined for any other decision. */
 export const retryWords = ({ decision }: RunIncident): string | undefined => {
   const { action, delay_ms, mode, route, rule } = decision;
   if (action !== "auto_retry_once" || mode === undefined) return undefined;
-  const sent = rule === "continue_text" ? behindText : modes[mode];
+  const sent = rule === "continue_text" ? continuationRequest : modes[mode];
   if (route === "next") return `${sent} by the next route`;
-  return delay_ms > 0 ? `${sent} after ${lasting(delay_ms)}` : sent;
+  return delay_ms > 0 ? `${sent} after ${formatLasting(delay_ms)}` : sent;
 };
 
 const incidentStory = (incident: RunIncident, record: RunRecord): IncidentStory => {
@@ -269,7 +269,7 @@ const answerStory = (question: QuestionRecord, record: RunRecord): AnswerStory =
     at: Math.max(0, at - record.started_at),
     attempt: incident?.attempt ?? 0,
     question,
-    by: question.answer === undefined ? undefined : capital(answerers[question.answered_by ?? "program"]),
+    by: question.answer === undefined ? undefined : capitalize(answerers[question.answered_by ?? "program"]),
   };
 };
 
@@ -299,7 +299,7 @@ const endSentence = (record: RunRecord, lasted: number): string | undefined => {
   const why = whyOf(record, end);
   const how = end.state === "completed" ? `Completed (${end.reason})` : `Stopped by ${end.reason}`;
   const what = isCancelled(record) ? "Cancelled" : how;
-  const stopped = `${what} after ${formatCount(end.attempts, "attempt")} and ${lasting(lasted)}${why === undefined ? "" : `: ${why}`}.`;
+  const stopped = `${what} after ${formatCount(end.attempts, "attempt")} and ${formatLasting(lasted)}${why === undefined ? "" : `: ${why}`}.`;
   const unknown = unknownWords(record);
-  return unknown === undefined ? stopped : `${stopped} ${capital(unknown)}.`;
+  return unknown === undefined ? stopped : `${stopped} ${capitalize(unknown)}.`;
 };

@@ -116,5 +116,5 @@ const outcomeOf = (record: RunRecord, orphans: ReadonlySet<string>): string => {
   if (record.state === "asking") return questions.at(-1)?.rule ?? rule ?? "-";
   if (parked === "answered") return `answered ${questions.at(-1)?.answer ?? ""}, to resume`;
   if (parked === "recovered") return `${rule ?? "decided"}, to resume`;
-  return orphans.has(record.run_id) ? "lost its process" : (rule ?? "-");
+  return orphans.has(record.run_id) ? "its process is gone" : (rule ?? "-");
 };

@@ -52,11 +52,11 @@ export const tokenWords = ({ cost_usd, estimated, used, wasted }: RunTokens): st
   const about = estimated ? "about " : "";
   const all = `${about}${groupDigits(used + wasted)} tokens`;
   const lost = wasted === 0 ? "" : `, ${wasted === used + wasted ? "all" : `${groupDigits(wasted)} of them`} wasted`;
-  return `${all}${lost}${cost_usd === undefined ? "" : `, ${dollars(cost_usd.used + cost_usd.wasted)}`}`;
+  return `${all}${lost}${cost_usd === undefined ? "" : `, ${formatDollars(cost_usd.used + cost_usd.wasted)}`}`;
 };
 
 /** Formats dollars with two decimals, and amounts below one cent with four. */
-export const dollars = (usd: number): string => `$${usd.toFixed(usd > 0 && usd < 0.01 ? 4 : 2)}`;
+export const formatDollars = (usd: number): string => `$${usd.toFixed(usd > 0 && usd < 0.01 ? 4 : 2)}`;
 
 interface Cost {
   readonly kind: "used" | "wasted" | "open";
@@ -79,7 +79,11 @@ const costOf = (record: RunRecord, attempts: ReadonlyArray<AttemptRecord>, isLas
   const failure = failureOf(record, attempts);
   const kind = isLast ? standing(record, failure) : "wasted";
   const request = Math.max(0, ...attempts.map(({ run }) => run?.next_tokens ?? 0));
-  const tokens = Tokens.ofResponse(facts, kind === "used" ? undefined : failure, request === 0 ? undefined : request);
+  const tokens = Tokens.estimateResponse(
+    facts,
+    kind === "used" ? undefined : failure,
+    request === 0 ? undefined : request,
+  );
   return { kind, tokens };
 };
 

@@ -10,7 +10,7 @@ import { SeamFault, type SeamProof, SeamRefusal } from "../domain/SeamWords.ts";
 import { seamFaults } from "../policy/Explanation.ts";
 import type { AttemptRecord, RunRecord } from "../recorder/RunRecord.ts";
 import { groupDigits } from "./Times.ts";
-import { capital } from "./Words.ts";
+import { capitalize } from "./Words.ts";
 
 /** Words for how a seam was proven. */
 export const seamProofs: Readonly<Record<SeamProof, string>> = {
@@ -115,10 +115,10 @@ export const seamOf = (
 const isFault = Schema.is(SeamFault);
 
 const describeSeam = ({ at, fault, proof, proven }: Omit<SeamStory, "said">): string => {
-  const why = fault === undefined ? undefined : capital(seamFaults[fault]);
+  const why = fault === undefined ? undefined : capitalize(seamFaults[fault]);
   if (proven)
-    return `It continues after ${charactersOf(at)}: ${seamProofs[proof]}.${why === undefined ? "" : ` ${why}.`}`;
-  return `It was asked to continue after ${charactersOf(at)}, given ${asked[proof]}. ${why ?? "The join is not proven"}, so none of its text was shown.`;
+    return `It continues after ${formatCharacters(at)}: ${seamProofs[proof]}.${why === undefined ? "" : ` ${why}.`}`;
+  return `It was asked to continue after ${formatCharacters(at)}, given ${asked[proof]}. ${why ?? "The join is not proven"}, so none of its text was shown.`;
 };
 
 /** Text that the request of a seam contains. */
@@ -128,7 +128,7 @@ const asked: Readonly<Record<SeamProof, string>> = {
 };
 
 /** Formats a length of text: `one character`, `1 204 characters`. */
-export const charactersOf = (at: number): string => (at === 1 ? "one character" : `${groupDigits(at)} characters`);
+export const formatCharacters = (at: number): string => (at === 1 ? "one character" : `${groupDigits(at)} characters`);
 
 /** Reason that shown text is not continued. */
 export interface RefusalStory {

@@ -8,7 +8,7 @@ const hour = 60 * minute;
 const day = 24 * hour;
 
 /** Formats a duration in its largest unit: `12 s`, `3 min`, `5 h`, `40 d`. */
-export const rough = (ms: number): string => {
+export const formatRough = (ms: number): string => {
   if (ms < minute) return `${Math.floor(ms / second)} s`;
   if (ms < hour) return `${Math.floor(ms / minute)} min`;
   if (ms < 2 * day) return `${Math.floor(ms / hour)} h`;
@@ -16,7 +16,7 @@ export const rough = (ms: number): string => {
 };
 
 /** Formats a measured duration: `375 ms`, `4.2 s`, `3 min 10 s`, `5 h 2 min`, `40 d`. */
-export const lasting = (ms: number): string => {
+export const formatLasting = (ms: number): string => {
   if (ms < second) return `${Math.round(ms)} ms`;
   if (ms < minute) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
   if (ms < hour) return `${Math.floor(ms / minute)} min ${Math.floor((ms % minute) / second)} s`;
@@ -30,32 +30,32 @@ export const lasting = (ms: number): string => {
  * @param at wall-clock time, in milliseconds since the epoch
  * @param now wall-clock time, in milliseconds since the epoch
  */
-export const relative = (at: number, now: number): string => {
+export const formatRelative = (at: number, now: number): string => {
   const ms = Math.abs(now - at);
   if (ms < 2 * second) return "now";
-  return now >= at ? `${rough(ms)} ago` : `in ${rough(ms)}`;
+  return now >= at ? `${formatRough(ms)} ago` : `in ${formatRough(ms)}`;
 };
 
 /** Last moment of the ECMAScript calendar, in milliseconds since the epoch (ECMA-262, 21.4.1.1). */
 const latest = 8.64e15;
 
 /** Formats a moment in UTC: `2026-11-22 01:57:22 UTC`. A time after the end of the calendar is formatted as a number. */
-export const momentUtc = (at: number): string =>
+export const formatUtc = (at: number): string =>
   at <= latest ? `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC` : `${at} ms`;
 
 /** Formats a moment in local time: `2026-11-22 01:57:22`. */
-export const momentHere = (at: number): string => {
+export const formatLocal = (at: number): string => {
   const date = new Date(at);
-  return `${[date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join("-")} ${clockHere(at)}`;
+  return `${[date.getFullYear(), padTwo(date.getMonth() + 1), padTwo(date.getDate())].join("-")} ${formatLocalTime(at)}`;
 };
 
 /** Formats the local time of day: `01:57:22`. */
-export const clockHere = (at: number): string => {
+export const formatLocalTime = (at: number): string => {
   const date = new Date(at);
-  return [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":");
+  return [date.getHours(), date.getMinutes(), date.getSeconds()].map(padTwo).join(":");
 };
 
-const two = (value: number): string => String(value).padStart(2, "0");
+const padTwo = (value: number): string => String(value).padStart(2, "0");
 
 /** Formats a number with its thousands separated. */
 export const groupDigits = (amount: number): string => String(Math.round(amount)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
@@ -65,4 +65,4 @@ export const formatCount = (amount: number, noun: string): string =>
   amount === 1 ? `one ${noun}` : `${amount} ${noun}s`;
 
 /** Formats how often something happened: `once`, `3 times`. */
-export const often = (amount: number): string => (amount === 1 ? "once" : `${amount} times`);
+export const formatTimes = (amount: number): string => (amount === 1 ? "once" : `${amount} times`);

@@ -23,7 +23,7 @@ export const modes: Readonly<Record<AttemptMode, string>> = {
 };
 
 /** Request of an attempt that continues shown text. */
-export const behindText = "a request that continues the text where it was cut";
+export const continuationRequest = "a request that continues the text where it was cut";
 
 /** Describes the request of an attempt, and its route if it is not the run's first one. */
 export const requestOf = ({
@@ -33,7 +33,7 @@ export const requestOf = ({
   seam,
 }: Pick<AttemptRecord, "mode" | "request" | "route" | "seam">): string => {
   const again = mode === "replay" && request === "continue";
-  const sent = again ? "the same continuation again" : seam === undefined ? modes[mode] : behindText;
+  const sent = again ? "the same continuation again" : seam === undefined ? modes[mode] : continuationRequest;
   return route === undefined ? sent : `${sent}, by the route ${route}`;
 };
 
@@ -151,4 +151,4 @@ export const takeUpHint = (runId: string): string =>
   `Your program takes it up with StreamProcessor.takeUp(${JSON.stringify(runId)}, …).`;
 
 /** Returns the string with a capital first letter. */
-export const capital = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+export const capitalize = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;

@@ -65,7 +65,7 @@ const count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: deltasMax
 export const faultScript = (shape: ScriptShape = {}): Arbitrary.Arbitrary<FaultScriptInput> =>
   Arbitrary.map(
     Arbitrary.array(Arbitrary.schema(answerOf(shape)), { maxLength: brokenMax }),
-    (answers): FaultScriptInput => ({ answers: [...answers.map(playable), { content: [{ text: deltasMax }] }] }),
+    (answers): FaultScriptInput => ({ answers: [...answers.map(makePlayable), { content: [{ text: deltasMax }] }] }),
   );
 
 const answerOf = ({ stalls = false, tools = ["tool"] }: ScriptShape) => {
@@ -94,7 +94,7 @@ const answerOf = ({ stalls = false, tools = ["tool"] }: ScriptShape) => {
 type Generated = ReturnType<typeof answerOf>["Type"];
 
 /** Turns a break before the head into a reset if its kind needs a head (a proper end, or keep-alives). */
-const playable = (answer: Generated): NonNullable<FaultScriptInput["answers"]>[number] => {
+const makePlayable = (answer: Generated): NonNullable<FaultScriptInput["answers"]>[number] => {
   if (!("break" in answer)) return answer;
   const { at, kind } = answer.break;
   const headless = at === "accept" || at === "request" || at === "before_head" || at === "next_request";

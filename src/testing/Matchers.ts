@@ -106,7 +106,7 @@ const contextLines = 3;
  * Finds the first difference between two transcripts.
  *
  * @param actual the actual lines
- * @param expected the lines that should have come
+ * @param expected the expected lines
  * @returns undefined if the transcripts are equal; otherwise the lines around the difference, like a unified diff
  */
 export const difference = (actual: ReadonlyArray<string>, expected: ReadonlyArray<string>): string | undefined => {

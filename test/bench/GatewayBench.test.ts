@@ -12,7 +12,7 @@ import {
 } from "../../scripts/bench/gateway/GatewayFigures.ts";
 import { keptOf, lingerRow } from "../../scripts/bench/gateway/Linger.ts";
 import { read } from "../../scripts/bench/gateway/Options.ts";
-import { against, latenessRows, lossRows, type Measured, memoryRows } from "../../scripts/bench/gateway/PeerRows.ts";
+import { latenessRows, lossRows, type Measured, memoryRows, relativeTo } from "../../scripts/bench/gateway/PeerRows.ts";
 import { onCore } from "../../scripts/bench/gateway/ProcessMeter.ts";
 import { listing, selfTimes } from "../../scripts/bench/gateway/Profile.ts";
 import { flagsOf, liveFile, liveMemory, nameOf, settingsOf, streamsOf } from "../../scripts/bench/gateway/Settings.ts";
@@ -92,8 +92,8 @@ describe("what is later than direct", () => {
   const direct = measured("direct", 1, 2000, 0);
 
   it("is counted against what the plain proxy adds, and not at all where that adds nothing", () => {
-    assert.strictEqual(against(4, 1, 2), 3);
-    assert.isUndefined(against(4, 1, 1));
+    assert.strictEqual(relativeTo(4, 1, 2), 3);
+    assert.isUndefined(relativeTo(4, 1, 1));
   });
 
   for (const { expected, ms } of [
@@ -112,8 +112,8 @@ describe("what is later than direct", () => {
     assert.deepStrictEqual(
       lossRows([direct, plain, own]).map(({ value, what }) => `${what}: ${value}`),
       [
-        "to direct: head +2.00 · +2.00 ms, head, content 20 ms behind it +2.00 · +2.00 ms, first content +2.00 · +2.00 ms, each event +2.00 · +2.00 ms, 4.0 times fewer streams a second, 20.0 KiB more resident a stream",
-        "to plain node proxy: head +1.00 · +1.00 ms, head, content 20 ms behind it +1.00 · +1.00 ms, first content +1.00 · +1.00 ms, each event +1.00 · +1.00 ms, 2.0 times fewer streams a second, 10.0 KiB more resident a stream",
+        "to direct: head +2.00 · +2.00 ms, head, content 20 ms after it +2.00 · +2.00 ms, first content +2.00 · +2.00 ms, each event +2.00 · +2.00 ms, 4.0 times fewer streams a second, 20.0 KiB more resident a stream",
+        "to plain node proxy: head +1.00 · +1.00 ms, head, content 20 ms after it +1.00 · +1.00 ms, first content +1.00 · +1.00 ms, each event +1.00 · +1.00 ms, 2.0 times fewer streams a second, 10.0 KiB more resident a stream",
       ],
     );
   });
@@ -178,7 +178,7 @@ describe("a run that lingers", () => {
     const rows = [lingerRow(20, [round(1), round(1), round(1)]), lingerRow(500, [round(9), round(10), round(30)])];
     assert.strictEqual(
       rows[1]?.value,
-      "210.0 KiB (209.0–230.0), 10.0 of it on the heap and 200.0 outside; 60.0 beside the bytes of its response",
+      "210.0 KiB (209.0–230.0), 10.0 of it on the heap and 200.0 outside; 60.0 in addition to the bytes of its response",
     );
     assert.deepStrictEqual(lingerFigureOf([{ name: lingerTitle, rows }]), { lingerKiB: { value: 60, worst: 80 } });
     assert.isUndefined(lingerFigureOf([{ name: lingerTitle, rows: rows.slice(0, 1) }]));

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Option } from "effect";
 import { type Consequence, consequencesOf } from "../../src/cli/backtest/Redecision.ts";
 import { backtest } from "../../src/cli/backtest.ts";
-import { blank } from "../../src/cli/terminal/Screen.ts";
+import { plainScreen } from "../../src/cli/terminal/Screen.ts";
 import * as Json from "../../src/domain/Json.ts";
 import { fresh as freshRun } from "../../src/domain/RunFacts.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
@@ -12,7 +12,7 @@ import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { failure, printed } from "./Printed.ts";
 import * as S from "./Stored.ts";
 
-const screen = blank(S.startedAt + 3_600_000);
+const screen = plainScreen(S.startedAt + 3_600_000);
 const byDefault = {
   policy: RecoveryPolicy.default,
   budget: [],

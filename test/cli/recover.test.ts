@@ -2,14 +2,14 @@ import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Fiber } from "effect";
 import { TestClock } from "effect/testing";
 import { recover } from "../../src/cli/recover.ts";
-import { blank } from "../../src/cli/terminal/Screen.ts";
+import { plainScreen } from "../../src/cli/terminal/Screen.ts";
 import * as Json from "../../src/domain/Json.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import * as Folder from "../recorder/sql/SqlFolder.ts";
 import { printed } from "./Printed.ts";
 import * as S from "./Stored.ts";
 
-const screen = blank(S.startedAt, 80, true);
+const screen = plainScreen(S.startedAt, 80, true);
 const layer = RunRecorder.layerMemory();
 
 /** Runs that their owner has abandoned. */

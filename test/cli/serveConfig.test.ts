@@ -293,7 +293,7 @@ describe("stream-recovery serve --config", () => {
       assert.deepInclude(JSON.parse((yield* ask()).text), { name: "one" });
       write({ ...config, upstreams: { a: { url: "nowhere" } } });
       served.child.kill("SIGHUP");
-      yield* Effect.promise(() => said(served, /the last one stays in effect: .*\$\.upstreams\.a\.url: expected/));
+      yield* Effect.promise(() => said(served, /the previous one stays in effect: .*\$\.upstreams\.a\.url: expected/));
       assert.deepInclude(JSON.parse((yield* ask()).text), { name: "one" });
       write({ ...config, listen: { port: 1 }, db: "other.db", upstreams: { a: { url: `${two}/v1` } } });
       served.child.kill("SIGHUP");

@@ -282,7 +282,7 @@ describe("stream-recovery serve --workers", () => {
       assert.deepStrictEqual(yield* statuses(served), [413]);
       write({ max_body_bytes: "many" });
       served.child.kill("SIGHUP");
-      yield* logged(served, /the new configuration was rejected, and the last one stays in effect/);
+      yield* logged(served, /the new configuration was rejected, and the previous one stays in effect/);
       for (const pid of workersOf(served).values()) process.kill(pid, "SIGKILL");
       yield* logged(served, /a worker is ready/, 4);
       assert.deepStrictEqual(yield* statuses(served), [413]);
@@ -307,7 +307,7 @@ describe("stream-recovery serve --workers", () => {
       assert.deepStrictEqual(yield* generations, ["1:1", "2:1"]);
       for (const [limits, said] of [
         [{ max_body_bytes: 100 }, /the configuration was reloaded generation=2/],
-        [{ max_body_bytes: "many" }, /the new configuration was rejected, and the last one stays in effect/],
+        [{ max_body_bytes: "many" }, /the new configuration was rejected, and the previous one stays in effect/],
         [{ max_body_bytes: 200 }, /the configuration was reloaded generation=3/],
       ] as const) {
         write(limits);

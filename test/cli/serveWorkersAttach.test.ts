@@ -477,7 +477,7 @@ describe("a client of several workers that comes back", () => {
     Effect.gen(function* () {
       const provider = yield* providerOf(events);
       const served = yield* started(provider.at, { env: { TMPDIR: "/dev/null" } });
-      assert.match(served.stderr(), /cannot use the temporary folder, .* code=ENOTDIR/);
+      assert.match(served.stderr(), /cannot create a folder in the temporary folder; .* code=ENOTDIR/);
       const first = yield* chat(served, 1);
       // Without a folder no worker can reach the other one.
       const { run, sent } = yield* leaves(served, provider, first, 3, 1);

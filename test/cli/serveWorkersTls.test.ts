@@ -111,7 +111,7 @@ describe("stream-recovery serve --workers", () => {
       served.child.kill("SIGHUP");
       yield* logged(
         served,
-        /the new configuration was rejected, and the last one stays in effect: tls: expected a certificate/,
+        /the new configuration was rejected, and the previous one stays in effect: tls: expected a certificate/,
       );
       for (const pid of workersOf(served).values()) process.kill(pid, "SIGKILL");
       yield* Effect.raceFirst(

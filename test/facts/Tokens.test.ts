@@ -18,39 +18,53 @@ const read = (counters: Partial<AttemptFacts["counters"]>, more: Partial<Attempt
 describe("The cost of a response", () => {
   it("is the figure that its provider reports", () => {
     const whole = read({ input_tokens: 900, output_tokens: 30, characters: 4_000 }, { terminal_seen: true });
-    assert.deepStrictEqual(Tokens.ofResponse([whole], undefined, 5), { input: 900, output: 30, estimated: false });
+    assert.deepStrictEqual(Tokens.estimateResponse([whole], undefined, 5), {
+      input: 900,
+      output: 30,
+      estimated: false,
+    });
   });
 
   it("is an estimate without a provider's figure: the caller's count of the request, and a token per four characters", () => {
-    assert.deepStrictEqual(Tokens.ofResponse([read({ characters: 401 })], cut, 250), {
+    assert.deepStrictEqual(Tokens.estimateResponse([read({ characters: 401 })], cut, 250), {
       input: 250,
       output: 101,
       estimated: true,
     });
-    assert.deepStrictEqual(Tokens.ofResponse([read({ characters: 401 })], cut, undefined).input, 0);
+    assert.deepStrictEqual(Tokens.estimateResponse([read({ characters: 401 })], cut, undefined).input, 0);
   });
 
   it("treats an output figure before the end as no more than a lower bound: some providers say 1 as they begin", () => {
     const begun = read({ input_tokens: 900, output_tokens: 1, characters: 400 });
-    assert.deepStrictEqual(Tokens.ofResponse([begun], cut, undefined), { input: 900, output: 100, estimated: true });
+    assert.deepStrictEqual(Tokens.estimateResponse([begun], cut, undefined), {
+      input: 900,
+      output: 100,
+      estimated: true,
+    });
     const told = read({ input_tokens: 900, output_tokens: 150, characters: 400 });
-    assert.deepStrictEqual(Tokens.ofResponse([told], cut, undefined), { input: 900, output: 150, estimated: false });
+    assert.deepStrictEqual(Tokens.estimateResponse([told], cut, undefined), {
+      input: 900,
+      output: 150,
+      estimated: false,
+    });
   });
 
   it("is nothing for what was not sent, or what its provider did nothing with", () => {
     const unsent = { ...fresh, delivery: "not_sent" } as const;
-    assert.deepStrictEqual(Tokens.ofResponse([unsent], cut, 250), Tokens.free);
+    assert.deepStrictEqual(Tokens.estimateResponse([unsent], cut, 250), Tokens.free);
     const limited: Failure = { kind: "rate_limited", status: 429 };
-    assert.deepStrictEqual(Tokens.ofResponse([read({}, { progress: "none" })], limited, 250), Tokens.free);
+    assert.deepStrictEqual(Tokens.estimateResponse([read({}, { progress: "none" })], limited, 250), Tokens.free);
     assert.deepStrictEqual(
-      Tokens.ofResponse([read({}, { progress: "none" })], { kind: "rejected", reason: "quota" }, 250),
+      Tokens.estimateResponse([read({}, { progress: "none" })], { kind: "rejected", reason: "quota" }, 250),
       Tokens.free,
     );
     // After its start the provider has worked, whatever it says.
-    assert.strictEqual(Tokens.total(Tokens.ofResponse([read({ characters: 4 })], limited, 250)), 251);
+    assert.strictEqual(Tokens.total(Tokens.estimateResponse([read({ characters: 4 })], limited, 250)), 251);
     // A server error may have been processed.
     assert.strictEqual(
-      Tokens.total(Tokens.ofResponse([read({}, { progress: "none" })], { kind: "server_error", status: 500 }, 250)),
+      Tokens.total(
+        Tokens.estimateResponse([read({}, { progress: "none" })], { kind: "server_error", status: 500 }, 250),
+      ),
       250,
     );
   });
@@ -58,22 +72,26 @@ describe("The cost of a response", () => {
   it("is one sum over all attempts that read the same response: its request is paid once", () => {
     const first = read({ input_tokens: 900, characters: 400 });
     const resumed = read({ characters: 200 });
-    assert.deepStrictEqual(Tokens.ofResponse([first, resumed], cut, 250), { input: 900, output: 150, estimated: true });
+    assert.deepStrictEqual(Tokens.estimateResponse([first, resumed], cut, 250), {
+      input: 900,
+      output: 150,
+      estimated: true,
+    });
     // Only the last attempt was refused, so everything read before is paid for.
     const turnedAway = read({}, { progress: "none" });
-    assert.strictEqual(Tokens.total(Tokens.ofResponse([first, turnedAway], { kind: "overloaded" }, 250)), 1_000);
+    assert.strictEqual(Tokens.total(Tokens.estimateResponse([first, turnedAway], { kind: "overloaded" }, 250)), 1_000);
   });
 });
 
 describe("The tokens of a request", () => {
   it("are estimated from its characters, and a file in base64 counts as an image of whatever size", () => {
-    assert.strictEqual(Tokens.ofRequest(undefined), 0);
+    assert.strictEqual(Tokens.estimateRequest(undefined), 0);
     const plain = JSON.stringify({ messages: [{ role: "user", content: "word ".repeat(80) }] });
-    assert.strictEqual(Tokens.ofRequest(plain), Math.ceil(plain.length / 4));
-    assert.strictEqual(Tokens.ofRequest(new TextEncoder().encode(plain)), Tokens.ofRequest(plain));
+    assert.strictEqual(Tokens.estimateRequest(plain), Math.ceil(plain.length / 4));
+    assert.strictEqual(Tokens.estimateRequest(new TextEncoder().encode(plain)), Tokens.estimateRequest(plain));
     const image = (bytes: number) => `data:image/png;base64,${Buffer.alloc(bytes, 7).toString("base64")}`;
-    const small = Tokens.ofRequest(JSON.stringify({ url: image(3_000) }));
-    assert.strictEqual(Tokens.ofRequest(JSON.stringify({ url: image(3_000_000) })), small);
+    const small = Tokens.estimateRequest(JSON.stringify({ url: image(3_000) }));
+    assert.strictEqual(Tokens.estimateRequest(JSON.stringify({ url: image(3_000_000) })), small);
     assert.isAtLeast(small, Tokens.tokensPerImage);
     assert.isAtMost(small, Tokens.tokensPerImage + 20);
   });
@@ -90,7 +108,7 @@ describe("The tokens of a request", () => {
       const counted = text.split(/([\w+/-]{1024,})/);
       const plain = counted.filter((_, n) => n % 2 === 0).join("").length;
       const expected = Math.ceil(plain / 4) + Math.floor(counted.length / 2) * Tokens.tokensPerImage;
-      assert.strictEqual(Tokens.ofRequest(text), expected, `seed ${seed}`);
+      assert.strictEqual(Tokens.estimateRequest(text), expected, `seed ${seed}`);
     }
   });
 });

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest";
 import type { Fingerprint } from "../../src/domain/Failure.ts";
 import { causeDepthMax } from "../../src/domain/Limits.ts";
 import { classify, classifyEvent, classifyResponse } from "../../src/failure/FailureClassifier.ts";
-import { nodesMax, walk } from "../../src/failure/thrown/CauseChain.ts";
+import { listLinks, nodesMax } from "../../src/failure/thrown/CauseChain.ts";
 import { classifyJunk, seed } from "./Junk.ts";
 
 describe(`classification of junk (seed ${seed})`, () => {
@@ -19,7 +19,7 @@ describe(`classification of junk (seed ${seed})`, () => {
 
   it("walks no deeper than eight causes and no wider than its limit", () => {
     const endless = (): object => new Proxy({}, { get: (_, key) => (key === "status" ? undefined : endless()) });
-    const links = walk(endless());
+    const links = listLinks(endless());
     assert.isAtMost(links.length, nodesMax);
     assert.isAtMost(Math.max(...links.map(({ depth }) => depth)), causeDepthMax);
     const cyclic: { cause?: unknown; errors?: unknown } = new Error("socket hang up");

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { counted, type Happened, isRich, play, told } from "../../scripts/histories/Playing.ts";
+import { formatProblems, type Happened, isRich, play, summarize } from "../../scripts/histories/Playing.ts";
 import * as Folder from "../recorder/sql/SqlFolder.ts";
 import { again, processes, seeds } from "./Seeds.ts";
 
@@ -14,9 +14,9 @@ describe("Processes over one SQLite file that are stopped and killed", () => {
         const place = { store: yield* Folder.emptyPath };
         const given = { seed, processes, seconds: 12, until: (so: Happened) => isRich(so, place) };
         const played = yield* play(given, place);
-        console.log(`seed ${seed}, sqlite: ${counted(played)}`);
-        assert.deepStrictEqual(told(played), [], again(seed, "sqlite"));
-        assert.isTrue(isRich(played, place), `${again(seed, "sqlite")}: ${counted(played)}`);
+        console.log(`seed ${seed}, sqlite: ${summarize(played)}`);
+        assert.deepStrictEqual(formatProblems(played), [], again(seed, "sqlite"));
+        assert.isTrue(isRich(played, place), `${again(seed, "sqlite")}: ${summarize(played)}`);
       }).pipe(Effect.scoped),
     );
   }

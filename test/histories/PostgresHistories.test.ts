@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { counted, type Happened, isRich, play, told } from "../../scripts/histories/Playing.ts";
+import { formatProblems, type Happened, isRich, play, summarize } from "../../scripts/histories/Playing.ts";
 import * as Cluster from "../../scripts/postgres/Cluster.ts";
 import * as SocketProxy from "../../scripts/postgres/SocketProxy.ts";
 import { again, processes, seeds } from "./Seeds.ts";
@@ -29,9 +29,9 @@ describe("Processes over one PostgreSQL that are stopped, killed and cut off, an
         const place = yield* own;
         const given = { seed, processes, seconds: 12, until: (so: Happened) => isRich(so, place) };
         const played = yield* play(given, place);
-        console.log(`seed ${seed}, postgres: ${counted(played)}`);
-        assert.deepStrictEqual(told(played), [], again(seed, "postgres"));
-        assert.isTrue(isRich(played, place), `${again(seed, "postgres")}: ${counted(played)}`);
+        console.log(`seed ${seed}, postgres: ${summarize(played)}`);
+        assert.deepStrictEqual(formatProblems(played), [], again(seed, "postgres"));
+        assert.isTrue(isRich(played, place), `${again(seed, "postgres")}: ${summarize(played)}`);
       }).pipe(Effect.scoped),
     );
   }

@@ -3,13 +3,13 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { againMax, type Outcome, untilMet } from "../../scripts/kill/NodeFaults.ts";
+import { againMax, type Outcome, repeatUntilMet } from "../../scripts/kill/NodeFaults.ts";
 
 /** Plays these outcomes, one after the other and the last one from then on; what came of it, and how often it was played. */
 const played = (...outcomes: readonly [Outcome, ...ReadonlyArray<Outcome>]) =>
   Effect.gen(function* () {
     let plays = 0;
-    const outcome = yield* untilMet((nth) =>
+    const outcome = yield* repeatUntilMet((nth) =>
       Effect.sync(() => {
         plays += 1;
         return outcomes[nth] ?? outcomes.at(-1) ?? outcomes[0];

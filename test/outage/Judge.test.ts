@@ -8,7 +8,7 @@ import {
   type Spendable,
   spendable,
 } from "../../scripts/outage/Diary.ts";
-import { holds, judged } from "../../scripts/outage/Judge.ts";
+import { areMet, judge } from "../../scripts/outage/Judge.ts";
 
 const asker = { path: 0, key: 0, model: 0 };
 
@@ -36,7 +36,7 @@ const diaryOf = (change: (run: RunEntry, diary: Diary) => void, may?: Spendable)
 };
 
 const broken = (change: (run: RunEntry, diary: Diary) => void, may?: Spendable): ReadonlyArray<string> =>
-  judged(diaryOf(change, may))
+  judge(diaryOf(change, may))
     .filter(({ found, most }) => found > most)
     .map(({ name }) => name.replace(/ of up to \d+/, ""));
 
@@ -47,7 +47,7 @@ describe("The judge of outages", () => {
     const diary = diaryOf((run) => {
       run.requests.splice(0, 1, sent(0, { cut: "broke" }), sent(100));
     });
-    assert.isTrue(holds(judged(diary)));
+    assert.isTrue(areMet(judge(diary)));
   });
 
   it("finds that a world without requests, or without trouble, proves nothing", () => {
@@ -60,7 +60,7 @@ describe("The judge of outages", () => {
       broken((_, diary) => void diary.departures.splice(0)),
       [name],
     );
-    assert.isFalse(holds(judged(new Diary())));
+    assert.isFalse(areMet(judge(new Diary())));
   });
 
   it("finds a run that was lost, or never ended", () => {

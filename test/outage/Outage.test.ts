@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { Diary } from "../../scripts/outage/Diary.ts";
-import { judged } from "../../scripts/outage/Judge.ts";
+import { judge } from "../../scripts/outage/Judge.ts";
 import { lines } from "../../scripts/outage/Report.ts";
 import { play } from "../../scripts/outage/World.ts";
 
@@ -30,7 +30,7 @@ describe("An hour of agents in a bad network", () => {
       Effect.gen(function* () {
         const { diary } = yield* Effect.promise(() => play({ agents, minutes: 60, seed }));
         assert.deepStrictEqual(
-          lines(judged(diary)).filter((line) => !line.startsWith("ok")),
+          lines(judge(diary)).filter((line) => !line.startsWith("ok")),
           [],
         );
         assert.isAbove(diary.returns.length, 20, "paths came back");

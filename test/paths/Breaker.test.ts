@@ -67,8 +67,8 @@ describe("a breaker of a route", () => {
 
   it("lets the next run try if the one that tries has left, or takes more than a minute", () => {
     const trying = Breaker.enter(failedBy(five), "t", 10_000);
-    expect(Breaker.standing(Breaker.leave(trying, "t", 11_000), 11_000)).toBe("half_open");
-    expect(Breaker.leave(trying, "other", 11_000)).toBe(trying);
+    expect(Breaker.standing(Breaker.abandonTrial(trying, "t", 11_000), 11_000)).toBe("half_open");
+    expect(Breaker.abandonTrial(trying, "other", 11_000)).toBe(trying);
     expect(Breaker.standing(trying, 69_999)).toBe("open");
     expect(Breaker.standing(trying, 70_000)).toBe("half_open");
   });
@@ -95,7 +95,7 @@ describe("the breakers of a process", () => {
     breakers.recordFailure("a", "run", 0);
     expect(breakers.size).toBe(1);
     breakers.recordResponse("a", "run");
-    breakers.leave("a", "run", 0);
+    breakers.abandonTrial("a", "run", 0);
     expect(breakers.size).toBe(0);
   });
 });

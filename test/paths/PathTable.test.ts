@@ -85,7 +85,7 @@ class World {
       this.hold(spins < 20, "the table has something to do for ever");
       this.now = Math.max(this.now, at);
       this.answerProbes();
-      this.table.look();
+      this.table.runDue();
       this.check();
     }
     this.now = to;
@@ -289,7 +289,7 @@ describe("the table of paths", () => {
     );
     expect(full).toEqual(["full"]);
     now = 1_000;
-    table.look();
+    table.runDue();
     expect(gone).toBe(waitingMax * 1.5);
     expect(table.list()).toMatchObject([{ waiting: 0 }]);
   });
@@ -308,7 +308,7 @@ describe("the table of paths", () => {
       });
     }
     now = 1_000;
-    table.look();
+    table.runDue();
     expect(gone).toEqual([0, 1, 2]);
     expect(failures).toEqual([new Error("a run that dies")]);
   });
@@ -368,11 +368,11 @@ describe("a timer that rings a moment early", () => {
     const admission = { scope, maxRetryAfterMs: 60_000, withinMs: 60_000, onWait: () => {}, hold: () => {} };
     table.admit(admission, (end) => ends.push(end));
     now = 999.8;
-    table.look();
+    table.runDue();
     expect(ends).toEqual([]);
     now = 1_000.1;
     expect(table.nextAt(999.8)).toBe(1_000);
-    table.look();
+    table.runDue();
     expect(ends.map(({ _tag }) => _tag)).toEqual(["admitted"]);
   });
 });

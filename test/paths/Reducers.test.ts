@@ -187,7 +187,7 @@ describe("a wave", () => {
     expect(fill()).toBe(2);
     const rounds = [];
     for (let round = 0; round < 5; round += 1) {
-      for (let head = waves.going; head > 0; head -= 1) {
+      for (let head = waves.inFlight; head > 0; head -= 1) {
         waves.recordResponse();
         waves.freeSlot();
       }
@@ -228,7 +228,7 @@ describe("a wave", () => {
       for (let step = 0; step < 400; step += 1) {
         const event = Math.floor(random() * 5);
         if (event === 0 && waves.hasRoom) waves.takeSlot();
-        else if (event === 1 && waves.going > 0) {
+        else if (event === 1 && waves.inFlight > 0) {
           waves.recordResponse();
           waves.freeSlot();
           most += 1;
@@ -240,7 +240,7 @@ describe("a wave", () => {
           for (; now - quiet >= waveQuietMs; quiet += waveQuietMs) most = Math.min(most * 2, 2 ** 21);
           waves.grow(now);
         }
-        expect(waves.going, `seed ${seed} step ${step}`).toBeLessThanOrEqual(most);
+        expect(waves.inFlight, `seed ${seed} step ${step}`).toBeLessThanOrEqual(most);
         expect(waves.size, `seed ${seed} step ${step}`).toBeGreaterThanOrEqual(1);
       }
     }

@@ -48,7 +48,7 @@ describe("A recorder of a store that processes share", () => {
       const clock = yield* Clock.Clock;
       const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
       const recorder = yield* memory;
-      const cancels = { ...store.process(), driver: () => Effect.succeed("4711@host") };
+      const cancels = { ...store.process(), findOwner: () => Effect.succeed("4711@host") };
       const its = toBounded({ ...recorder, shared: store.process(), cancels, pacing: store.process() });
       const other = store.process();
       const words: Array<string> = [];
@@ -61,7 +61,7 @@ describe("A recorder of a store that processes share", () => {
         (it) => it?.draw("p", 1, { max: 4, perSecond: 1 }) ?? Effect.undefined,
       );
       assert.deepStrictEqual(yield* left, [3, 2]);
-      assert.strictEqual(yield* its.cancels?.driver("r") ?? Effect.undefined, "4711@host");
+      assert.strictEqual(yield* its.cancels?.findOwner("r") ?? Effect.undefined, "4711@host");
       ends?.();
       store.say({ _tag: "Look" });
       assert.lengthOf(words, 1);

@@ -3,7 +3,7 @@
  */
 import type { RecorderError } from "../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
-import { type Commit, committing, type Outcome, type RunRecorder, type Write } from "../../src/recorder/RunRecorder.ts";
+import { type Commit, type Outcome, type RunRecorder, type Write, withCommit } from "../../src/recorder/RunRecorder.ts";
 
 /** Called at the end of a write. A write that is not on record and has no reason is left to `write`. */
 export type Told = (isOnRecord: boolean, why?: RecorderError) => void;
@@ -15,7 +15,7 @@ export const inGroups = (
   answers: Commit["answers"] = "soon",
 ): RunRecorder["Service"] => ({
   ...recorder,
-  write: committing(recorder.write, answers, (runId, entries, onDone) => {
+  write: withCommit(recorder.write, answers, (runId, entries, onDone) => {
     const isTaken = take(runId, entries, (isOnRecord, why) => onDone(isOnRecord ? "recorded" : (why ?? "undecided")));
     if (!isTaken) onDone("undecided");
   }),

@@ -11,7 +11,7 @@ import type { Entry } from "../../src/recorder/RunRecord.ts";
 import * as L from "../runtime/crash/Lives.ts";
 import { folded } from "./Entries.ts";
 
-const due = (...entries: ReadonlyArray<Entry>) => Orphan.due(folded([L.begun(), ...entries]));
+const due = (...entries: ReadonlyArray<Entry>) => Orphan.findDueStep(folded([L.begun(), ...entries]));
 
 /** The `decide` of a history. Fails the test if the history has another result. */
 const decide = (...entries: ReadonlyArray<Entry>) => {
@@ -68,7 +68,7 @@ describe("A run without an owner", () => {
       phase: "input_started",
     } as const;
     const tools = [L.call("settled", "0.0"), L.call("handed_over", "0.1"), L.call("input_started", "0.2"), provider];
-    assert.deepStrictEqual(Orphan.afterCrash(L.facts({ tools })).tools, tools);
+    assert.deepStrictEqual(Orphan.assumeCrash(L.facts({ tools })).tools, tools);
   });
 });
 
@@ -269,14 +269,14 @@ describe("A run that was taken over too often", () => {
 describe("The next incident's number", () => {
   it("follows the kept and the dropped incidents", () => {
     const incidents = Array.from({ length: 40 }, (_, index) => L.opened(L.incident(index + 1, L.facts())));
-    assert.strictEqual(Orphan.incidentsSoFar(folded([L.begun(), L.attempt(1), ...incidents])), 40);
+    assert.strictEqual(Orphan.lastIncidentNumber(folded([L.begun(), L.attempt(1), ...incidents])), 40);
   });
 
   it("is never one that is on record, even if an earlier incident was never written", () => {
     const record = folded([L.begun(), L.attempt(1), L.opened(L.incident(3, L.facts()))]);
-    assert.strictEqual(Orphan.incidentsSoFar(record), 3);
+    assert.strictEqual(Orphan.lastIncidentNumber(record), 3);
     const foreign = { ...L.incident(1, L.facts()), id: "imported" };
-    assert.strictEqual(Orphan.incidentsSoFar(folded([L.begun(), L.opened(foreign)])), 1);
+    assert.strictEqual(Orphan.lastIncidentNumber(folded([L.begun(), L.opened(foreign)])), 1);
   });
 });
 
@@ -286,7 +286,7 @@ describe("Over every known history", () => {
     for (const [name, life] of Object.entries(L.lives)) {
       for (let writes = 1; writes <= life.length; writes += 1) {
         const record = folded(life.slice(0, writes).flat());
-        const found = Orphan.due(record);
+        const found = Orphan.findDueStep(record);
         if (found?._tag !== "decide") continue;
         decisions += 1;
         const [first] = Orphan.lastResponse(record);

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { Choice } from "../../src/domain/Decision.ts";
 import * as Orphan from "../../src/recorder/Orphan.ts";
-import { type AnswerRefusal, refusal } from "../../src/recorder/Question.ts";
+import { type AnswerRefusal, checkAnswer } from "../../src/recorder/Question.ts";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import * as L from "../runtime/crash/Lives.ts";
@@ -12,7 +12,7 @@ const textShown = L.facts(L.text);
 const incident = L.incident(1, textShown);
 const ask = [L.begun(), L.attempt(1), L.raised(1, textShown), L.opened(incident), L.asked(incident)];
 
-const given = (more: Partial<Parameters<typeof refusal>[1]> = {}) =>
+const given = (more: Partial<Parameters<typeof checkAnswer>[1]> = {}) =>
   ({ run_id: L.runId, revision: 1, choice: "retry", by: "person", ...more }) as const;
 
 const end: Entry = { _tag: "RunEnded", end: { state: "stopped", reason: "text_shown", attempts: 1, at: 9 } };
@@ -20,7 +20,7 @@ const end: Entry = { _tag: "RunEnded", end: { state: "stopped", reason: "text_sh
 interface Case {
   readonly name: string;
   readonly entries: ReadonlyArray<Entry>;
-  readonly answer?: Partial<Parameters<typeof refusal>[1]>;
+  readonly answer?: Partial<Parameters<typeof checkAnswer>[1]>;
   readonly now?: number;
   readonly reason: AnswerRefusal | undefined;
 }
@@ -72,19 +72,19 @@ const cases: ReadonlyArray<Case> = [
 describe("An answer", () => {
   for (const { answer, entries, name, now = 50, reason } of cases) {
     it(`to ${name}: ${reason ?? "counts"}`, () => {
-      const refused = refusal(folded(entries), given(answer), now);
+      const refused = checkAnswer(folded(entries), given(answer), now);
       assert.strictEqual(refused?.reason, reason);
       if (refused !== undefined) assert.match(refused.message, /^r: \S/);
     });
   }
 
   it("to an unknown run: unknown_run", () => {
-    assert.strictEqual(refusal(undefined, given(), 0)?.reason, "unknown_run");
+    assert.strictEqual(checkAnswer(undefined, given(), 0)?.reason, "unknown_run");
   });
 
   it("reports the current state in a refusal", () => {
-    assert.match(refusal(folded([...ask, L.answered("stop")]), given(), 0)?.message ?? "", /\(stop\)$/);
-    assert.match(refusal(folded(ask), given({ choice: "continue" }), 0)?.message ?? "", /retry, accept, stop/);
+    assert.match(checkAnswer(folded([...ask, L.answered("stop")]), given(), 0)?.message ?? "", /\(stop\)$/);
+    assert.match(checkAnswer(folded(ask), given({ choice: "continue" }), 0)?.message ?? "", /retry, accept, stop/);
   });
 
   it("counts for every question that is open after a crash, and is not refused because of the crash", () => {
@@ -92,12 +92,15 @@ describe("An answer", () => {
     for (const [name, life] of Object.entries(L.lives)) {
       for (let writes = 1; writes <= life.length; writes += 1) {
         const record = folded(life.slice(0, writes).flat());
-        const due = Orphan.due(record);
+        const due = Orphan.findDueStep(record);
         if (due?._tag !== "waiting") continue;
         waiting += 1;
         const { choices, revision } = due.question;
         for (const choice of choices) {
-          assert.isUndefined(refusal(record, given({ revision, choice }), 0), `${name}, write ${writes}: ${choice}`);
+          assert.isUndefined(
+            checkAnswer(record, given({ revision, choice }), 0),
+            `${name}, write ${writes}: ${choice}`,
+          );
         }
       }
     }
@@ -115,8 +118,8 @@ describe("An answer", () => {
       L.asked(open),
       L.raised(1, unknown),
     ]);
-    assert.strictEqual(Orphan.due(record)?._tag, "waiting");
-    assert.isUndefined(refusal(record, given({ choice: "it_ran" }), 0));
+    assert.strictEqual(Orphan.findDueStep(record)?._tag, "waiting");
+    assert.isUndefined(checkAnswer(record, given({ choice: "it_ran" }), 0));
   });
 });
 

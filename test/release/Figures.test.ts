@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { assert, describe, it } from "@effect/vitest";
-import { differences, stamped } from "../../scripts/release/Figures.ts";
+import { differences, stampPage } from "../../scripts/release/Figures.ts";
 import { stepsOf } from "../../scripts/release/Steps.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -85,14 +85,14 @@ describe("the figures of a page", () => {
 
   it("carry the commit that printed them last, once", () => {
     const marked = "x\n<!-- matrix -->\n| a |\n<!-- /matrix -->\n";
-    const once = stamped(marked, "<!-- matrix -->", "0123456789abcdef", "2026-11-29") ?? "";
+    const once = stampPage(marked, "<!-- matrix -->", "0123456789abcdef", "2026-11-29") ?? "";
     assert.strictEqual(
       once,
       "x\nPrinted at commit `0123456789ab` on 2026-11-29.\n\n<!-- matrix -->\n| a |\n<!-- /matrix -->\n",
     );
-    const twice = stamped(once, "<!-- matrix -->", "fedcba9876543210", "2026-11-30") ?? "";
+    const twice = stampPage(once, "<!-- matrix -->", "fedcba9876543210", "2026-11-30") ?? "";
     assert.strictEqual(twice, once.replace("0123456789ab", "fedcba987654").replace("29", "30"));
-    assert.isUndefined(stamped(marked, "<!-- bench -->", "0123456789abcdef", "2026-11-29"));
+    assert.isUndefined(stampPage(marked, "<!-- bench -->", "0123456789abcdef", "2026-11-29"));
   });
 
   it("stand where the steps look for them, and every step's script is there", () => {

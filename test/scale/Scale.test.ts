@@ -99,7 +99,7 @@ describe("the database", () => {
     ["primaryWalMB=1", "WAL", 5],
     ["primaryTransactions=1000", "transactions", 4],
     ["serverUs=20000", "CPU", 4],
-    ["primaryLookRows=4", "looks", 11],
+    ["primaryLookRows=4", "polls", 11],
   ] as const) {
     it(`has as many primaries as its scarcest limit asks for: ${binding}`, () => {
       const it = Scale.database(load, withOthers(round, [set]));
@@ -108,7 +108,7 @@ describe("the database", () => {
     });
   }
 
-  it("reads no more rows for looks than its primaries can, once there are enough of them", () => {
+  it("reads no more rows for polls than its primaries can, once there are enough of them", () => {
     const is = withOthers(round, ["primaryLookRows=4"]);
     const { primaries } = Scale.database(load, is);
     assert.isAtMost((Scale.gateways(load, is).processes / primaries) ** 2, is.primaryLookRows);

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { type AttemptFacts, Delivery, Progress, Shown } from "../../src/domain/AttemptFacts.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
-import { choiceDoes, failureWord, stopWords } from "../../src/story/FailureWords.ts";
+import { describeChoice, failureWord, stopWords } from "../../src/story/FailureWords.ts";
 import { runStory } from "../../src/story/RunStory.ts";
 import * as Runs from "../gateway/page/PageRuns.ts";
 import * as E from "../recorder/Entries.ts";
@@ -112,19 +112,19 @@ describe("the words of a failure", () => {
 describe("a choice", () => {
   it("withdraws shown parts, if there are any", () => {
     for (const it of incidents()) {
-      assert.strictEqual(choiceDoes("retry", it).includes("withdrawn"), it.facts.shown !== "nothing");
+      assert.strictEqual(describeChoice("retry", it).includes("withdrawn"), it.facts.shown !== "nothing");
     }
-    assert.include(choiceDoes("retry", undefined), "withdrawn");
+    assert.include(describeChoice("retry", undefined), "withdrawn");
   });
 
   it("continues after text that was shown last, and says if that has to be proven", () => {
     for (const it of incidents()) {
-      const does = choiceDoes("continue", it);
+      const does = describeChoice("continue", it);
       assert.strictEqual(does.includes("after the shown text"), it.facts.shown === "text");
-      const joined = choiceDoes("continue", { ...it, run: { ...it.run, continue_text: "auto" } });
+      const joined = describeChoice("continue", { ...it, run: { ...it.run, continue_text: "auto" } });
       assert.strictEqual(joined.includes("proven"), it.facts.shown === "text");
     }
-    assert.include(choiceDoes("continue", undefined), "settled");
+    assert.include(describeChoice("continue", undefined), "settled");
   });
 });
 

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest";
 import type { ToolRow } from "../../src/domain/AttemptFacts.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import { fresh as freshRun } from "../../src/domain/RunFacts.ts";
-import { runAfter } from "../../src/policy/Rules.ts";
+import { runStateAfter } from "../../src/policy/Rules.ts";
 import type * as RunRecord from "../../src/recorder/RunRecord.ts";
 import { cancelWords } from "../../src/story/CancelWords.ts";
 import { runStatuses, statusOf } from "../../src/story/RunStatus.ts";
@@ -70,7 +70,7 @@ const recordOf = ({ attempts, isWhole, outcome, rows }: Case): RunRecord.RunReco
   const last = { ...S.incidentOf("r", attempts, { facts, failure: failures[outcome], run }, at), id: "r.last" };
   const opened = [...start, { _tag: "IncidentOpened", incident: last } as const];
   if (last.decision.action === "ask_user") return folded([...opened, questionOf(last), parked("question")]);
-  const after = runAfter(last.decision.rule);
+  const after = runStateAfter(last.decision.rule);
   if (after === "completed") return folded([...opened, completed]);
   if (after === "left") return folded([...opened, parked("interrupted")]);
   const end = { state: "stopped", reason: last.decision.rule, attempts, at, incident: last.id } as const;

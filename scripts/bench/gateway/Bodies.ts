@@ -44,13 +44,13 @@ export const bodies = async (
   for (const [name, one, last] of conversations) {
     console.error(`a body of ${bodyBytes / 1e6} MB: ${name} …`);
     const contender = await gateway(name, upstream, "memory", flagsOf(liveFile, options));
-    rows.push(await measured(name, contender, bodyOf(one, last)));
+    rows.push(await measure(name, contender, bodyOf(one, last)));
     await contender.end();
   }
   return { name: `a request of ${bodyBytes / 1e6} MB`, rows };
 };
 
-const measured = async (name: string, contender: Contender, body: Buffer): Promise<Row> => {
+const measure = async (name: string, contender: Contender, body: Buffer): Promise<Row> => {
   const ask = (question: "heap" | "rss" | "peak" | "turns" | "turnMs" | "turnCpuMs") =>
     contender.probe?.({ ask: question }) ?? Promise.resolve(Number.NaN);
   await warmUp(contender, "chat");
@@ -58,7 +58,7 @@ const measured = async (name: string, contender: Contender, body: Buffer): Promi
   const before = await ask("rss");
   await ask("turns");
   const begun = performance.now();
-  const status = await sent(`${contender.url}${wires.chat.path}`, body);
+  const status = await send(`${contender.url}${wires.chat.path}`, body);
   const ms = performance.now() - begun;
   const [turn, turnCpu] = [await ask("turnMs"), await ask("turnCpuMs")];
   const rss = ((await ask("peak")) - before) / mib;
@@ -66,7 +66,7 @@ const measured = async (name: string, contender: Contender, body: Buffer): Promi
   return rowOf(name, value, { longest_turn_ms: turn, longest_turn_cpu_ms: turnCpu, rss_mib: rss, ms, status });
 };
 
-const sent = (url: string, body: Buffer): Promise<number> =>
+const send = (url: string, body: Buffer): Promise<number> =>
   new Promise((resolve, reject) => {
     const headers = { ...wires.chat.headers, "content-type": "application/json", "content-length": body.length };
     httpRequest(url, { method: "POST", agent: new Agent(), headers })

@@ -31,7 +31,7 @@ export interface Skipped {
   readonly skipped: string;
 }
 
-const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+const pathOf = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "gateway-bench-"));
 const children = new Set<ChildProcess>();
 
@@ -47,11 +47,11 @@ export const pinClient = (): void => {
 };
 
 /** Starts the provider. */
-export const provider = (): Promise<Contender> => start("direct", [here("./Provider.ts")], clientCore);
+export const provider = (): Promise<Contender> => start("direct", [pathOf("./Provider.ts")], clientCore);
 
 /** Starts the proxy that all contenders are compared with. */
 export const plainProxy = (upstream: string): Promise<Contender> =>
-  start("plain node proxy", [here("./PlainProxy.ts"), upstream], contenderCore);
+  start("plain node proxy", [pathOf("./PlainProxy.ts"), upstream], contenderCore);
 
 /**
  * Starts a gateway from the sources.
@@ -71,7 +71,7 @@ export const gateway = (
       // As docs/gateway-operation.md recommends.
       "--no-memory-reducer",
       `--v8-pool-size=${Math.max(1, Math.min(4, availableParallelism() - 1))}`,
-      ...[here("../../../src/cli/bin.ts"), "serve", "--port", "0"],
+      ...[pathOf("../../../src/cli/bin.ts"), "serve", "--port", "0"],
       ...["--db", dbOf(store)],
       ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
       ...args,
@@ -113,10 +113,10 @@ const endProcess = (pid: number): void => {
   }
 };
 
-/** Installs the packages of `peers/package.json` beside it, in the versions named there. */
+/** Installs the packages of `peers/package.json` next to that file, in the versions named there. */
 export const installPeers = (): void => {
   const args = ["install", "--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"];
-  const { status } = spawnSync("npm", args, { cwd: here("./peers"), stdio: ["ignore", "ignore", "inherit"] });
+  const { status } = spawnSync("npm", args, { cwd: pathOf("./peers"), stdio: ["ignore", "ignore", "inherit"] });
   if (status !== 0)
     console.error(`npm ${args.join(" ")} ended with code ${status}; contenders that it did not install are skipped`);
 };
@@ -127,7 +127,7 @@ const onCores = (cores: string, command: ReadonlyArray<string>): [string, ...Arr
 /** Starts a Node program and waits for the address in its output. */
 const start = (name: string, args: ReadonlyArray<string>, cores: string): Promise<Contender> =>
   new Promise((resolve, reject) => {
-    const probe = ["--no-warnings", "--expose-gc", "--import", here("./Probe.ts")];
+    const probe = ["--no-warnings", "--expose-gc", "--import", pathOf("./Probe.ts")];
     const [command, ...rest] = onCores(cores, [process.execPath, ...probe, ...args]);
     // A gateway logs each request by default. The log goes to a file, like a service's.
     files += 1;
@@ -169,9 +169,9 @@ export const peer = async (
   upstream: string,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Contender | Skipped> => {
-  if (!existsSync(here(`./peers/node_modules/${name}/package.json`)))
+  if (!existsSync(pathOf(`./peers/node_modules/${name}/package.json`)))
     return { name, skipped: "not installed; type `npm run bench-gateway -- --install`" };
-  return start(name, [here(`./peers/${program}`), upstream], contenderCore).then(
+  return start(name, [pathOf(`./peers/${program}`), upstream], contenderCore).then(
     (started) => ({ ...started, headers }),
     (error: unknown) => ({ name, skipped: String(error) }),
   );

@@ -9,7 +9,7 @@ import { type Contender, gateway, plainProxy } from "./Contenders.ts";
 import { play, type Round, ratios, valuesOf } from "./CpuRounds.ts";
 import { cpuTitle } from "./GatewayFigures.ts";
 import type { Options } from "./Options.ts";
-import { inOrder, others } from "./Others.ts";
+import { others, startInOrder } from "./Others.ts";
 import { flagsOf, nameOf, type Setting, settingsOf, streamsOf } from "./Settings.ts";
 import type { Protocol } from "./Wires.ts";
 
@@ -80,7 +80,7 @@ const measure = async (contender: Contender, load: Load, took: Map<string, Array
 const paceKept = 1.15;
 
 /** A note for a contender that did not keep up. It handles several events at once, so each costs it less. */
-const behind = (load: Load, took: ReadonlyArray<number>): string => {
+const formatDelay = (load: Load, took: ReadonlyArray<number>): string => {
   const longer = load.pacedMs === undefined ? 1 : median(took) / load.pacedMs;
   return longer > paceKept ? `; it took ${longer.toFixed(1)} × as long as paced` : "";
 };
@@ -99,7 +99,7 @@ const rowOf = (
   const bar = isBarred ? load.bar : undefined;
   return {
     what: `${load.what}: ${name}`,
-    value: `${spreadText(ratio, 2, "×")}, ${own.toFixed(0)} µs against ${plain.toFixed(0)}${behind(load, took)}`,
+    value: `${spreadText(ratio, 2, "×")}, ${own.toFixed(0)} µs against ${plain.toFixed(0)}${formatDelay(load, took)}`,
     bar: bar === undefined ? undefined : `≤ ${bar} ×${load.aim === undefined ? "" : `, aim ${load.aim}`}`,
     verdict: bar === undefined ? undefined : verdict(ratio.median, bar),
     numbers: { ratio: ratio.median, min: ratio.min, max: ratio.max, own, ownMax: all.max, plain },
@@ -110,12 +110,12 @@ const rowOf = (
 const othersOf = async (protocol: Protocol, upstream: string, { size }: Options): Promise<ReadonlyArray<Contender>> => {
   if (protocol !== "chat" || size === "quick") return [];
   // Missing ones are reported with the latencies.
-  return (await inOrder(others(upstream))).filter((one) => "url" in one);
+  return (await startInOrder(others(upstream))).filter((one) => "url" in one);
 };
 
 const named = (setting: Setting) => ({ name: nameOf(setting), isBarred: setting.seam });
 
-/** Measures one protocol. In every round each setting takes a turn beside the plain proxy. */
+/** Measures one protocol. In every round each setting and the plain proxy take a turn. */
 export const cpu = async (
   protocol: Protocol,
   upstream: string,

@@ -36,7 +36,7 @@ export interface Kept extends Memory {
   readonly wire: number;
 }
 
-const settled = async ({ probe }: Contender): Promise<Memory> => {
+const waitUntilSettled = async ({ probe }: Contender): Promise<Memory> => {
   if (probe === undefined) throw new Error("expected a gateway with a probe");
   // The first collection may release objects that hold buffers, so the buffers are freed only by the second.
   await probe({ ask: "heap" });
@@ -49,17 +49,17 @@ export const keptOf = (before: Memory, during: Memory, after: Memory, runs: numb
   return { heap: of("heap"), outside: of("outside") };
 };
 
-const measured = async (contender: Contender, burst: Burst, rounds: number): Promise<ReadonlyArray<Kept>> => {
+const measure = async (contender: Contender, burst: Burst, rounds: number): Promise<ReadonlyArray<Kept>> => {
   await warmUp(contender, "chat");
   await playBurst(contender, "chat", burst);
   await pause(overMs);
   const found: Array<Kept> = [];
-  let before = await settled(contender);
+  let before = await waitUntilSettled(contender);
   for (let round = 0; round < rounds; round += 1) {
     await playBurst(contender, "chat", burst);
-    const during = await settled(contender);
+    const during = await waitUntilSettled(contender);
     await pause(overMs);
-    const after = await settled(contender);
+    const after = await waitUntilSettled(contender);
     found.push({ ...keptOf(before, during, after, burst.streams), wire: lengthOf("chat", burst.events) });
     before = after;
   }
@@ -73,7 +73,7 @@ export const lingerRow = (events: number, kept: ReadonlyArray<Kept>): Row => {
   const all = (of: (one: Kept) => number): Spread => spread(kept.map((one) => kib(of(one))));
   const [whole, beside] = [all(({ heap, outside }) => heap + outside), all((one) => one.heap + one.outside - one.wire)];
   const part = (name: keyof Memory) => median(kept.map((one) => kib(one[name]))).toFixed(1);
-  const value = `${spreadText(whole, 1, "KiB")}, ${part("heap")} of it on the heap and ${part("outside")} outside; ${beside.median.toFixed(1)} beside the bytes of its response`;
+  const value = `${spreadText(whole, 1, "KiB")}, ${part("heap")} of it on the heap and ${part("outside")} outside; ${beside.median.toFixed(1)} in addition to the bytes of its response`;
   return rowOf(`a run of ${events} events`, value, { events, besideKib: beside.median, besideMaxKib: beside.max });
 };
 
@@ -83,7 +83,7 @@ export const linger = async (upstream: string, options: Options): Promise<Part> 
   for (const burst of bursts) {
     console.error(`${burst.streams} runs of ${burst.events} events that linger …`);
     const contender = await gateway("lingering", upstream, "file", flagsOf(liveFile, options, lingerMs));
-    rows.push(lingerRow(burst.events, await measured(contender, burst, options.rounds)));
+    rows.push(lingerRow(burst.events, await measure(contender, burst, options.rounds)));
     await contender.end();
   }
   return { name: lingerTitle, rows };

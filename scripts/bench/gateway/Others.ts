@@ -18,7 +18,7 @@ export const others = (upstream: string): ReadonlyArray<Start> => [
 ];
 
 /** Starts them one after another, so that each has its core to itself while it starts. */
-export const inOrder = async (starts: ReadonlyArray<Start>): Promise<ReadonlyArray<Contender | Skipped>> => {
+export const startInOrder = async (starts: ReadonlyArray<Start>): Promise<ReadonlyArray<Contender | Skipped>> => {
   const started: Array<Contender | Skipped> = [];
   for (const start of starts) started.push(await start());
   return started;

@@ -21,13 +21,13 @@ const ours = nameOf(liveFile);
 
 const kinds = [
   { what: "head", of: ({ heads }: Lateness) => heads, barred: true },
-  { what: "head, content 20 ms behind it", of: ({ bare }: Lateness) => bare, barred: false },
+  { what: "head, content 20 ms after it", of: ({ bare }: Lateness) => bare, barred: false },
   { what: "first content", of: ({ firsts }: Lateness) => firsts, barred: true },
   { what: "each event", of: ({ events }: Lateness) => events, barred: false },
 ];
 
 /** A contender's addition to a direct connection, relative to the plain proxy's; undefined if the plain proxy adds nothing. */
-export const against = (own: number, straight: number, proxied: number): number | undefined =>
+export const relativeTo = (own: number, straight: number, proxied: number): number | undefined =>
   proxied > straight ? (own - straight) / (proxied - straight) : undefined;
 
 export const latenessRows = (one: Measured, all: ReadonlyArray<Measured>): ReadonlyArray<Row> =>
@@ -40,9 +40,12 @@ export const latenessRows = (one: Measured, all: ReadonlyArray<Measured>): Reado
     const named = `${what}: ${one.name}`;
     if (one.name === direct) return rowOf(named, `${p50.toFixed(2)} · ${p99.toFixed(2)} ms`, { p50, p99 });
     const added = [p50 - at(direct, 0.5), p99 - at(direct, 0.99)] as const;
-    const ratios = [against(p50, at(direct, 0.5), at(plain, 0.5)), against(p99, at(direct, 0.99), at(plain, 0.99))];
+    const ratios = [
+      relativeTo(p50, at(direct, 0.5), at(plain, 0.5)),
+      relativeTo(p99, at(direct, 0.99), at(plain, 0.99)),
+    ];
     const numbers = { p50: added[0], p99: added[1] };
-    const text = `${signed(added[0])} · ${signed(added[1])} ms, ${ratios.map(timesText).join(" · ")}`;
+    const text = `${formatSigned(added[0])} · ${formatSigned(added[1])} ms, ${ratios.map(timesText).join(" · ")}`;
     if (!barred || one.name !== ours) return rowOf(named, text, numbers);
     const verdicts = [verdict(ratios[0] ?? Number.NaN, 2), verdict(ratios[1] ?? Number.NaN, 3)];
     return {
@@ -52,7 +55,7 @@ export const latenessRows = (one: Measured, all: ReadonlyArray<Measured>): Reado
     };
   });
 
-const signed = (ms: number): string => (ms < 0 ? ms.toFixed(2) : `+${ms.toFixed(2)}`);
+const formatSigned = (ms: number): string => (ms < 0 ? ms.toFixed(2) : `+${ms.toFixed(2)}`);
 const timesText = (ratio: number | undefined): string => (ratio === undefined ? "–" : `${ratio.toFixed(1)} ×`);
 
 export const perSecondRow = ({ name, perSecond }: Measured): Row =>
@@ -74,12 +77,12 @@ export const lossRows = (all: ReadonlyArray<Measured>): ReadonlyArray<Row> => {
   return all
     .filter(({ name }) => !name.startsWith("gateway, "))
     .flatMap((other) => {
-      const lost = lostTo(own, other);
+      const lost = findLosses(own, other);
       return lost.length === 0 ? [] : [rowOf(`to ${other.name}`, lost.join(", "), {})];
     });
 };
 
-const lostTo = (own: Measured, other: Measured): ReadonlyArray<string> => {
+const findLosses = (own: Measured, other: Measured): ReadonlyArray<string> => {
   const slower = median(other.perSecond) / median(own.perSecond);
   const larger = (what: string, more: number | undefined, less: number | undefined) =>
     more !== undefined && less !== undefined && more > less
@@ -89,7 +92,7 @@ const lostTo = (own: Measured, other: Measured): ReadonlyArray<string> => {
     ...kinds.flatMap(({ of, what }) => {
       const later = (share: number) => quantile(of(own.late), share) - quantile(of(other.late), share);
       const [p50, p99] = [later(0.5), later(0.99)];
-      return p50 > 0 || p99 > 0 ? [`${what} ${signed(p50)} · ${signed(p99)} ms`] : [];
+      return p50 > 0 || p99 > 0 ? [`${what} ${formatSigned(p50)} · ${formatSigned(p99)} ms`] : [];
     }),
     ...(slower > 1 ? [`${slower.toFixed(1)} times fewer streams a second`] : []),
     ...larger("resident", own.memory.rssKib, other.memory.rssKib),

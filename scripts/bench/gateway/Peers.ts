@@ -1,5 +1,5 @@
 /**
- * Measures the gateway beside a direct connection, a plain proxy, nginx and other proxies: delays of heads and content, whole streams per
+ * Compares the gateway with a direct connection, a plain proxy, nginx and other proxies: delays of heads and content, whole streams per
  * second, and memory per open stream. All take turns, and each round adds to the measurements of each.
  */
 import type { Row } from "../Row.ts";
@@ -8,7 +8,7 @@ import { type Contender, gateway, plainProxy } from "./Contenders.ts";
 import { orderOf } from "./CpuRounds.ts";
 import { heldTitle } from "./GatewayFigures.ts";
 import type { Options } from "./Options.ts";
-import { inOrder, others, type Start } from "./Others.ts";
+import { others, type Start, startInOrder } from "./Others.ts";
 import { latenessRows, lossRows, type Measured, memoryRows, perSecondRow, rowOf } from "./PeerRows.ts";
 import { canRead, residentKib } from "./ProcessMeter.ts";
 import { flagsOf, liveFile, nameOf, type Setting } from "./Settings.ts";
@@ -45,7 +45,7 @@ export const peers = async (
   options: Options,
 ): Promise<ReadonlyArray<{ readonly name: string; readonly rows: ReadonlyArray<Row> }>> => {
   const starts = startsOf(upstream.url, options);
-  const started = [upstream, ...(await inOrder(starts))];
+  const started = [upstream, ...(await startInOrder(starts))];
   const contenders = started.filter((one) => "url" in one);
   const measured = new Map(contenders.map((one) => [one, nothingOf(one.name)]));
   for (const contender of contenders) await warmUp(contender, "chat");

@@ -32,7 +32,7 @@ const others: ReadonlyArray<readonly [RegExp, string]> = [
   [/^node:|^$/, "Node: sockets, HTTP, timers"],
 ];
 
-const fitting = (table: ReadonlyArray<readonly [RegExp, string]>, url: string): string | undefined =>
+const findPart = (table: ReadonlyArray<readonly [RegExp, string]>, url: string): string | undefined =>
   table.find(([where]) => where.test(url))?.[1];
 
 /** Maps each node's id to its part. */
@@ -41,7 +41,7 @@ export const partsOf = (nodes: ReadonlyArray<ProfileNode>): ReadonlyMap<number, 
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const above = (id: number | undefined): string | undefined => {
     for (let at = id; at !== undefined; at = parents.get(at)) {
-      const part = fitting(parts, byId.get(at)?.callFrame.url ?? "");
+      const part = findPart(parts, byId.get(at)?.callFrame.url ?? "");
       if (part !== undefined) return part;
     }
     return undefined;
@@ -49,7 +49,7 @@ export const partsOf = (nodes: ReadonlyArray<ProfileNode>): ReadonlyMap<number, 
   return new Map(
     nodes.map(({ callFrame, id }) => {
       if (callFrame.functionName === "(garbage collector)") return [id, "garbage collector"];
-      return [id, above(id) ?? fitting(others, callFrame.url) ?? "other"];
+      return [id, above(id) ?? findPart(others, callFrame.url) ?? "other"];
     }),
   );
 };

@@ -53,7 +53,7 @@ const burstOf = (processes: number): Burst => ({
   concurrent: processes * burst.concurrent,
 });
 
-/** One process: its measured rate alone, and the rate that CPU allows beside as many busy processes as a worker has. */
+/** One process: its measured rate alone, and the rate that CPU allows if as many other processes are busy as with workers. */
 const rateOfOne = async (apart: ReadonlyArray<Contender>): Promise<Rate> => {
   const [first] = apart;
   if (first === undefined) throw new Error("no process to measure");
@@ -105,11 +105,11 @@ export const workers = async (
   return {
     name,
     rows: [
-      rowOf("streams a second against one process, client and provider on the same cores", text("measured"), {
+      rowOf("streams per second relative to one process, client and provider on the same cores", text("measured"), {
         ratio: ratioOf("measured"),
       }),
       {
-        ...rowOf("what CPU allows where each process has a core", text("allowed"), { ratio: allowed }),
+        ...rowOf("the rate that CPU allows if each process has a core", text("allowed"), { ratio: allowed }),
         bar: `≥ ${least.toFixed(2)} ×`,
         // Negated, because `verdict` expects values that must be small.
         verdict: verdict(-allowed, -least),

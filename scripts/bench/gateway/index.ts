@@ -1,5 +1,5 @@
 /**
- * `npm run bench-gateway`: the gateway's cost in front of a provider, beside a plain Node proxy and others, with the same provider and in
+ * `npm run bench-gateway`: measures the gateway's cost in front of a provider and compares it with a plain Node proxy and others, with the same provider and in
  * one run. Comparisons that the gateway loses are printed like the rest.
  */
 import { cpus, loadavg } from "node:os";

@@ -63,7 +63,7 @@ const cpuOf = async (nodes: ReadonlyArray<Contender>): Promise<number> => {
   return all.reduce((sum, ns) => sum + ns, 0) / 1_000;
 };
 
-const watched = async (server: Server, runs: number, left: ReadonlyArray<Contender>): Promise<Death> => {
+const watchDecisions = async (server: Server, runs: number, left: ReadonlyArray<Contender>): Promise<Death> => {
   const endsAt = performance.now() + (await leftMs(server));
   await server.count();
   await pause(endsAt - performance.now());
@@ -109,7 +109,7 @@ export const death = (upstream: string, runs: number): Promise<Death> =>
     const open = await openRuns(server);
     if (open !== runs) throw new Error(`expected ${runs} open runs, got ${open}`);
     await dying.end();
-    const found = await watched(server, runs, left);
+    const found = await watchDecisions(server, runs, left);
     for (const node of left) await node.end();
     return found;
   });

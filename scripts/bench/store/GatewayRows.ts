@@ -90,13 +90,13 @@ export const gatewaysRows = ({ broken, idle, loads: of }: Gateways, many: number
     ...loadRows("happy", of.happy, many),
     barredRow(plainRow("`NOTIFY`s of a happy stream", notifies.toFixed(3), { notifies }), notifies, 0, ""),
     ...loadRows("repeat", of.repeat, many),
-    plainRow("a stream that breaks once before it says anything", statementsText(broken), {
+    plainRow("a stream that breaks once before its first content", statementsText(broken), {
       statements: broken.all,
       facts: broken.facts,
       notifies: broken.notifies,
     }),
     plainRow(
-      `${many} gateways with nothing to do, in a second`,
+      `${many} gateways that are idle, per second`,
       `${idle.gateway.toFixed(0)} µs of their CPU, ${idle.server.toFixed(0)} µs of the server's, ${idle.wal.toFixed(0)} bytes of its log, ${statementsText(perSecond)}`,
       {
         gateway_us: idle.gateway,
@@ -113,7 +113,7 @@ export const gatewaysRows = ({ broken, idle, loads: of }: Gateways, many: number
 export const cooldownRow = (found: ReadonlyArray<number>): Row => {
   const { max, median, min } = spread(found);
   const p95 = quantile(found, 0.95);
-  const late = max >= askedMs ? "; the slowest did not hold while it was asked" : "";
+  const late = max >= askedMs ? "; the slowest did not hold within the measurement" : "";
   const row = plainRow(
     "an announced wait holds at another gateway",
     `${median.toFixed(1)} ms after the refusal (${min.toFixed(1)}–${max.toFixed(1)}, of ${found.length})${late}`,
@@ -131,7 +131,7 @@ export const deathRow = (found: ReadonlyArray<Death>): Row => {
   const { transactions } = found[0]?.statements ?? { transactions: Number.NaN };
   const row = plainRow(
     `all ${runs.toLocaleString("en")} runs of a dead gateway are decided by ${survivors} others`,
-    `${spreadText(decided, 0, "ms")}, the first behind ${known.median.toFixed(0)} ms; for a run ${gateways.median.toFixed(0)} µs of their CPU, ${server.median.toFixed(0)} µs of the server's, ${statements.median.toFixed(2)} statements (${transactions.toFixed(3)} of transactions)`,
+    `${spreadText(decided, 0, "ms")}, the first after ${known.median.toFixed(0)} ms; for a run ${gateways.median.toFixed(0)} µs of their CPU, ${server.median.toFixed(0)} µs of the server's, ${statements.median.toFixed(2)} statements (${transactions.toFixed(3)} of transactions)`,
     {
       decided_ms: decided.median,
       max_ms: decided.max,

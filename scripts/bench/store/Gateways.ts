@@ -1,6 +1,6 @@
 /**
- * Measures what streams cost gateways and their store: over a SQLite file, and one gateway and several over one PostgreSQL. All take their
- * turns in each round, before the same provider and on the same server, in databases of their own.
+ * Measures the cost of streams for gateways and their store: one gateway over a SQLite file, and one and several over one PostgreSQL. All
+ * take a turn in each round, in front of the same provider, and each with its own database.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { type Burst, playBurst } from "../gateway/Client.ts";
@@ -62,7 +62,7 @@ export interface Gateways {
   readonly loads: Readonly<Record<Load, Measured>>;
   /** Statements of a stream that breaks once before any content. */
   readonly broken: Kinds;
-  /** What several gateways with nothing to do cost in a second. */
+  /** Cost of several idle gateways per second. */
   readonly idle: Cost & { readonly statements: Kinds };
   /** The most frequent statements: of a stream that breaks, and of a second without streams. */
   readonly commonest: {
@@ -77,7 +77,7 @@ export const concurrent = 16;
 /** Number of events of a stream, without its start and its end. */
 const events = 20;
 
-/** What comes after the last byte (a commit, the end of a run) belongs to the load as well. */
+/** Time after the last byte. The work in it (a commit, the end of a run) belongs to the load as well. In milliseconds. */
 const settleMs = 300;
 
 /** Number of streams that break once. The retry throttle of one gateway out of three lets this many through without a wait. */
@@ -174,7 +174,7 @@ const find = (all: ReadonlyArray<Playing>, name: Name): Playing => {
   return found;
 };
 
-const measured = async (server: Server, all: ReadonlyArray<Playing>, size: GatewaysSize): Promise<Gateways> => {
+const measure = async (server: Server, all: ReadonlyArray<Playing>, size: GatewaysSize): Promise<Gateways> => {
   for (const it of all) await streams(it, "happy", size.warmUp * it.nodes.length);
   const several = find(all, "several");
   console.error(`gateways: ${loads.happy} …`);
@@ -209,14 +209,14 @@ export const gateways = async (server: Server, upstream: string, size: GatewaysS
     if (database !== undefined) server.create(database);
     const store = database === undefined ? ("file" as const) : { db: server.address(database) };
     const nodes: Array<Contender> = [];
-    // One after the other: the first one makes the tables.
+    // They start one after the other, because the first one creates the tables.
     for (let n = 0; n < many; n += 1) nodes.push(await gateway(names[name], upstream, store, flags));
     all.push({ name, nodes, database });
   };
   await begin("file", 1);
   await begin("one", 1);
   await begin("several", size.gateways);
-  const found = await measured(server, all, size);
+  const found = await measure(server, all, size);
   for (const { nodes } of all) for (const node of nodes) await node.end();
   return found;
 };

@@ -56,7 +56,12 @@ type Run = <A, Failure>(effect: Effect.Effect<A, Failure>) => Promise<A>;
 let made = 0;
 
 /** The three writes of a happy run. */
-const happy = (recorder: Recorder, endedAt: () => number, between: Effect.Effect<void>, took: (ms: number) => void) =>
+const writeHappyRun = (
+  recorder: Recorder,
+  endedAt: () => number,
+  between: Effect.Effect<void>,
+  took: (ms: number) => void,
+) =>
   Effect.suspend(() => {
     made += 1;
     const id = `kept-${made}`;
@@ -77,14 +82,14 @@ const happy = (recorder: Recorder, endedAt: () => number, between: Effect.Effect
   });
 
 /** Starts runs at a fixed rate until a promise settles. */
-const paced = async (recorder: Recorder, run: Run, perSecond: number, until: Promise<unknown>): Promise<Paced> => {
+const startPaced = async (recorder: Recorder, run: Run, perSecond: number, until: Promise<unknown>): Promise<Paced> => {
   const took: Array<number> = [];
   const runs: Array<Promise<void>> = [];
   let isOver = false;
   const over = until.finally(() => {
     isOver = true;
   });
-  const one = happy(recorder, Date.now, Effect.sleep(stepMs), (ms) => took.push(ms));
+  const one = writeHappyRun(recorder, Date.now, Effect.sleep(stepMs), (ms) => took.push(ms));
   const from = performance.now();
   while (!isOver) {
     runs.push(run(one));
@@ -95,7 +100,7 @@ const paced = async (recorder: Recorder, run: Run, perSecond: number, until: Pro
 };
 
 const round = async (server: Server, recorder: Recorder, run: Run, size: RetentionSize): Promise<Retention> => {
-  const old = happy(
+  const old = writeHappyRun(
     recorder,
     () => Date.now() - agoMs,
     Effect.void,
@@ -105,18 +110,18 @@ const round = async (server: Server, recorder: Recorder, run: Run, size: Retenti
   await server.rows("VACUUM ANALYZE");
   await server.rows("CHECKPOINT");
   const walFrom = await server.walBytes();
-  const alone = await paced(recorder, run, size.perSecond, pause(size.aloneMs));
+  const alone = await startPaced(recorder, run, size.perSecond, pause(size.aloneMs));
   const ofWrites = ((await server.walBytes()) - walFrom) / alone.writes;
   const retaining = retainingOf(recorder);
   if (retaining === undefined) throw new Error("the store has no retention");
   await server.rows("CHECKPOINT");
   const [wal, began] = [await server.walBytes(), performance.now()];
   let forgottenMs = 0;
-  const looks = run(retaining.look({ ageMs: keptMs, runs: Number.MAX_SAFE_INTEGER })).then((runs) => {
+  const looks = run(retaining.deleteOld({ ageMs: keptMs, runs: Number.MAX_SAFE_INTEGER })).then((runs) => {
     forgottenMs = performance.now() - began;
     if (runs !== size.runs) throw new Error(`expected ${size.runs} deleted runs, got ${runs}`);
   });
-  const beside = await paced(recorder, run, size.perSecond, looks);
+  const beside = await startPaced(recorder, run, size.perSecond, looks);
   const walAfter = await server.walBytes();
   const vacuumFrom = performance.now();
   await server.rows("VACUUM");

@@ -10,7 +10,7 @@ export interface Kinds {
   readonly transactions: number;
   /** Statements about facts that gateways share: waits, cancels, failed requests, groups, and the number of live gateways. */
   readonly facts: number;
-  /** Those that tell other processes something. */
+  /** Statements that notify other processes. */
   readonly notifies: number;
 }
 

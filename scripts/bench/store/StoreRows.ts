@@ -10,7 +10,7 @@ import type { Writes } from "./Writes.ts";
 /** Maximum CPU of a happy run on PostgreSQL, relative to SQLite in the same process (DESIGN.md, section 11). */
 const cpuBar = 1.3;
 
-/** Maximum server CPU of a sweep beside many live runs, relative to one beside few. */
+/** Maximum server CPU of a sweep with many live runs, relative to one with few. */
 const sweepBar = 2;
 
 /** Maximum duration of a deletion, as a share of the time in which as many runs end at a million a day. */
@@ -57,7 +57,7 @@ const mediansOf = (results: ReadonlyArray<Writes>) => {
 const clientRows = (results: ReadonlyArray<Writes>, concurrent: number): ReadonlyArray<Row> => {
   const { of, text } = mediansOf(results);
   const ratios = (name: "ratio" | "run_ratio") => results.map((it) => it[name]);
-  const at = `${concurrent} at one time`;
+  const at = `${concurrent} at the same time`;
   const run = `CPU of a happy run of 20 events, ${at} (${text("memory_run_us")} µs in memory)`;
   return [
     ratioRow(`CPU of the three writes of a happy run, ${at}`, ratios("ratio"), of("postgres_us"), of("sqlite_us")),
@@ -119,7 +119,7 @@ export const sweepRows = (results: ReadonlyArray<Sweep>, few: number, many: numb
     few_ms: of("few_ms"),
   };
   const row = plainRow(
-    `a sweep beside ${many.toLocaleString("en")} live runs, against ${few}`,
+    `a sweep with ${many.toLocaleString("en")} live runs, relative to one with ${few}`,
     `${spreadText(ratio, 2, "×")} CPU of the server, ${numbers.many_server_us.toFixed(0)} µs against ${numbers.few_server_us.toFixed(0)}; ${numbers.many_ms.toFixed(1)} ms against ${numbers.few_ms.toFixed(1)}`,
     numbers,
   );
@@ -137,14 +137,14 @@ export const retentionRows = (found: ReadonlyArray<Retention>): ReadonlyArray<Ro
   const p50 = { alone: of(({ alone }) => alone.p50Ms), beside: of(({ beside }) => beside.p50Ms) };
   const ratio = of(({ alone, beside }) => beside.p99Ms / alone.p99Ms);
   const first = plainRow(
-    `${runs.toLocaleString("en")} old runs are forgotten`,
-    `${spreadText(took, 1, "s")}, ${(runs / took.median).toFixed(0)} a second; ${(share * 100).toFixed(1)} % of the time in which they come at a million a day`,
+    `${runs.toLocaleString("en")} old runs are deleted`,
+    `${spreadText(took, 1, "s")}, ${(runs / took.median).toFixed(0)} a second; ${(share * 100).toFixed(1)} % of the time in which they arrive at a million per day`,
     { seconds: took.median, max_seconds: took.max, share },
   );
   return [
     barredRow(first, share, retentionShareBar, "of that time"),
     plainRow(
-      "the log of a forgotten run, right after a checkpoint",
+      "the log of a deleted run, right after a checkpoint",
       `${spreadText(wal, 0, "bytes")}, and ${vacuumWal.median.toFixed(0)} of the vacuum afterwards, which took ${of((one) => one.vacuumMs).median.toFixed(0)} ms`,
       { wal_bytes: wal.median, vacuum_wal_bytes: vacuumWal.median },
     ),

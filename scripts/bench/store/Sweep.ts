@@ -1,5 +1,5 @@
 /**
- * Measures the cost of a sweep for dead processes in PostgreSQL, beside few live runs and beside many, with the server's plans.
+ * Measures the cost of a sweep for dead processes in PostgreSQL with few and with many live runs, with the server's plans.
  */
 import { Effect, Layer, ManagedRuntime } from "effect";
 import { RunRecorder } from "../../../src/index.ts";
@@ -17,13 +17,13 @@ export interface SweepSize {
   readonly sweeps: number;
 }
 
-/** The cost of a sweep, beside few live runs and beside many. */
+/** The cost of a sweep with few and with many live runs. */
 export interface Sweep {
   readonly few_ms: number;
   readonly many_ms: number;
   readonly few_server_us: number;
   readonly many_server_us: number;
-  /** The plans of the sweep's statements beside many live runs. */
+  /** The plans of the sweep's statements with many live runs. */
   readonly plan: ReadonlyArray<string>;
 }
 
@@ -125,7 +125,7 @@ const sweep = async (
   return { ms: median(ms), us: (server.cpuUs() - cpu) / sweeps };
 };
 
-const measured = async (server: Server, size: SweepSize): Promise<Sweep> => {
+const measureSweeps = async (server: Server, size: SweepSize): Promise<Sweep> => {
   const layer = PostgresRunRecorder.layer({ address: server.address(database), retention: false });
   const runtime = ManagedRuntime.make(Layer.orDie(layer));
   const recorder = await runtime.runPromise(RunRecorder);
@@ -147,4 +147,4 @@ const measured = async (server: Server, size: SweepSize): Promise<Sweep> => {
 };
 
 /** Measures on a temporary server. */
-export const measure = (size: SweepSize): Promise<Sweep> => using((server) => measured(server, size));
+export const measure = (size: SweepSize): Promise<Sweep> => using((server) => measureSweeps(server, size));

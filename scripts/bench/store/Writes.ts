@@ -14,7 +14,7 @@ import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as E from "../../../test/recorder/Entries.ts";
 import { events } from "../Events.ts";
 import { median } from "../Median.ts";
-import { broke, options, quietly } from "../Runs.ts";
+import { makeSourceError, options, withoutLog } from "../Runs.ts";
 import { database, type Server, using } from "./Server.ts";
 import { commonest, kindsOf } from "./Statements.ts";
 
@@ -101,16 +101,19 @@ const brokenWrites = Effect.gen(function* () {
   yield* recorder.write(id, [E.ended({ at: Date.now(), attempts: 2 })]);
 });
 
-const source = () => fromAsyncIterable(() => events(eventsOfRun - 2, "saturated"), broke);
+const source = () => fromAsyncIterable(() => events(eventsOfRun - 2, "saturated"), makeSourceError);
 const run = Effect.flatMap(StreamProcessor, (processor) => Stream.runDrain(processor.run(options(source))));
 
-const many = (runtime: Runtime, one: Effect.Effect<unknown, unknown, Services>, { concurrent, runs }: WritesSize) =>
-  runtime.runPromise(quietly(Effect.replicateEffect(one, runs, { concurrency: concurrent, discard: true })));
+const replicate = (
+  runtime: Runtime,
+  one: Effect.Effect<unknown, unknown, Services>,
+  { concurrent, runs }: WritesSize,
+) => runtime.runPromise(withoutLog(Effect.replicateEffect(one, runs, { concurrency: concurrent, discard: true })));
 
 /** CPU of this process per run, in microseconds. */
 const cpuOf = async (runtime: Runtime, one: Effect.Effect<unknown, unknown, Services>, size: WritesSize) => {
   const before = process.cpuUsage();
-  await many(runtime, one, size);
+  await replicate(runtime, one, size);
   const { system, user } = process.cpuUsage(before);
   return (system + user) / size.runs;
 };
@@ -137,12 +140,12 @@ const round = async (sqlite: Runtime, postgres: Runtime, server: Server, size: W
 };
 
 /** Measures consecutive runs, and runs that break once. */
-const alone = async (postgres: Runtime, server: Server, size: WritesSize) => {
+const measureConsecutive = async (postgres: Runtime, server: Server, size: WritesSize) => {
   const single = { ...size, runs: aloneRuns, concurrent: 1 };
   const [wal, cpu] = [await server.walBytes(), server.cpuUs()];
   const us = await cpuOf(postgres, writes, single);
   const [cpuAfter, walAfter] = [server.cpuUs(), await server.walBytes()];
-  await many(postgres, brokenWrites, { ...size, runs: aloneRuns });
+  await replicate(postgres, brokenWrites, { ...size, runs: aloneRuns });
   return {
     alone_us: us,
     alone_server_us: (cpuAfter - cpu) / aloneRuns,
@@ -160,7 +163,7 @@ const countsOf = async (
 ) => {
   await server.count();
   const before = await postgres.runPromise(commits);
-  await many(postgres, one, size);
+  await replicate(postgres, one, size);
   const committed = (await postgres.runPromise(commits)) - before;
   const counted = await server.counted(database);
   const kinds = kindsOf(counted, size.runs);
@@ -183,7 +186,7 @@ const counts = async (postgres: Runtime, server: Server, size: WritesSize) => {
   };
 };
 
-const measured = async (server: Server, file: string, size: WritesSize): Promise<Writes> => {
+const measureWrites = async (server: Server, file: string, size: WritesSize): Promise<Writes> => {
   const memory = runtimeOf(RunRecorder.layerMemory({ runsMax: 100_000 }));
   const sqlite = runtimeOf(SqlRunRecorder.layerFile({ file, synchronous: "normal", retention: false }));
   const postgres = runtimeOf(PostgresRunRecorder.layer({ address: server.address(database), retention: false }));
@@ -216,7 +219,7 @@ const measured = async (server: Server, file: string, size: WritesSize): Promise
     sqlite_bytes: of(({ file: { bytes } }) => bytes),
     wal_bytes: of(({ base }) => base.wal),
     rows_bytes,
-    ...(await alone(postgres, server, size)),
+    ...(await measureConsecutive(postgres, server, size)),
     ...(await counts(postgres, server, size)),
   };
   for (const runtime of [memory, sqlite, postgres]) await runtime.dispose();
@@ -237,7 +240,7 @@ const bytesOfRows = async (server: Server): Promise<number> => {
 export const measure = async (size: WritesSize): Promise<Writes> => {
   const folder = mkdtempSync(join(tmpdir(), "bench-store-"));
   try {
-    return await using((server) => measured(server, join(folder, "runs.db"), size));
+    return await using((server) => measureWrites(server, join(folder, "runs.db"), size));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -56,7 +56,7 @@ const measureWrites = async ({ processes, quick }: Options, to: Measured): Promi
 };
 
 const measureSweeps = async ({ processes, quick }: Options, to: Measured): Promise<void> => {
-  console.error("sweep: searching for dead processes beside live runs …");
+  console.error("sweep: searching for dead processes among live runs …");
   const size = { few: liveFew, many: quick ? liveMany / 10 : liveMany, sweeps: quick ? 50 : 200 };
   const results = await Processes.several(Math.min(2, processes), "store_sweep", size);
   to.plan = results[0]?.plan ?? [];
@@ -78,7 +78,7 @@ const measureGateways = (options: Options, to: Measured): Promise<void> =>
       const name = `Gateways, ${atOnce} streams at a time, continue_text and linger on`;
       add(to, name, gatewaysRows(found, options.gateways));
       for (const statement of found.commonest.broken) console.error(`  a stream that breaks once: ${statement}`);
-      for (const statement of found.commonest.idle) console.error(`  a second without streams: ${statement}`);
+      for (const statement of found.commonest.idle) console.error(`  one second without streams: ${statement}`);
     }
     if (!options.parts.includes("cooldown")) return;
     console.error("cooldown: a wait announced to another gateway …");

@@ -30,7 +30,7 @@ export const missed = ({ fault, hasMet, records, state, wasIn }: GatewayRemains)
 /** Faults that no client may notice. */
 const unnoticed: ReadonlySet<Fault> = new Set<Fault>(["reset", "clock ahead"]);
 
-/** Faults after which a whole response can be had again at another gateway, if the gateway of its run lives. */
+/** Faults after which a complete response can be fetched again from another gateway, if the gateway of its run is alive. */
 export const isKept: ReadonlySet<Fault> = new Set<Fault>(["kill -9", "clock ahead", "clock ahead, kill -9"]);
 
 /** Finds everything that is wrong with a stream. */

@@ -9,8 +9,16 @@ import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import type { Cluster } from "../../postgres/Cluster.ts";
 import * as SocketProxy from "../../postgres/SocketProxy.ts";
-import { type Child, started } from "../ChildProcess.ts";
-import { type Fault, happens, hasWrongClock, type Outcome, strikesAll, takesOver, untilMet } from "../NodeFaults.ts";
+import { type Child, startChild } from "../ChildProcess.ts";
+import {
+  type Fault,
+  hasWrongClock,
+  injectFault,
+  type Outcome,
+  repeatUntilMet,
+  strikesAll,
+  takesOver,
+} from "../NodeFaults.ts";
 import { Slowness, slownessMax } from "../Slowness.ts";
 import * as StreamClient from "../streams/StreamClient.ts";
 import type { Decided } from "../streams/StreamLaws.ts";
@@ -55,7 +63,7 @@ export const play = (
       RunRecorder,
     );
     const gateway = (store: string, ahead: number) =>
-      started("scripts/kill/gateways/GatewayNode.ts", { upstream: provider.url, store, aheadMs: ahead });
+      startChild("scripts/kill/gateways/GatewayNode.ts", { upstream: provider.url, store, aheadMs: ahead });
     const others = Effect.forEach(aheadMs.others, (ahead) => gateway(direct, ahead), { concurrency: "unbounded" });
     const struckOf = Effect.fnUntraced(function* (fault: Fault) {
       const proxy = yield* SocketProxy.make(cluster.socket);
@@ -71,7 +79,7 @@ export const play = (
     yield* Effect.forkScoped(play.watched);
     yield* Effect.forkScoped(play.slowness.measured);
     const played = (it: Struck) =>
-      untilMet((nth) =>
+      repeatUntilMet((nth) =>
         Effect.flatMap(nth === 0 ? Effect.succeed(it) : struckOf(it.fault), (of) => play.strike(of, nth)),
       );
     const [last, together] = [
@@ -172,14 +180,14 @@ class Play {
     return Effect.gen({ self: this }, function* () {
       const streams = streamStates.map((state): Streamed => {
         const name = nameOf(it.fault, state, nth);
-        return { state, one: StreamClient.wanted(name, bodyOf(name, state)) };
+        return { state, one: StreamClient.makeWanted(name, bodyOf(name, state)) };
       });
       const urls = [it.first.said, ...this.#others] as const;
       const asked: Array<Promise<void>> = [];
       // Streams that break first take long to reach their states on a busy machine. If all started at once, the others would be over.
       for (const breaks of [true, false]) {
         const begun = streams.filter(({ state }) => breaking.has(state) === breaks);
-        asked.push(...begun.map(({ one }) => StreamClient.want(one, urls)));
+        asked.push(...begun.map(({ one }) => StreamClient.requestUntilWhole(one, urls)));
         yield* this.#until(
           reachedMsMax,
           () => Effect.filter(begun, (stream) => Effect.map(this.#isReached(stream), (reached) => !reached)),
@@ -193,7 +201,7 @@ class Play {
       const struckAt = Date.now();
       const before = new Set(streams.flatMap(({ one }) => this.#recordsOf(one).map(({ run_id }) => run_id)));
       for (const { one } of streams) this.#struck.add(one.name);
-      const happening = yield* Effect.forkScoped(happens({ ...it, cluster: this.#cluster, awayMs }, it.fault));
+      const happening = yield* Effect.forkScoped(injectFault({ ...it, cluster: this.#cluster, awayMs }, it.fault));
       yield* Effect.timeout(
         Effect.promise(() => clients),
         endedMsMax,

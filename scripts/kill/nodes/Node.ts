@@ -66,40 +66,40 @@ const main = (work: Work) =>
     yield* Effect.forkScoped(Effect.provideService(Effect.forever(swept), RunRecorder, recorder));
     yield* Effect.forEach(
       work.runs,
-      (run) => Effect.provideContext(lived(work, run, recorder), run.waits ? waiting : parking),
+      (run) => Effect.provideContext(completeRun(work, run, recorder), run.waits ? waiting : parking),
       { concurrency: "unbounded", discard: true },
     );
     return yield* Effect.never;
   });
 
 /** Continues a run whenever it is free, until it has ended. */
-const lived = (work: Work, run: NodeRun, recorder: RunRecorder["Service"]) =>
+const completeRun = (work: Work, run: NodeRun, recorder: RunRecorder["Service"]) =>
   Effect.gen(function* () {
     const processor = yield* StreamProcessor;
     let begins = work.begins;
     for (;;) {
       const { options, run: act } = yield* requestOf(work, run);
-      const take = taken(work, run, act);
+      const take = handleEvents(work, run, act);
       if (begins) {
         begins = false;
-        yield* finished(work, run, take(processor.run({ ...options, runId: run.run })));
+        yield* noteFinish(work, run, take(processor.run({ ...options, runId: run.run })));
       }
       const record = yield* Effect.catch(recorder.run(run.run), () => Effect.undefined);
       if (record?.state === "ended") return;
       // A run with an open question cannot be continued.
       const isFree = record?.parked !== undefined && record.state !== "asking";
       if (isFree) {
-        yield* finished(work, run, take(processor.takeUp(run.run, { request: options, transcript: run.run })));
+        yield* noteFinish(work, run, take(processor.takeUp(run.run, { request: options, transcript: run.run })));
       }
       yield* Effect.sleep(lookEveryMs);
     }
   });
 
-const finished = <E, R>(work: Work, { run }: NodeRun, made: Effect.Effect<void, E, R>) =>
+const noteFinish = <E, R>(work: Work, { run }: NodeRun, made: Effect.Effect<void, E, R>) =>
   Effect.flatMap(Effect.exit(made), (exit) => Effect.sync(() => Diary.note(work.diary, run, { end: exit._tag })));
 
 /** Handles the events as a runtime does: first records what was seen, then runs the tools. */
-const taken =
+const handleEvents =
   (work: Work, { run }: NodeRun, act: (event: RunEvent<Part>) => Effect.Effect<void>) =>
   <E, R>(events: Stream.Stream<RunEvent<Part>, E, R>) =>
     Stream.runForEach(events, (event) =>

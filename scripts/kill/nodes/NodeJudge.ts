@@ -86,7 +86,7 @@ const shownTwice = ({ diaries, fault, record }: NodeRemains): ReadonlyArray<stri
 /** No other node may take a live node's run, whatever their clocks say. A node too slow to renew its lease counts as dead. */
 const stolen = ({ fault, record, slowness }: NodeRemains): ReadonlyArray<string> =>
   slowness < slownessMax && !takesOver.has(fault) && record?.incidents.some(isCrash) === true
-    ? ["a living node lost it"]
+    ? ["a live node lost it"]
     : [];
 
 const isCrash = ({ failure }: RunRecord["incidents"][number]): boolean => failure.kind === "crashed";

@@ -14,9 +14,9 @@ import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { FaultProvider, type RequestLog } from "../../../src/testing/index.ts";
 import type { Cluster } from "../../postgres/Cluster.ts";
 import * as SocketProxy from "../../postgres/SocketProxy.ts";
-import { type Child, started } from "../ChildProcess.ts";
+import { type Child, startChild } from "../ChildProcess.ts";
 import * as Diary from "../Diary.ts";
-import { type Fault, happens, hasWrongClock, type Outcome, takesOver, untilMet } from "../NodeFaults.ts";
+import { type Fault, hasWrongClock, injectFault, type Outcome, repeatUntilMet, takesOver } from "../NodeFaults.ts";
 import { Slowness } from "../Slowness.ts";
 import { missed, type NodeRemains, problems } from "./NodeJudge.ts";
 import { leaseMs, type NodeRun, runs, script, states } from "./NodePlan.ts";
@@ -51,14 +51,14 @@ let schemas = 0;
 
 /** Plays a fault in a fresh schema. */
 export const play = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, unknown> =>
-  untilMet(() =>
-    Effect.retry(Effect.scoped(playedOnce(fault, cluster)), {
+  repeatUntilMet(() =>
+    Effect.retry(Effect.scoped(playOnce(fault, cluster)), {
       while: (error) => error instanceof NodeStarved,
       times: againMax,
     }),
   );
 
-const playedOnce = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, unknown, Scope.Scope> =>
+const playOnce = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const folder = yield* Effect.acquireRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "nodes-"))),
@@ -89,7 +89,7 @@ const playedOnce = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, 
     });
     const node = (index: 0 | 1 | 2) => {
       const through = direct.replace(encodeURIComponent(cluster.socket), encodeURIComponent(proxy.socket));
-      return started("scripts/kill/nodes/Node.ts", {
+      return startChild("scripts/kill/nodes/Node.ts", {
         node: `node-${index}`,
         url: provider.url,
         folder,
@@ -103,8 +103,8 @@ const playedOnce = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, 
     yield* Effect.all([node(1), node(2)], { concurrency: 2 });
     const first = yield* node(0);
     const bench = { cluster, first, folder, proxy, recorder };
-    yield* reached(bench);
-    const seen = yield* struck(bench, fault);
+    yield* waitUntilReached(bench);
+    const seen = yield* strike(bench, fault);
     const rows = yield* provider.log;
     const remains = yield* Effect.forEach(runs, ({ run }) =>
       Effect.map(
@@ -116,7 +116,7 @@ const playedOnce = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, 
           diaries: [0, 1, 2].map((index) => Diary.diary(join(folder, String(index)), run)),
           marks: Diary.marks(folder, run),
           asked: [rows.filter((it) => it.script === run).length, rows.filter((it) => it.script === `${run}-on`).length],
-          lateMs: latenessOf(fault, seen, run, lastWordAt(rows, folder, run)),
+          lateMs: latenessOf(fault, seen, run, lastOutputAt(rows, folder, run)),
           slowness: slowness.factor,
           wasIn: seen.wasIn.has(run),
           hasMet: seen.hasMet && (!hasWrongClock(fault) || isAhead(record, seen.at)),
@@ -148,7 +148,7 @@ const recordsOf = ({ recorder }: Bench) => Effect.forEach(runs, ({ run }) => rec
 const isIn = ({ folder }: Bench, { run }: NodeRun, record: RunRecord | undefined): boolean =>
   record !== undefined && states[run].isIn({ record, marks: Diary.marks(folder, run) });
 
-const reached = Effect.fnUntraced(function* (bench: Bench) {
+const waitUntilReached = Effect.fnUntraced(function* (bench: Bench) {
   const until = performance.now() + reachedMsMax;
   for (;;) {
     const records = yield* recordsOf(bench);
@@ -186,18 +186,18 @@ const latenessOf = (
 };
 
 /** The time at which the provider finished its last response or the tool made its last mark, in milliseconds since the epoch. */
-const lastWordAt = (rows: ReadonlyArray<RequestLog>, folder: string, run: NodeRun["run"]): number =>
+const lastOutputAt = (rows: ReadonlyArray<RequestLog>, folder: string, run: NodeRun["run"]): number =>
   Math.max(
     Diary.markedAt(folder, run),
     ...rows.filter((it) => it.script === run || it.script === `${run}-on`).map(({ ended_ms }) => ended_ms ?? 0),
   );
 
 /** Injects the fault, and answers questions until every run has ended. */
-const struck = Effect.fnUntraced(function* (bench: Bench, fault: Fault) {
+const strike = Effect.fnUntraced(function* (bench: Bench, fault: Fault) {
   const before = yield* recordsOf(bench);
   const wasIn = new Set(runs.filter((it, index) => isIn(bench, it, before[index])).map(({ run }) => run));
   const at = Date.now();
-  const happening = yield* Effect.forkScoped(happens({ ...bench, awayMs }, fault));
+  const happening = yield* Effect.forkScoped(injectFault({ ...bench, awayMs }, fault));
   const decided = new Map<NodeRun["run"], number>();
   const ended = new Map<NodeRun["run"], number>();
   while (Date.now() - at < endedMsMax) {
@@ -208,7 +208,7 @@ const struck = Effect.fnUntraced(function* (bench: Bench, fault: Fault) {
       if (run === undefined || record === undefined) continue;
       if (!decided.has(run) && isDecided(before[index], record)) decided.set(run, Date.now());
       if (!ended.has(run) && record.state === "ended") ended.set(run, Date.now());
-      yield* Effect.ignore(answered(bench, record));
+      yield* Effect.ignore(answerQuestion(bench, record));
     }
     if (records.length > 0 && records.every((it) => it?.state === "ended")) break;
     yield* Effect.sleep(lookEveryMs);
@@ -223,7 +223,7 @@ const isDecided = (before: RunRecord | undefined, now: RunRecord): boolean =>
   before?.state === "asking" || now.state === "ended" || now.incidents.length > (before?.incidents.length ?? 0);
 
 /** Answers as a careful person: checks the tool's marks, keeps the text on the screen, and repeats nothing. */
-const answered = ({ folder, recorder }: Bench, record: RunRecord) => {
+const answerQuestion = ({ folder, recorder }: Bench, record: RunRecord) => {
   const question = openQuestion(record);
   if (question === undefined || record.state !== "asking") return Effect.void;
   const happened = Diary.marks(folder, record.run_id).length > 0 ? "it_ran" : "it_did_not_run";

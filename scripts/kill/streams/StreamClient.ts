@@ -55,7 +55,12 @@ export const patient: Manner = { triesMax: 8, againMs: 250, silenceMs: 60_000 };
 const againMaxMs = 2_000;
 
 /** Creates a stream that has not been requested yet. */
-export const wanted = (name: string, body: string): Wanted => ({ name, body, tries: [], reading: new Reading("chat") });
+export const makeWanted = (name: string, body: string): Wanted => ({
+  name,
+  body,
+  tries: [],
+  reading: new Reading("chat"),
+});
 
 const isTold = ({ headers, statusCode = 0 }: IncomingMessage, reading: Reading): boolean => {
   if (statusCode === 200) return reading.error !== undefined;
@@ -138,7 +143,7 @@ export const ask = (
  *
  * @param urls of the gateways: the first gets the first request, the others take the retries in turn
  */
-export const want = async (
+export const requestUntilWhole = async (
   one: Wanted,
   urls: readonly [first: string, ...others: ReadonlyArray<string>],
   manner: Manner = patient,

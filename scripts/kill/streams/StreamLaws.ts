@@ -91,8 +91,6 @@ export const isTaken = ({ end, incidents }: Pick<Decided, "end" | "incidents">):
 
 /** No other gateway may take a live gateway's run. A gateway too slow to renew its lease counts as dead. */
 export const stolen = ({ records, slowness }: Pick<StreamRemains, "records" | "slowness">): ReadonlyArray<string> =>
-  slowness >= slownessMax
-    ? []
-    : records.filter(isTaken).map(({ run_id }) => `${run_id} was taken from a living gateway`);
+  slowness >= slownessMax ? [] : records.filter(isTaken).map(({ run_id }) => `${run_id} was taken from a live gateway`);
 
 const isCrash = ({ failure }: RunRecord["incidents"][number]): boolean => failure.kind === "crashed";

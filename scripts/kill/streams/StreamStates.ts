@@ -33,7 +33,7 @@ interface State {
 /** Number of deltas of the continued response, and of those before the break. */
 const cut = { deltas: 50, before: 8 };
 
-/** Finds the deltas in a text. Each starts with the number of its response and its own index. */
+/** Finds the deltas in text. Each starts with the number of its response and its own index. */
 export const deltasIn = (text: string): ReadonlyArray<string> => text.match(/r\d+\.\d+·/g) ?? [];
 
 /** Number of deltas of the whole response in each state, if nothing else happens. */

@@ -75,7 +75,7 @@ export class WorkersGateway implements Known {
     polled(
       Effect.sync(() => {
         const pids = [...this.pids().values()];
-        return pids.length === this.#workers && pids.every((pid) => signalled(pid, 0)) ? true : undefined;
+        return pids.length === this.#workers && pids.every((pid) => sendSignal(pid, 0)) ? true : undefined;
       }),
     );
 
@@ -88,7 +88,7 @@ export class WorkersGateway implements Known {
   }
 
   signal(worker: number, name: "SIGKILL" | "SIGSTOP" | "SIGCONT"): void {
-    signalled(this.pids().get(worker), name);
+    sendSignal(this.pids().get(worker), name);
   }
 
   /**
@@ -131,7 +131,7 @@ export class WorkersGateway implements Known {
   }
 
   /** Starts a new supervisor over the same file at the same port, and retries like a service manager. */
-  async succeed(): Promise<void> {
+  async startSuccessor(): Promise<void> {
     this.pids();
     const from = Date.now();
     for (;;) {
@@ -166,7 +166,7 @@ export class WorkersGateway implements Known {
 
   get living(): ReadonlyArray<number> {
     this.pids();
-    return [...this.#pids].filter((pid) => signalled(pid, 0));
+    return [...this.#pids].filter((pid) => sendSignal(pid, 0));
   }
 
   get files(): ReadonlyArray<string> {
@@ -174,12 +174,12 @@ export class WorkersGateway implements Known {
   }
 
   #killAll(): void {
-    for (const pid of this.living) signalled(pid, "SIGKILL");
+    for (const pid of this.living) sendSignal(pid, "SIGKILL");
   }
 }
 
 /** Signals a process. Returns false if it does not exist. */
-const signalled = (pid: number | undefined, name: NodeJS.Signals | 0): boolean => {
+const sendSignal = (pid: number | undefined, name: NodeJS.Signals | 0): boolean => {
   if (pid === undefined) return false;
   try {
     return process.kill(pid, name);

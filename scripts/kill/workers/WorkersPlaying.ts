@@ -81,7 +81,7 @@ export const play = (plan: WorkersPlan): Effect.Effect<WorkersPlayed, unknown> =
         }),
       ),
     );
-    const end = yield* ended(world);
+    const end = yield* stopGateway(world);
     return {
       plan,
       remains: remains.flat(),
@@ -99,7 +99,7 @@ interface World {
 }
 
 /** Stops the gateway, and collects the evidence of its processes. */
-const ended = Effect.fnUntraced(function* ({ gateway, slowness }: World) {
+const stopGateway = Effect.fnUntraced(function* ({ gateway, slowness }: World) {
   const exit = yield* Effect.promise(() => gateway.end("SIGTERM"));
   const until = performance.now() + 10_000 * slowness.factor;
   while (performance.now() < until && gateway.living.length > 0) yield* Effect.sleep(lookEveryMs);
@@ -166,7 +166,7 @@ class Round {
     );
     const clients = Promise.all(
       placed.map(({ agent, one, stream }) =>
-        StreamClient.want(one, [this.#gateway.url], { ...manners[stream.client], agent }),
+        StreamClient.requestUntilWhole(one, [this.#gateway.url], { ...manners[stream.client], agent }),
       ),
     );
     const load = Promise.all(this.#round.load.map((names) => this.#program(names)));
@@ -194,7 +194,7 @@ class Round {
       const stream = { name, state: "shown", worker: undefined, client: "repeats", choice: "stop" } as const;
       const one = wantedOf(stream);
       asked.push({ stream, one });
-      await StreamClient.want(one, [this.#gateway.url], manners.repeats);
+      await StreamClient.requestUntilWhole(one, [this.#gateway.url], manners.repeats);
       if (this.#isOver && Date.now() > this.#struck.at + loadBehindMs) break;
     }
     return asked;
@@ -300,4 +300,4 @@ class Round {
 }
 
 const wantedOf = ({ name, state }: PlannedStream): StreamClient.Wanted =>
-  StreamClient.wanted(name, bodyOf(name, state));
+  StreamClient.makeWanted(name, bodyOf(name, state));

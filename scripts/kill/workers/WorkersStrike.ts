@@ -22,7 +22,7 @@ export const strike = (round: WorkersRound, gateway: WorkersGateway, struck: Str
     const away = yield* Effect.forkChild(storeAway(round, gateway, struck), { startImmediately: true });
     struck.at = Date.now();
     yield* happens(round, gateway, struck);
-    if (faults[round.fault].drains) yield* Effect.promise(() => gateway.succeed());
+    if (faults[round.fault].drains) yield* Effect.promise(() => gateway.startSuccessor());
     yield* Fiber.join(away);
   });
 

@@ -1,5 +1,5 @@
 /**
- * Collects the mutants of all areas. Every `.jsonl` file beside Mutant.ts is an area, with one mutant per line.
+ * Collects the mutants of all areas. Every `.jsonl` file in the folder above is an area, with one mutant per line.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";

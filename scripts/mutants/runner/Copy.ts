@@ -34,7 +34,7 @@ export class Copy {
     symlinkSync(join(repository, "dist"), join(this.root, "dist"));
   }
 
-  /** Links each package separately, so that caches that tools keep beside the packages belong to the copy. */
+  /** Links each package separately, so that caches that tools keep in `node_modules` belong to the copy. */
   #linkModules(modules: string): void {
     const own = join(this.root, "node_modules");
     mkdirSync(own);

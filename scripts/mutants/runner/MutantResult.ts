@@ -5,7 +5,7 @@ import type { Mutant } from "../Mutant.ts";
 import type { Listed } from "./Catalogue.ts";
 import type { Copy } from "./Copy.ts";
 import { type SourceText, siteOf } from "./Site.ts";
-import { proofText, type Said, tried } from "./Trial.ts";
+import { proofText, type Said, tryProof } from "./Trial.ts";
 
 /** The outcome of a mutant. */
 export interface MutantResult {
@@ -47,23 +47,23 @@ export const resultOf = async (
     const by = proofText(proof);
     const healthy = baseline(proof);
     if (healthy.said !== "passed") {
-      notes.push(`${by}: proves nothing, without the mutant it ${why(healthy)}`);
+      notes.push(`${by}: proves nothing, without the mutant it ${describeOutcome(healthy)}`);
       continue;
     }
     const said = await copy
-      .with([site], () => tried(proof, copy.root))
+      .with([site], () => tryProof(proof, copy.root))
       .catch((error: unknown): Said => ({ said: "nothing", why: String(error).slice(0, 300) }));
     if (said.said === "failed") {
       const { said: _, ...found } = said;
       return told({ state: "killed", by, ...found, notes });
     }
     if (said.said === "passed") proven = true;
-    notes.push(`${by}: ${why(said)}`);
+    notes.push(`${by}: ${describeOutcome(said)}`);
   }
   return told({ state: proven ? "survived" : "error", notes });
 };
 
-const why = (said: Said): string => {
+const describeOutcome = (said: Said): string => {
   if (said.said === "passed") return "passes";
   return said.said === "failed" ? `fails: ${said.what}` : `no result: ${said.why}`;
 };
@@ -90,13 +90,13 @@ export const table = (results: ReadonlyArray<MutantResult>): string => {
   return [
     line(columns),
     ...rows.map(line),
-    ...results.filter(({ state }) => state === "survived").map((it) => left("SURVIVED", it)),
-    ...results.filter(({ state }) => state === "error").map((it) => left("ERROR", it)),
+    ...results.filter(({ state }) => state === "survived").map((it) => formatRemaining("SURVIVED", it)),
+    ...results.filter(({ state }) => state === "error").map((it) => formatRemaining("ERROR", it)),
     `${results.length} mutants: ${killed.length} killed, ${count(results, "survived")} survived, ${count(results, "error")} errors`,
   ].join("\n");
 };
 
-const left = (word: string, { area, breaks, name, notes }: MutantResult): string =>
+const formatRemaining = (word: string, { area, breaks, name, notes }: MutantResult): string =>
   [`${word}  ${area}: ${name} (${breaks})`, ...notes.map((note) => `    ${note}`)].join("\n");
 
 const count = (results: ReadonlyArray<MutantResult>, state: MutantResult["state"]): number =>

@@ -37,14 +37,14 @@ export const proofText = (proof: Proof): string =>
     : `${proof.test}${proof.named === undefined ? "" : ` "${proof.named}"`}`;
 
 /** Tries a proof. */
-export const tried = (proof: Proof, root: string): Promise<Said> =>
-  "simulate" in proof ? simulated(proof, root) : tested(proof, root);
+export const tryProof = (proof: Proof, root: string): Promise<Said> =>
+  "simulate" in proof ? runSimulation(proof, root) : runTest(proof, root);
 
 const Broken = Schema.fromJsonString(
   Schema.Struct({ seed: Schema.Finite, runs: Schema.Finite, broken: Schema.Array(Schema.String) }),
 );
 
-const simulated = async (proof: Extract<Proof, { readonly simulate: string }>, root: string): Promise<Said> => {
+const runSimulation = async (proof: Extract<Proof, { readonly simulate: string }>, root: string): Promise<Said> => {
   const kind = { runs: [], crash: ["--crash"], liveness: ["--liveness"] }[proof.simulate];
   const seed = String(proof.seed ?? baseSeed);
   const args = ["scripts/simulate.ts", ...kind, "--runs", String(proof.runs), "--seed", seed, "--first"];
@@ -79,16 +79,16 @@ const Report = Schema.fromJsonString(
 
 type Proven = Extract<Proof, { readonly test: string }>;
 
-const tested = async (proof: Proven, root: string): Promise<Said> => {
+const runTest = async (proof: Proven, root: string): Promise<Said> => {
   const named = proof.named === undefined ? [] : ["-t", proof.named.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")];
   const limits = ["--testTimeout", String(testMsMax), "--hookTimeout", String(testMsMax)];
   const args = [proof.test, ...named, ...limits, "--bail", "1", "--maxWorkers", "1"];
   const report = await vitest(args, root, proofMsMax, configOf(proof));
-  return typeof report === "string" ? { said: "nothing", why: report } : judged(proof, root, report);
+  return typeof report === "string" ? { said: "nothing", why: report } : judgeReport(proof, root, report);
 };
 
 /** Tries several proofs with one start of the test runner, and returns their outcomes by text. */
-export const testedTogether = async (
+export const runTestsTogether = async (
   proofs: ReadonlyArray<Proven>,
   root: string,
 ): Promise<ReadonlyMap<string, Said>> => {
@@ -97,7 +97,8 @@ export const testedTogether = async (
     const files = [...new Set(these.map(({ test }) => test))];
     const report = await vitest(files, root, proofMsMax * files.length, config);
     for (const proof of these) {
-      const one: Said = typeof report === "object" ? judged(proof, root, report) : { said: "nothing", why: report };
+      const one: Said =
+        typeof report === "object" ? judgeReport(proof, root, report) : { said: "nothing", why: report };
       said.set(proofText(proof), one);
     }
   }
@@ -131,7 +132,7 @@ export const vitest = async (
   return Schema.decodeSync(Report)(readFileSync(output, "utf8"));
 };
 
-const judged = ({ named, test }: Proven, root: string, report: typeof Report.Type): Said => {
+const judgeReport = ({ named, test }: Proven, root: string, report: typeof Report.Type): Said => {
   const file = report.testResults.find(({ name }) => name.endsWith(test));
   if (file === undefined) return { said: "nothing", why: `no test file ${test}` };
   const own = file.assertionResults.filter(

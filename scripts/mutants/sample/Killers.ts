@@ -4,7 +4,7 @@
 import { basename } from "node:path";
 import type { Copy } from "../runner/Copy.ts";
 import type { Site } from "../runner/Site.ts";
-import { tried, vitest } from "../runner/Trial.ts";
+import { tryProof, vitest } from "../runner/Trial.ts";
 
 /** Number of runs of each simulation for a mutation. */
 export const simulationRuns = { runs: 200, crash: 60 } as const;
@@ -27,7 +27,11 @@ export class Killers {
   }
 
   /** Returns the first of these test files that fails with the changes and passes without them. */
-  async test(sites: ReadonlyArray<Site>, files: ReadonlyArray<string>, limitMs: number): Promise<string | undefined> {
+  async findKiller(
+    sites: ReadonlyArray<Site>,
+    files: ReadonlyArray<string>,
+    limitMs: number,
+  ): Promise<string | undefined> {
     let left = files;
     while (left.length > 0) {
       const failed = await this.#copy.with(sites, () => this.#run(left, limitMs, ["--bail", "1"]));
@@ -42,7 +46,7 @@ export class Killers {
   }
 
   /** Returns the test files that fail with the changes; all of them on a timeout. */
-  async failing(sites: ReadonlyArray<Site>, files: ReadonlyArray<string>, limitMs: number) {
+  async findFailing(sites: ReadonlyArray<Site>, files: ReadonlyArray<string>, limitMs: number) {
     const failed = await this.#copy.with(sites, () => this.#run(files, limitMs, []));
     return failed === "hangs" ? files : [...new Set(failed.map(({ file }) => file))];
   }
@@ -50,7 +54,7 @@ export class Killers {
   /** Returns the invariant that a simulation finds violated. */
   async simulate(sites: ReadonlyArray<Site>, kind: keyof typeof simulationRuns): Promise<string | undefined> {
     const proof = { simulate: kind, runs: simulationRuns[kind] };
-    const said = await this.#copy.with(sites, () => tried(proof, this.#copy.root));
+    const said = await this.#copy.with(sites, () => tryProof(proof, this.#copy.root));
     if (said.said === "passed") return undefined;
     return said.said === "failed" ? `simulation: ${said.what} (seed ${said.seed})` : `simulation: ${said.why}`;
   }

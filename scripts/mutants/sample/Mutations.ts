@@ -99,7 +99,7 @@ const isNode = (value: unknown): value is Node =>
   typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
 
 /** The children of a node, without types: a mutated type has no effect at run time. */
-const below = (node: Node): ReadonlyArray<Node> => {
+const childrenOf = (node: Node): ReadonlyArray<Node> => {
   if (node.type.startsWith("TS") && !("expression" in node)) return [];
   if (node.type === "ImportDeclaration" || node.type === "ExportAllDeclaration") return [];
   return Object.entries(node).flatMap(([key, value]) =>
@@ -127,7 +127,7 @@ export const mutationsOf = (path: string, text: string): ReadonlyArray<Mutation>
       const on = (lines[line - 1] ?? "").trim();
       found.push({ path, line, on, operator, find: text.slice(start, end), start, end, replace });
     }
-    for (const child of below(node)) walk(child);
+    for (const child of childrenOf(node)) walk(child);
   };
   walk(program);
   return found;

@@ -143,7 +143,7 @@ const tryAlone = async (
   const find = async (): Promise<Omit<Outcome, "seconds">> => {
     if (!(await types.accept(sites))) return { state: "ill-typed" };
     const by =
-      (await killers.test(sites, near.slice(0, nearFilesMax), nearMsMax)) ??
+      (await killers.findKiller(sites, near.slice(0, nearFilesMax), nearMsMax)) ??
       (await killers.simulate(sites, "runs")) ??
       (await killers.simulate(sites, "crash"));
     return by === undefined ? { state: "open" } : { state: "killed", by };

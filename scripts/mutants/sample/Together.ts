@@ -26,7 +26,7 @@ export const tryTogether = async (
 ): Promise<void> => {
   const killed = new Set<Mutation>();
   const search = async (group: ReadonlyArray<Mutation>, file: string): Promise<void> => {
-    const by = group.length === 0 ? undefined : await killers.test(sitesOf(group, root), [file], fileMsMax);
+    const by = group.length === 0 ? undefined : await killers.findKiller(sitesOf(group, root), [file], fileMsMax);
     const [first] = group;
     if (by === undefined || first === undefined) return;
     if (group.length === 1) {
@@ -42,7 +42,7 @@ export const tryTogether = async (
     const left = () => group.filter((it) => !killed.has(it));
     for (let at = 0; at < files.length && left().length > 0; at += batchSize) {
       const batch = files.slice(at, at + batchSize);
-      const failing = await killers.failing(sitesOf(left(), root), batch, batchMsMax);
+      const failing = await killers.findFailing(sitesOf(left(), root), batch, batchMsMax);
       for (const file of failing) await search(left(), file);
       console.error(`together: ${at + batch.length}/${files.length} test files, ${left().length} mutations left`);
     }

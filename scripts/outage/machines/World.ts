@@ -23,7 +23,7 @@ const cutMs = 20_000;
 const stoppedMs = 5_000;
 
 const ip = (...args: ReadonlyArray<string>): void => void execFileSync("ip", args);
-const slept = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A second machine that runs only its provider. */
 class Machine {
@@ -45,11 +45,11 @@ class Machine {
     });
   }
 
-  async ready(): Promise<void> {
-    while (this.lines.length === 0) await slept(20);
+  async waitUntilReady(): Promise<void> {
+    while (this.lines.length === 0) await sleep(20);
   }
 
-  #inside(...command: ReadonlyArray<string>): void {
+  #runInNamespace(...command: ReadonlyArray<string>): void {
     execFileSync("nsenter", ["--target", String(this.#child.pid), "--net", ...command]);
   }
 
@@ -58,25 +58,25 @@ class Machine {
     ip("link", "set", "there", "netns", String(this.#child.pid));
     ip("addr", "add", "10.77.0.1/24", "dev", "here");
     ip("link", "set", "here", "up");
-    this.#inside("ip", "addr", "add", `${providerAddress}/24`, "dev", "there");
-    this.#inside("ip", "link", "set", "there", "up");
+    this.#runInNamespace("ip", "addr", "add", `${providerAddress}/24`, "dev", "there");
+    this.#runInNamespace("ip", "link", "set", "there", "up");
   }
 
   /** Drops every packet silently: a token bucket too small for any packet. */
-  cut(): void {
+  cutNetwork(): void {
     const lossy = ["root", "tbf", "rate", "8bit", "burst", "1", "limit", "1"];
     execFileSync("tc", ["qdisc", "add", "dev", "here", ...lossy]);
-    this.#inside("tc", "qdisc", "add", "dev", "there", ...lossy);
+    this.#runInNamespace("tc", "qdisc", "add", "dev", "there", ...lossy);
   }
 
-  mend(): void {
+  restoreNetwork(): void {
     execFileSync("tc", ["qdisc", "del", "dev", "here", "root"]);
-    this.#inside("tc", "qdisc", "del", "dev", "there", "root");
+    this.#runInNamespace("tc", "qdisc", "del", "dev", "there", "root");
   }
 
   /** Resets every connection of the other machine. */
   reset(): void {
-    this.#inside("ss", "--kill", "state", "established", "sport", "=", `:${providerPort}`);
+    this.#runInNamespace("ss", "--kill", "state", "established", "sport", "=", `:${providerPort}`);
   }
 
   end(): void {
@@ -135,7 +135,7 @@ const incidents = async (url: string): Promise<ReadonlyArray<{ readonly at: numb
 const machine = new Machine();
 
 const play = async (scenario: string): Promise<Seen> => {
-  await machine.ready();
+  await machine.waitUntilReady();
   machine.connect();
   const gateway = await gatewayOf([]);
   await ask(gateway.url, "steady 0");
@@ -144,33 +144,33 @@ const play = async (scenario: string): Promise<Seen> => {
   let lastByteAt = Date.now();
   let backAt = Date.now();
   const cutFor = async (ms: number) => {
-    machine.cut();
+    machine.cutNetwork();
     lastByteAt = Date.now();
-    await slept(ms);
-    machine.mend();
+    await sleep(ms);
+    machine.restoreNetwork();
     backAt = Date.now();
   };
   const stopFor = async (ms: number, meanwhile: () => void) => {
     gateway.child.kill("SIGSTOP");
     lastByteAt = Date.now();
     meanwhile();
-    await slept(ms);
+    await sleep(ms);
     gateway.child.kill("SIGCONT");
     backAt = Date.now();
   };
   if (scenario === "before") void cutFor(cutMs);
   const answer = ask(gateway.url, text);
-  await slept(1_500);
+  await sleep(1_500);
   if (scenario === "body" || scenario === "head") await cutFor(cutMs);
   if (scenario === "stopped") await stopFor(stoppedMs, () => undefined);
   if (scenario === "stopped-reset") await stopFor(stoppedMs, () => machine.reset());
   if (scenario === "stopped-silent") {
     // Open connections are lost without a reset that arrives, and new connections work.
     gateway.child.kill("SIGSTOP");
-    machine.cut();
+    machine.cutNetwork();
     machine.reset();
-    await slept(stoppedMs);
-    machine.mend();
+    await sleep(stoppedMs);
+    machine.restoreNetwork();
     lastByteAt = Date.now() - stoppedMs;
     gateway.child.kill("SIGCONT");
     backAt = Date.now();

@@ -12,7 +12,7 @@ import type { PrefillRule } from "../../provider/seam/Prefills.ts";
 import { fromReader } from "../../runtime/attempt/AsyncSource.ts";
 import { envelopeBytes } from "../../runtime/attempt/Reveal.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
-import { pullIn } from "../../runtime/contract/LazyStream.ts";
+import { openPull } from "../../runtime/contract/LazyStream.ts";
 import { Presence } from "../../runtime/contract/Presence.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { RunBase, RunOptions, SpentBefore } from "../../runtime/contract/RunOptions.ts";
@@ -218,7 +218,7 @@ export const begin = Effect.fnUntraced(function* (
     runOptions(run, options, heads, [before, yield* Effect.context<never>(), { presence, ...taps }, waits]),
   );
   // `Stream.toPull` would wrap every pull in a copy of all services and a semaphore.
-  const pull = yield* pullIn(events, scope);
+  const pull = yield* openPull(events, scope);
   const rememberSpent = (cancelled: boolean) =>
     spending(run, options, before, () => ({ spent: reader.attempts - waits.pathAttempts - 1, cancelled }));
   return {
@@ -354,7 +354,7 @@ const runOptions = (
     reveal: options.reveal ?? "live",
     streaming: plan.streaming,
     budget: remainingBudget(options.budget ?? {}, repeated),
-    requestTokens: Tokens.ofRequest(plan.request.body),
+    requestTokens: Tokens.estimateRequest(plan.request.body),
     isNewId: true,
   };
   // Another process can resume a background response, which needs its id on record first. Any other run ends with its client, so its record

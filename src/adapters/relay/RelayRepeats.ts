@@ -349,7 +349,7 @@ export const remainingBudget = (
   budget: Partial<Runs.Budget>,
   repeated: FailedRequest | undefined,
 ): Partial<Runs.Budget> => {
-  return repeated === undefined ? budget : Runs.lessRetries(budget, repeated.spent);
+  return repeated === undefined ? budget : Runs.subtractRetries(budget, repeated.spent);
 };
 
 const now = Effect.clockWith((clock) => Effect.sync(() => monotonicMs(clock)));

@@ -1,6 +1,4 @@
-/**
- * Decides a stored incident again: by its own policy, which must reproduce the stored decision (law L9), and by another one.
- */
+/** Decides a stored incident again: by its own policy, which must reproduce the stored decision (law L9), and by another policy. */
 import { isDeepStrictEqual } from "node:util";
 import type { Decision } from "../../domain/Decision.ts";
 import type { Budget } from "../../domain/RunFacts.ts";
@@ -38,7 +36,7 @@ const withoutVersion = ({ policy_version: _, ...decision }: Decision): object =>
 export const decideBy = (incident: RunIncident, policy: RecoveryPolicy, limits: Partial<Budget>): Decision =>
   policy.decide({ ...incident, budget: { ...incident.budget, ...limits } });
 
-/** Every consequence that another decision could have had for an incident. */
+/** Every consequence that a different decision could have had for an incident. */
 export const consequences = [
   "tool_may_repeat",
   "text_twice",
@@ -48,19 +46,19 @@ export const consequences = [
   "recovery_lost",
 ] as const;
 
-/** A consequence that another decision could have had. */
+/** A consequence that a different decision could have had. */
 export type Consequence = (typeof consequences)[number];
 
 /** Compares action, rule and mode. Waits and reasons may differ. */
-export const sameDecision = (a: Decision, b: Decision): boolean =>
+export const isSameDecision = (a: Decision, b: Decision): boolean =>
   a.action === b.action && a.rule === b.rule && a.mode === b.mode;
 
 /** Lists the consequences of a new decision; empty if it matches the stored one. */
 export const consequencesOf = (incident: RunIncident, now: Decision): ReadonlyArray<Consequence> => {
   const { decision: before, facts } = incident;
-  if (sameDecision(before, now)) return [];
+  if (isSameDecision(before, now)) return [];
   const found: Array<Consequence> = [];
-  // Only a replay repeats anything. If the stored decision was a replay too, the risk is not new.
+  // Only a replay can repeat anything. If the stored decision was a replay too, the risk is not new.
   const replays = now.action === "auto_retry_once" && now.mode === "replay" && before.mode !== "replay";
   if (replays && facts.tools.some((row) => mayHaveRun(row, facts.side_effects?.guarded === true))) {
     found.push("tool_may_repeat");

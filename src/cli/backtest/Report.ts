@@ -1,6 +1,4 @@
-/**
- * Prints what another policy or budget would change, the risk of that change, and any stored decision that cannot be reproduced.
- */
+/** Prints the changes that another policy or budget would make, their risk, and any stored decision that cannot be reproduced. */
 import type { Ink, Tone } from "../terminal/Ink.ts";
 import { wrap } from "../terminal/Prose.ts";
 import { quoteForShell, type Screen } from "../terminal/Screen.ts";
@@ -120,7 +118,7 @@ const sentences: Readonly<
   recovery_lost: { short: "no longer retried", long: "retries lost", tone: "careful", risk: false },
 };
 
-/** A zero is printed in green for risks, because their absence is good news. */
+/** Prints a zero of a risk in green, because it is good news. */
 const totalLine = (consequence: Consequence, number: number, ink: Ink): string => {
   const { long, risk, tone } = sentences[consequence];
   const shown = number === 0 ? (risk ? "good" : "quiet") : tone;

@@ -3,7 +3,7 @@
  */
 import type { Decision } from "../../domain/Decision.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
-import { type Check, type Consequence, consequences, consequencesOf, sameDecision } from "./Redecision.ts";
+import { type Check, type Consequence, consequences, consequencesOf, isSameDecision } from "./Redecision.ts";
 
 /** Maximum violations kept in detail; the rest are only counted. */
 const violationsMax = 100;
@@ -53,7 +53,7 @@ export interface Totals {
   readonly groups: ReadonlyArray<Group>;
 }
 
-const none = (): Record<Consequence, number> =>
+const zeroCounts = (): Record<Consequence, number> =>
   // `fromEntries` widens the literal keys to `string`.
   Object.fromEntries(consequences.map((consequence) => [consequence, 0])) as Record<Consequence, number>;
 
@@ -73,10 +73,10 @@ export class Tally {
   readonly #checks = { same: 0, other_version: 0, unknown_policy: 0, violation: 0 };
   readonly #violations: Array<Violation> = [];
   readonly #versions = new Set<string>();
-  readonly #consequences = none();
+  readonly #consequences = zeroCounts();
   readonly #groups = new Map<string, Growing>();
 
-  run(): void {
+  countRun(): void {
     this.#runs += 1;
   }
 
@@ -96,7 +96,7 @@ export class Tally {
         again: summaryOf(checked.again),
       });
     }
-    if (sameDecision(decision, now)) this.#unchanged += 1;
+    if (isSameDecision(decision, now)) this.#unchanged += 1;
     else this.#change(incident, now);
   }
 
@@ -125,7 +125,7 @@ export class Tally {
       before,
       now: summaryOf(now),
       incidents: 0,
-      consequences: none(),
+      consequences: zeroCounts(),
       examples: [],
     };
     this.#groups.set(key, group);

@@ -10,7 +10,7 @@ import { Cause, Effect, Exit, Runtime, Schedule } from "effect";
 
 const codes = { SIGINT: 128 + constants.signals.SIGINT, SIGTERM: 128 + constants.signals.SIGTERM } as const;
 
-/** Module state, because a process runs one command and ends once. */
+/** Module state, because a process runs only one command. */
 let first: keyof typeof codes | undefined;
 let isNormalEnd = false;
 

@@ -6,14 +6,14 @@ import { Console, Effect, Option } from "effect";
 import { Flag } from "effect/cli";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { type Retention, retentionOf } from "../../recorder/retention/Retention.ts";
+import { type Retention, resolveRetention } from "../../recorder/retention/Retention.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
 import * as RunStore from "../../recorder/store/RunStore.ts";
 import * as Screen from "../terminal/Screen.ts";
 import { type CommandFailed, failing } from "./CommandFailed.ts";
 
 /** Describes the problem with a store name; undefined if it is valid. */
-export const foreignStore = (name: string): string | undefined => {
+export const storeNameProblem = (name: string): string | undefined => {
   const problem = RunStore.problem(name);
   return problem === undefined ? undefined : `--db: ${problem}`;
 };
@@ -38,12 +38,12 @@ const keptVariables = { keepRuns: "STREAM_RECOVERY_KEEP_RUNS", keepRunsMax: "STR
 
 /**
  * Reads the retention of a command that writes runs. It has no flags for it and uses the gateways' variables, because every program prunes
- * the shared store by its own setting, and a different setting would delete runs that the others keep.
+ * the shared store by its own setting, and a command with a different setting would delete runs that the others keep.
  */
-export const retentionByVariables = (): Required<Retention> | string => {
+export const readRetention = (): Required<Retention> | string => {
   // An empty variable counts as unset.
   const [keepRuns, most] = [process.env[keptVariables.keepRuns] || undefined, process.env[keptVariables.keepRunsMax]];
-  const retention = retentionOf({ keepRuns, keepRunsMax: most ? Number(most) : undefined });
+  const retention = resolveRetention({ keepRuns, keepRunsMax: most ? Number(most) : undefined });
   return "expected" in retention ? `$${keptVariables[retention.name]}: ${retention.expected}` : retention;
 };
 
@@ -71,7 +71,7 @@ export const withStore = <R>(
     const fail = failing(command);
     const file = Option.getOrUndefined(db) ?? defaultFile();
     if (file === RunStore.inMemory) return yield* fail("refused", memoryHoldsNothing);
-    const foreign = foreignStore(file);
+    const foreign = storeNameProblem(file);
     if (foreign !== undefined) return yield* fail("refused", foreign);
     if (!makes && !RunStore.isServer(file) && !existsSync(file)) {
       return yield* fail("negative", `no run is on record: ${file} does not exist`);
@@ -83,7 +83,10 @@ export const withStore = <R>(
     );
   });
 
-/** Lease of a command, in milliseconds. A process watches a silent owner for at least its own lease, so this one is short. */
+/**
+ * Lease of a command, in milliseconds. A process watches a silent owner for at least the duration of its own lease, so a command's lease is
+ * short.
+ */
 const leaseMs = 1_000;
 
 /** Retention is off, because a command that only reads must not delete runs. */
@@ -96,7 +99,7 @@ const silentMs = 300;
  * Runs an effect that may wait for a silent process, and explains a longer wait on stderr. Runs are taken over only after their owner was
  * watched for a whole lease, because another machine's clock cannot prove that it is gone.
  *
- * @param lately message if no process is silent yet but one may have just died; without it nothing is printed then
+ * @param lately message if no process is silent yet but one may have just died; if omitted, nothing is printed in that case
  */
 export const withWaitNotice = <A, E, R>(
   command: string,

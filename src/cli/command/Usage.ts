@@ -3,7 +3,7 @@
  */
 import { Console } from "effect";
 import { type CliError, CliOutput } from "effect/cli";
-import { insteadOf } from "../../domain/RemovedOptions.ts";
+import { findReplacement } from "../../domain/RemovedOptions.ts";
 
 /** Prints help and versions as usual, and invalid usage as one line. */
 export const presenter: CliOutput.Presenter = {
@@ -32,9 +32,9 @@ export const usageLine = (
 const sentence = (error: CliError.NonShowHelpErrors): string => {
   switch (error._tag) {
     case "UnrecognizedOption":
-      return `unknown flag ${quote(error.option)}${insteadOr(error.option, nearest(error.suggestions))}`;
+      return `unknown flag ${quote(error.option)}${insteadOr(error.option, formatSuggestions(error.suggestions))}`;
     case "UnknownSubcommand":
-      return `unknown command ${quote(error.subcommand)}${nearest(error.suggestions)}`;
+      return `unknown command ${quote(error.subcommand)}${formatSuggestions(error.suggestions)}`;
     case "MissingOption":
       return `--${error.option} is missing`;
     case "MissingArgument":
@@ -42,16 +42,16 @@ const sentence = (error: CliError.NonShowHelpErrors): string => {
     case "UnexpectedArgument":
       return `${error.arguments.map(quote).join(" ")}: expected no further argument`;
     case "InvalidValue":
-      return invalid(error);
+      return describeInvalidValue(error);
     default:
       return oneLine(error.message);
   }
 };
 
-const invalid = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
+const describeInvalidValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
   // A variable's value is never printed, because it may be a token.
   const variable = /at \["?(\w+)"?\]\)?$/.exec(expected)?.[1];
-  const wanted = wantedOf(expected);
+  const wanted = describeExpected(expected);
   if (variable !== undefined) return `$${variable}: expected ${wanted}`;
   const name = kind === "argument" ? `<${option}>` : `--${option}`;
   const got = kind !== "argument" && value === "" ? "got no value" : `got ${quote(value)}`;
@@ -59,7 +59,7 @@ const invalid = ({ expected, kind, option, value }: CliError.InvalidValue): stri
 };
 
 /** Rewrites Effect's description of the expected value; a choice becomes a list. */
-const wantedOf = (expected: string): string => {
+const describeExpected = (expected: string): string => {
   const text = oneLine(expected)
     .replace(/^SchemaError\((.*?)(?: at \[.*)?\)$/, "$1")
     .replace(/^Expected:? /, "")
@@ -68,13 +68,13 @@ const wantedOf = (expected: string): string => {
   return text.replaceAll('"', "").replaceAll(" | ", ", ");
 };
 
-/** @param otherwise used for a flag that no earlier version had */
+/** @param otherwise text for a flag that no earlier version had */
 const insteadOr = (flag: string, otherwise: string): string => {
-  const instead = insteadOf(flag);
+  const instead = findReplacement(flag);
   return instead === undefined ? otherwise : `: ${instead}`;
 };
 
-const nearest = (suggestions: ReadonlyArray<string>): string =>
+const formatSuggestions = (suggestions: ReadonlyArray<string>): string =>
   suggestions.length === 0 ? "" : `; did you mean ${suggestions.slice(0, 3).join(" or ")}?`;
 
 /** Maximum characters of user input repeated in an error. */

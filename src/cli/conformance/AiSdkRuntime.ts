@@ -46,7 +46,7 @@ export const aiSdkRuntime = Effect.fn("conformance.ai-sdk")(function* (options: 
     turn: async (task) => {
       const recovery = options.withUs?.make();
       try {
-        await turn(sdk, task, recovery === undefined ? bare : recovered(recovery, options.withUs?.options ?? {}));
+        await turn(sdk, task, recovery === undefined ? bareSetup : recovered(recovery, options.withUs?.options ?? {}));
       } finally {
         await recovery?.close();
       }
@@ -64,7 +64,7 @@ type Setup = (
   tools: Tools,
 ) => Partial<LiveOptions> & { readonly model: Model; readonly tools: Tools; readonly maxRetries?: number };
 
-const bare: Setup = (model, tools) => ({ model, tools });
+const bareSetup: Setup = (model, tools) => ({ model, tools });
 
 const recovered =
   (recovery: OwnedRecovery, options: RecoverOptions): Setup =>

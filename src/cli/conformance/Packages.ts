@@ -83,7 +83,7 @@ const folderOf = (name: string): string | undefined => {
   }
 };
 
-/** Returns none if the folder has no manifest; the caller continues with its parent. */
+/** Returns none if the folder has no manifest. The caller then continues with the parent folder. */
 const readText = (file: string): Option.Option<string> => {
   try {
     return Option.some(readFileSync(file, "utf8"));

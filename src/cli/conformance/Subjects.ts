@@ -21,7 +21,7 @@ export type SubjectName = (typeof subjectNames)[number];
 
 /** Configures this package under an SDK. */
 export interface WithUsSettings {
-  /** Show text as it arrives, or only after the response is complete. */
+  /** Shows text as it arrives, or only after the response is complete. */
   readonly reveal: "live" | "on_complete";
   /** The answer when asked to withdraw shown text and request it again. */
   readonly answer: "stop" | "retry";
@@ -39,11 +39,11 @@ export interface Subject {
 export const subjects: Readonly<Record<SubjectName, Subject>> = {
   openai: {
     bare: (name) => openAiRuntime({ name }),
-    withUs: (name, settings) => openAiRuntime({ name, makeFetch: fetching(settings) }),
+    withUs: (name, settings) => openAiRuntime({ name, makeFetch: fetchFactory(settings) }),
   },
   anthropic: {
     bare: (name) => anthropicRuntime({ name }),
-    withUs: (name, settings) => anthropicRuntime({ name, makeFetch: fetching(settings) }),
+    withUs: (name, settings) => anthropicRuntime({ name, makeFetch: fetchFactory(settings) }),
   },
   "ai-sdk": {
     bare: (name) => aiSdkRuntime({ name }),
@@ -60,7 +60,7 @@ export const subjects: Readonly<Record<SubjectName, Subject>> = {
 
 const clocks = ({ stallMs }: WithUsSettings) => ({ clocks: { first_progress: stallMs, idle: stallMs } });
 
-const fetching = (settings: WithUsSettings) => () =>
+const fetchFactory = (settings: WithUsSettings) => () =>
   recoveringFetch({
     layer: layerOf(settings),
     reveal: settings.reveal,

@@ -5,7 +5,7 @@ import type { Retention } from "../../recorder/retention/Retention.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
 import * as RunStore from "../../recorder/store/RunStore.ts";
 import { failing } from "../command/CommandFailed.ts";
-import { errorText, foreignStore, retentionByVariables } from "../command/Store.ts";
+import { errorText, readRetention, storeNameProblem } from "../command/Store.ts";
 import * as Screen from "../terminal/Screen.ts";
 
 /** The store of a demo. */
@@ -30,9 +30,9 @@ const suffixDigits = 5;
 export const open = Effect.fnUntraced(function* (db: Option.Option<string>, kept: boolean) {
   const named = Option.getOrUndefined(db);
   const file = kept ? (named ?? defaultFile()) : RunStore.inMemory;
-  const foreign = file === RunStore.inMemory ? undefined : foreignStore(file);
+  const foreign = file === RunStore.inMemory ? undefined : storeNameProblem(file);
   if (foreign !== undefined) return yield* failing("demo")("refused", foreign);
-  const retention = retentionByVariables();
+  const retention = readRetention();
   if (typeof retention === "string") return yield* failing("demo")("refused", retention);
   const opened = file === RunStore.inMemory ? undefined : yield* openFile(file, retention);
   const number = yield* Random.nextIntBetween(0, 36 ** suffixDigits);
@@ -54,7 +54,7 @@ const openFile = (
   );
 
 /** Lists the commands that show the runs again; empty if they end with this process. */
-export const farewell = ({ file, screen }: DemoStore, runId: string | undefined): string => {
+export const listNextCommands = ({ file, screen }: DemoStore, runId: string | undefined): string => {
   if (file === undefined) return "";
   const { ink, type } = screen;
   const commands = [

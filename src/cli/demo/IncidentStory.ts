@@ -8,7 +8,7 @@ import type { RunIncident } from "../../domain/RunIncident.ts";
 import { protocols } from "../../provider/Protocols.ts";
 import { factSentences } from "../../story/FactWords.ts";
 import { incidentWords, retryWords } from "../../story/RunStory.ts";
-import { often } from "../../story/Times.ts";
+import { formatTimes } from "../../story/Times.ts";
 import type { Ink } from "../terminal/Ink.ts";
 import { paragraph } from "../terminal/Prose.ts";
 import type { JudgedRun } from "./scenarios/Judge.ts";
@@ -53,7 +53,7 @@ export const story = ({ incident, outcome, row }: ToldRun, program: string, ink:
     ["What was known", factSentences(incident.facts).join(" ")],
     ["The decision", `${decision.action} by rule ${decision.rule}${retry === undefined ? "" : `, ${retry}`}.`],
     ["Why", why],
-    ["What came next", next(row, outcome)],
+    ["What came next", describeOutcome(row, outcome)],
   ];
   return [
     ink("strong", `One of them in plain words: ${row.fault} (${protocols.get(row.protocol).name}, ${row.name})`),
@@ -86,12 +86,12 @@ const withoutDefaults = <A extends object>(value: A, byDefault: object): object 
 
 const section = (name: string, fields: object): object => (Object.keys(fields).length === 0 ? {} : { [name]: fields });
 
-const next = (row: JudgedRun, outcome: PlayedRun): string => {
+const describeOutcome = (row: JudgedRun, outcome: PlayedRun): string => {
   const took = row.recovery_ms === null ? "" : ` ${(row.recovery_ms / 1_000).toFixed(2)} s after the break`;
   const end = outcome.completed
     ? `Attempt ${row.attempts} brought new content${took}, and the response is complete.`
     : `The run ended there, and the caller received the reason.`;
-  const tools = row.tool_runs === 0 ? "No tool ran." : `Tools ran ${often(row.tool_runs)}.`;
+  const tools = row.tool_runs === 0 ? "No tool ran." : `Tools ran ${formatTimes(row.tool_runs)}.`;
   const count = (number: number) => (number === 0 ? "nothing" : String(number));
   return `${end} ${tools} The server counted ${row.requests} request${row.requests === 1 ? "" : "s"}; ${count(row.duplicates)} arrived twice, ${count(row.lost)} was lost.`;
 };

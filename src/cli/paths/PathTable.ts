@@ -2,8 +2,8 @@
  * Prints paths as a table, followed by the cooldowns that providers announced.
  */
 import type { PathView } from "../../gateway/api/PathList.ts";
-import { cooldownWords, pathStanding, pathStandings, whyDown } from "../../story/PathWords.ts";
-import { lasting, relative } from "../../story/Times.ts";
+import { cooldownWords, describeDown, pathStanding, pathStandings } from "../../story/PathWords.ts";
+import { formatLasting, formatRelative } from "../../story/Times.ts";
 import type { Screen } from "../terminal/Screen.ts";
 import { type Cell, type Column, table } from "../terminal/Table.ts";
 
@@ -28,11 +28,11 @@ export const pathTable = (paths: ReadonlyArray<PathView>, screen: Screen): strin
 const cells = (path: PathView, now: number): ReadonlyArray<Cell> => {
   const { mark, tone, word } = pathStandings[pathStanding(path)];
   const isDown = path.state === "down";
-  const next = path.next_probe_at === undefined ? "" : `, next ${relative(path.next_probe_at, now)}`;
+  const next = path.next_probe_at === undefined ? "" : `, next ${formatRelative(path.next_probe_at, now)}`;
   return [
-    { text: printable(path.path), tone: "strong" },
+    { text: replaceControls(path.path), tone: "strong" },
     { text: `${mark} ${word}`, tone },
-    { text: relative(path.since, now), tone: "quiet" },
+    { text: formatRelative(path.since, now), tone: "quiet" },
     { text: String(path.waiting) },
     { text: isDown ? `${path.probes} times${next}` : "" },
     { text: whyOf(path) },
@@ -40,7 +40,7 @@ const cells = (path: PathView, now: number): ReadonlyArray<Cell> => {
 };
 
 const whyOf = ({ code, reached, state }: PathView): string => {
-  if (state === "down" && code !== undefined) return printable(`${whyDown(code)} (${code})`);
+  if (state === "down" && code !== undefined) return replaceControls(`${describeDown(code)} (${code})`);
   return reached ? "" : "not reached yet";
 };
 
@@ -49,12 +49,12 @@ export const cooldownLines = (paths: ReadonlyArray<PathView>, { now }: Screen): 
   const lines = paths.flatMap(({ cooldowns, path }) =>
     cooldowns.map(({ credential, kind, model, until }) => {
       const whose = credential === undefined || credential === "" ? "" : `, credential ${credential}`;
-      const left = until <= now ? "over" : `for ${lasting(until - now)} more`;
-      return printable(`  ${path}: ${model ?? "every model"}${whose}: ${cooldownWords[kind]}, ${left}`);
+      const left = until <= now ? "over" : `for ${formatLasting(until - now)} more`;
+      return replaceControls(`  ${path}: ${model ?? "every model"}${whose}: ${cooldownWords[kind]}, ${left}`);
     }),
   );
   return lines.length === 0 ? [] : ["", "Cooldowns that providers have announced:", ...lines];
 };
 
 /** Replaces control and format characters, which a terminal would interpret, because the text is from another process. */
-const printable = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, "\ufffd");
+const replaceControls = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, "\ufffd");

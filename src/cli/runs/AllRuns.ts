@@ -8,18 +8,18 @@ import { fileOf, type Written } from "../../recorder/transfer/RunFileWriter.ts";
 import { transferOf } from "../../recorder/transfer/RunTransfer.ts";
 import { failing } from "../command/CommandFailed.ts";
 import { withWaitNotice } from "../command/Store.ts";
-import { counting } from "../terminal/Progress.ts";
+import { startCounter } from "../terminal/Progress.ts";
 
 const command = "runs export";
 const fail = failing(command);
 
-/** The file needs the same protection as a store's file, which only its owner can read. */
+/** The exported file needs the same protection as a store's file: only its owner can read it. */
 const fileMode = 0o600;
 
 /**
  * Writes every run to stdout or to a file.
  *
- * Runs that a live process owns are left out by default. The importing store would treat them as abandoned and decide them while that
+ * Runs that a live process owns are left out by default. The importing store would consider them abandoned and recover them while that
  * process still runs them.
  *
  * @param takesDriven true to include runs that a live process owns
@@ -36,7 +36,7 @@ export const exportAll = Effect.fn("cli.runs.exportAll")(function* (takesDriven:
   }
   // After this wait, the leases of dead processes have expired and their runs no longer count as owned.
   if (!takesDriven) yield* withWaitNotice(command, recorder.orphans(1, { waits: "all" }));
-  const counter = counting(process.stderr, (count) => `${count} runs`);
+  const counter = startCounter(process.stderr, (count) => `${count} runs`);
   let written: Written = { runs: 0, leftOut: 0, damaged: 0 };
   const reportProgress = (now: Written) => {
     written = now;
@@ -54,10 +54,10 @@ export const exportAll = Effect.fn("cli.runs.exportAll")(function* (takesDriven:
     ),
   );
   yield* Console.error(`${command}: ${written.runs} ${written.runs === 1 ? "run" : "runs"}`);
-  return yield* complete(written);
+  return yield* failIfIncomplete(written);
 });
 
-const complete = Effect.fnUntraced(function* ({ damaged, leftOut }: Written) {
+const failIfIncomplete = Effect.fnUntraced(function* ({ damaged, leftOut }: Written) {
   const missing = [
     ...(leftOut === 0
       ? []

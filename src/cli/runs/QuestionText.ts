@@ -2,7 +2,7 @@
  * Prints an open question: the incident, the choices with their effects, and the command to answer.
  */
 
-import { choiceDoes } from "../../story/FailureWords.ts";
+import { describeChoice } from "../../story/FailureWords.ts";
 import { describeRepeats, expiryOf, type OpenQuestion } from "../../story/Question.ts";
 import { refusalText } from "../../story/SeamWords.ts";
 import { paragraph, wrap } from "../terminal/Prose.ts";
@@ -21,7 +21,7 @@ export const questionText = (runId: string, open: OpenQuestion, { columns, ink, 
       const repeats = choice === "retry" ? open.repeats : undefined;
       const risk = repeats === undefined ? "" : `. May run again: ${describeRepeats(repeats)}`;
       const tone = repeats === undefined ? "strong" : "ask";
-      return paragraph(choice, `${choiceDoes(choice, open.incident)}${risk}`, layout, ink, tone);
+      return paragraph(choice, `${describeChoice(choice, open.incident)}${risk}`, layout, ink, tone);
     }),
     "",
     paragraph(

@@ -23,7 +23,7 @@ export const findRun = Effect.fn("cli.findRun")(function* (command: string, id: 
   const recorder = yield* RunRecorder;
   const exact = yield* recorder.run(id);
   if (exact !== undefined) return exact;
-  const found = id === "" ? [] : yield* beginningWith(id);
+  const found = id === "" ? [] : yield* findByPrefix(id);
   const [only, second] = found;
   if (only !== undefined && second === undefined) return only;
   const fail = failing(command);
@@ -36,7 +36,7 @@ export const findRun = Effect.fn("cli.findRun")(function* (command: string, id: 
   return yield* fail("refused", `${found.length} runs begin with ${JSON.stringify(id)}: ${named.join(", ")}${rest}`);
 });
 
-const beginningWith = Effect.fnUntraced(function* (id: string) {
+const findByPrefix = Effect.fnUntraced(function* (id: string) {
   const recorder = yield* RunRecorder;
   const newest = Stream.take(streamRuns(recorder, {}), prefixRunsMax);
   return yield* Stream.runCollect(Stream.filter(newest, ({ run_id }) => run_id.startsWith(id)));

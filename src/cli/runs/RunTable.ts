@@ -3,14 +3,14 @@
  */
 import { type RunStatus, runStatuses } from "../../story/RunStatus.ts";
 import type { RunSummary } from "../../story/RunSummary.ts";
-import { dollars, type RunTokens } from "../../story/RunTokens.ts";
-import { charactersOf } from "../../story/SeamWords.ts";
-import { groupDigits, often, relative } from "../../story/Times.ts";
+import { formatDollars, type RunTokens } from "../../story/RunTokens.ts";
+import { formatCharacters } from "../../story/SeamWords.ts";
+import { formatRelative, formatTimes, groupDigits } from "../../story/Times.ts";
 import { modelName } from "../../story/Words.ts";
 import { quoteForShell, type Screen } from "../terminal/Screen.ts";
 import { type Cell, type Column, table } from "../terminal/Table.ts";
 
-/** Minimum characters of a random id: one more than git shows of a commit. */
+/** Minimum characters of a random id: one more than git prints of a commit hash. */
 const idCharactersMin = 8;
 
 /** Minimum characters of an id that a program chose, which is meant to be readable. */
@@ -40,14 +40,16 @@ export const runTable = (runs: ReadonlyArray<RunRow>, screen: Screen, more: stri
     screen.ink,
     widthOf(screen),
   );
-  return [rows, ...asking(runs, screen), ...orphans(runs, screen), ...next(more, screen)].join("\n");
+  return [rows, ...formatQuestions(runs, screen), ...formatOrphans(runs, screen), ...formatNextPage(more, screen)].join(
+    "\n",
+  );
 };
 
 /** Returns the maximum width of a table; undefined if stdout is not a terminal. */
 export const widthOf = (screen: Screen): number | undefined => (screen.fits ? screen.columns : undefined);
 
 const columnsFor = (runs: ReadonlyArray<RunRow>): ReadonlyArray<Column> => [
-  { head: "RUN", shrinksTo: typable(runs.map(({ summary }) => summary.run_id)), typed: true },
+  { head: "RUN", shrinksTo: shortestPrefixLength(runs.map(({ summary }) => summary.run_id)), typed: true },
   { head: "STARTED" },
   { head: "PROVIDER/MODEL", shrinksTo: 14 },
   { head: "STATE" },
@@ -71,10 +73,10 @@ const tokenCell = ({ estimated, used, wasted }: RunTokens): string =>
     : `${estimated ? "~" : ""}${groupDigits(used)}${wasted === 0 ? "" : `+${groupDigits(wasted)}`}`;
 
 const costCell = ({ cost_usd: cost }: RunTokens): string =>
-  cost === undefined ? "-" : dollars(cost.used + cost.wasted);
+  cost === undefined ? "-" : formatDollars(cost.used + cost.wasted);
 
 /** Returns the shortest prefix length that keeps the page's ids distinct. */
-const typable = (ids: ReadonlyArray<string>): number => {
+const shortestPrefixLength = (ids: ReadonlyArray<string>): number => {
   const least = ids.every((id) => random.test(id)) ? idCharactersMin : nameCharactersMin;
   const longest = Math.max(least, ...ids.map((id) => id.length));
   for (let length = least; length < longest; length += 1) {
@@ -91,7 +93,7 @@ const cells = (
   const { mark, tone, word } = runStatuses[status];
   return [
     { text: run.run_id, tone: "strong" },
-    { text: relative(run.started_at, screen.now), tone: "quiet" },
+    { text: formatRelative(run.started_at, screen.now), tone: "quiet" },
     { text: modelName({ id: run.provider, ...(run.model === undefined ? {} : { model: run.model }) }) },
     { text: `${mark} ${word}`, tone },
     { text: String(run.attempts) },
@@ -101,7 +103,7 @@ const cells = (
   ];
 };
 
-/** Lists tools with an unknown outcome: `, bash unknown`. An open question reports them itself. */
+/** Lists tools with an unknown outcome: `, bash unknown`. Returns nothing if the run has an open question, which reports them itself. */
 const unknownText = ({ question, unknown_outcomes: tools }: RunSummary): string =>
   tools === undefined || question !== undefined ? "" : `, ${tools.join(", ")} unknown`;
 
@@ -109,10 +111,10 @@ const unknownText = ({ question, unknown_outcomes: tools }: RunSummary): string 
 const seamsText = (seams: NonNullable<RunSummary["seams"]>): string => {
   const last = seams.at(-1);
   if (last === undefined) return "";
-  return seams.length === 1 ? `, joined after ${charactersOf(last.at)}` : `, joined ${often(seams.length)}`;
+  return seams.length === 1 ? `, joined after ${formatCharacters(last.at)}` : `, joined ${formatTimes(seams.length)}`;
 };
 
-const asking = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<string> => {
+const formatQuestions = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<string> => {
   const open = runs.flatMap(({ summary }) =>
     summary.question === undefined ? [] : [{ ...summary, question: summary.question }],
   );
@@ -121,7 +123,7 @@ const asking = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<stri
     const expiry =
       question.expires_at === undefined
         ? ""
-        : `, ${question.default_choice} ${relative(question.expires_at, screen.now)}`;
+        : `, ${question.default_choice} ${formatRelative(question.expires_at, screen.now)}`;
     return [
       `  ${screen.ink("strong", screen.type(`runs answer ${quoteForShell(run_id)}`))}`,
       `    ${screen.ink("quiet", `${question.choices.join(" · ")}${expiry}`)}`,
@@ -133,14 +135,18 @@ const asking = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<stri
 
 const waitingText = (count: number): string => (count === 1 ? "One run waits" : `${count} runs wait`);
 
-const orphans = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<string> => {
+const formatOrphans = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<string> => {
   const count = runs.filter(({ status }) => status === "orphan").length;
   if (count === 0) return [];
-  const lost = count === 1 ? "One run lost its process" : `${count} runs lost their process`;
-  return ["", `${lost}. To decide it:`, `  ${screen.ink("strong", screen.type("recover"))}`];
+  const lost = count === 1 ? "The process of one run is gone" : `The processes of ${count} runs are gone`;
+  return [
+    "",
+    `${lost}. To recover ${count === 1 ? "it" : "them"}:`,
+    `  ${screen.ink("strong", screen.type("recover"))}`,
+  ];
 };
 
-const next = (more: string | undefined, screen: Screen): ReadonlyArray<string> =>
+const formatNextPage = (more: string | undefined, screen: Screen): ReadonlyArray<string> =>
   more === undefined
     ? []
     : ["", screen.ink("quiet", `Older ones: ${screen.type(`runs list --before ${quoteForShell(more)}`)}`)];

@@ -12,7 +12,7 @@ import {
   type RunStory,
   runStory,
 } from "../../story/RunStory.ts";
-import { lasting, momentHere, relative, rough } from "../../story/Times.ts";
+import { formatLasting, formatLocal, formatRelative, formatRough } from "../../story/Times.ts";
 import { modelName, takeUpHint } from "../../story/Words.ts";
 import { paragraph } from "../terminal/Prose.ts";
 import { quoteForShell, type Screen } from "../terminal/Screen.ts";
@@ -62,8 +62,8 @@ export const runText = (record: RunRecord, orphans: ReadonlySet<string>, screen:
 const head = (record: RunRecord, { head, lasted, status }: RunStory, screen: Screen): ReadonlyArray<string> => {
   const { mark, tone, word } = runStatuses[status];
   const phrases = [
-    `Started ${momentHere(record.started_at)}, ${relative(record.started_at, screen.now)}`,
-    ...(record.end === undefined ? [] : [`took ${lasting(lasted)}`]),
+    `Started ${formatLocal(record.started_at)}, ${formatRelative(record.started_at, screen.now)}`,
+    ...(record.end === undefined ? [] : [`took ${formatLasting(lasted)}`]),
     ...head,
   ];
   return [
@@ -76,7 +76,7 @@ const head = (record: RunRecord, { head, lasted, status }: RunStory, screen: Scr
 };
 
 const timeLabel = (at: number, { ink }: Screen): string => {
-  const time = at < 60_000 ? `${(at / 1_000).toFixed(1)} s` : rough(at);
+  const time = at < 60_000 ? `${(at / 1_000).toFixed(1)} s` : formatRough(at);
   return ink("quiet", `+${time}`.padStart(timeColumns - 2).padEnd(timeColumns));
 };
 
@@ -155,7 +155,7 @@ const endLines = (record: RunRecord, { end, status }: RunStory, screen: Screen):
   const toType = (command: string) => `    ${screen.ink("strong", screen.type(command))}`;
   if (end !== undefined) return [say(end)];
   if (status === "orphan")
-    return [say("Its process is gone, and no decision has been made yet. To decide it:"), toType("recover")];
+    return [say("Its process is gone, and no decision has been made yet. To recover it:"), toType("recover")];
   if (status === "live")
     return [say("A process owns it. To follow it:"), toType(`runs watch ${quoteForShell(record.run_id)}`)];
   return [say(`${record.parked === "answered" ? "It is answered. " : ""}${takeUpHint(record.run_id)}`)];

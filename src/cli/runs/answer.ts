@@ -87,26 +87,24 @@ export const answer = Effect.fn("cli.runs.answer")(function* (id: string, option
   if (options.json) {
     return yield* Console.log(JSON.stringify({ run_id: taken.run_id, revision, answer: choice, state: taken.state }));
   }
-  yield* Console.log(`${screen.ink("good", "✓")} ${taken.run_id}: ${choice}. ${nextOf(taken, screen)}`);
+  yield* Console.log(`${screen.ink("good", "✓")} ${taken.run_id}: ${choice}. ${describeNextStep(taken, screen)}`);
 });
 
 /** `stop` also ends a run that has no open question and no program to resume it. */
 const giveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: AnswerOptions, screen: Screen) {
   const ended = yield* CrashRecovery.giveUp(run_id).pipe(
     Effect.catchTag("AnswerRefused", ({ message }) => fail("refused", message)),
-    Effect.catchIf(isDriven, () =>
-      fail("refused", `${run_id}: a living process owns the run; stop it in that process`),
-    ),
+    Effect.catchIf(isDriven, () => fail("refused", `${run_id}: a live process owns the run; stop it in that process`)),
   );
   if (json) return yield* Console.log(JSON.stringify({ run_id, answer: "stop", state: ended.state }));
-  yield* Console.log(`${screen.ink("good", "✓")} ${run_id}: stop. ${nextOf(ended, screen)}`);
+  yield* Console.log(`${screen.ink("good", "✓")} ${run_id}: stop. ${describeNextStep(ended, screen)}`);
 });
 
 const isDriven = (error: { readonly reason: string }): error is RecorderError & { readonly reason: "owned" } =>
   error instanceof RecorderError && error.reason === "owned";
 
 /** Returns the next step, which depends on the run's state: ended, owned by a process, or parked. */
-const nextOf = (record: RunRecord, { type }: Screen): string => {
+const describeNextStep = (record: RunRecord, { type }: Screen): string => {
   if (record.end !== undefined) return `The run has ended: ${record.end.state} (${record.end.reason}).`;
   return record.parked === undefined
     ? `Its process carries it out: ${type(`runs watch ${quoteForShell(record.run_id)}`)}`

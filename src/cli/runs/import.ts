@@ -11,7 +11,7 @@ import { transferOf } from "../../recorder/transfer/RunTransfer.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 import { LineSplitter } from "../terminal/Lines.ts";
-import { counting } from "../terminal/Progress.ts";
+import { startCounter } from "../terminal/Progress.ts";
 
 /** Maximum refused runs that are named. */
 const namedMax = 20;
@@ -58,7 +58,7 @@ export const importCommand = Command.make(
 export const importRuns = Effect.fn("cli.runs.import")(function* ({ dryRun, file, json }: ImportOptions) {
   const transfer = transferOf(yield* RunRecorder);
   if (transfer === undefined) return yield* fail("refused", "this store cannot import whole runs");
-  const counter = counting(process.stderr, (count) => `${count} runs`);
+  const counter = startCounter(process.stderr, (count) => `${count} runs`);
   const named: Array<RefusedRun> = [];
   let reached: Read = { added: 0, same: 0, refused: 0, leftOut: 0 };
   const reportBatch = (read: Read, refused: ReadonlyArray<RefusedRun>) => {
@@ -66,7 +66,7 @@ export const importRuns = Effect.fn("cli.runs.import")(function* ({ dryRun, file
     named.push(...refused.slice(0, namedMax - named.length));
     counter.update(read.added + read.same + read.refused);
   };
-  const read = yield* take(transfer, yield* linesOf(file), { dryRun, onBatch: reportBatch }).pipe(
+  const read = yield* take(transfer, yield* readLines(file), { dryRun, onBatch: reportBatch }).pipe(
     Effect.ensuring(Effect.sync(counter.done)),
     Effect.tapError(() => Effect.andThen(printRefused(named, reached.refused), printAdded(reached, dryRun))),
     Effect.catchIf(
@@ -112,7 +112,7 @@ const printRefused = (named: ReadonlyArray<RefusedRun>, count: number): Effect.E
 };
 
 /** Reads the lines of the file, or of stdin. */
-const linesOf = Effect.fnUntraced(function* (file: Option.Option<string>) {
+const readLines = Effect.fnUntraced(function* (file: Option.Option<string>) {
   const stdio = yield* Stdio.Stdio;
   const fileSystem = yield* FileSystem.FileSystem;
   if (Option.isNone(file) && (yield* stdio.stdinIsTerminal)) {

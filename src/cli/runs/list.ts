@@ -84,7 +84,7 @@ export const listCommand = Command.make(
  * @param screen the output device
  */
 export const list = Effect.fn("cli.runs.list")(function* (options: ListOptions, screen: Screen) {
-  const prices = yield* pricesOf(options.config);
+  const prices = yield* readPrices(options.config);
   const { runs, more } = yield* pageOf(options, prices);
   if (options.json) {
     yield* Console.log(
@@ -103,7 +103,7 @@ export const list = Effect.fn("cli.runs.list")(function* (options: ListOptions, 
   }
 });
 
-const pricesOf = (config: Option.Option<string>): Effect.Effect<Prices, CommandFailed> =>
+const readPrices = (config: Option.Option<string>): Effect.Effect<Prices, CommandFailed> =>
   Effect.suspend(() => {
     if (Option.isNone(config)) return Effect.succeed(none);
     const sources = openConfig(config.value);

@@ -71,8 +71,8 @@ export const prune = Effect.fn("cli.runs.prune")(function* (options: PruneOption
     return yield* fail("refused", "expected at least one of --older-than 30d, --keep 1000, --give-up 30d");
   }
   const now = yield* Clock.currentTimeMillis;
-  const endedBefore = yield* before("--older-than", olderThan, now);
-  const begunBefore = yield* before("--give-up", giveUp, now);
+  const endedBefore = yield* subtractDuration("--older-than", olderThan, now);
+  const begunBefore = yield* subtractDuration("--give-up", giveUp, now);
   const ended = begunBefore === undefined ? undefined : yield* endWaitingRuns(begunBefore, dryRun);
   const query: PruneQuery = {
     ...(endedBefore === undefined ? {} : { endedBefore }),
@@ -91,7 +91,7 @@ export const prune = Effect.fn("cli.runs.prune")(function* (options: PruneOption
 });
 
 /** Subtracts a typed duration from the current time; undefined if the flag is missing. */
-const before = (flag: string, given: Option.Option<string>, now: number) => {
+const subtractDuration = (flag: string, given: Option.Option<string>, now: number) => {
   if (Option.isNone(given)) return Effect.undefined;
   const age = parseDuration(given.value);
   return age === undefined
@@ -126,6 +126,6 @@ const countPrunable = Effect.fnUntraced(function* ({ endedBefore, keep }: PruneQ
     () => ({ all: 0, old: 0 }),
     (so, run) => ({ all: so.all + 1, old: so.old + (isOld(run) ? 1 : 0) }),
   );
-  // Both sets are the runs that ended first, so the larger one contains the other.
+  // Both sets consist of the runs that ended first, so the larger set contains the smaller one.
   return Math.max(old, keep === undefined ? 0 : all - keep);
 });

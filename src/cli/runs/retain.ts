@@ -4,10 +4,10 @@
 import { Config, Console, Effect, Option } from "effect";
 import { Command, Flag } from "effect/cli";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import { retainingOf, retentionDefault, retentionOf } from "../../recorder/retention/Retention.ts";
+import { resolveRetention, retainingOf, retentionDefault } from "../../recorder/retention/Retention.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, jsonFlag, keptFlags, withStore } from "../command/Store.ts";
-import { counting } from "../terminal/Progress.ts";
+import { startCounter } from "../terminal/Progress.ts";
 
 /** The `runs retain` command. */
 export const retainCommand = Command.make(
@@ -62,12 +62,12 @@ export const retain = Effect.fn("cli.runs.retain")(function* ({ dryRun, json, ..
     keepRuns: Option.getOrUndefined(Option.filter(options.keepRuns, (it) => it !== "")),
     keepRunsMax: Option.getOrUndefined(options.keepRunsMax),
   };
-  const retention = retentionOf(kept);
+  const retention = resolveRetention(kept);
   if ("expected" in retention) return yield* fail("refused", `${keptFlags[retention.name]}: ${retention.expected}`);
   const retaining = retainingOf(yield* RunRecorder);
   if (retaining === undefined) return yield* fail("refused", "this store deletes runs only with `runs prune`");
-  const counter = counting(process.stderr, (count) => `${count} runs`);
-  const looks = dryRun ? retaining.due(retention) : retaining.look(retention, counter.update);
+  const counter = startCounter(process.stderr, (count) => `${count} runs`);
+  const looks = dryRun ? retaining.countOld(retention) : retaining.deleteOld(retention, counter.update);
   const runs = yield* Effect.ensuring(looks, Effect.sync(counter.done));
   const ended = runs === 1 ? "one ended run" : `${runs} ended runs`;
   const words = dryRun ? `${ended} would be deleted` : `deleted ${ended}`;

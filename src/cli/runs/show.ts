@@ -36,7 +36,7 @@ export const showCommand = Command.make(
     ),
   },
   ({ db, html, id, json, out }) =>
-    withStore("runs show", db, (screen) => (html ? draw(id, json, out, screen) : tell(id, json, out, screen))),
+    withStore("runs show", db, (screen) => (html ? renderRun(id, json, out, screen) : printRun(id, json, out, screen))),
 ).pipe(
   Command.withDescription(
     `Explain a run in plain words: its attempts, breaks, decisions and reasons, calls, its question, and the command that answers it.${exitCodesHelp}`,
@@ -60,8 +60,8 @@ export const show = Effect.fn("cli.runs.show")(function* (id: string, json: bool
   yield* Console.log(runText(record, new Set(orphans.map(({ run_id }) => run_id)), screen));
 });
 
-/** Prints a run, or refuses `--out`. Only HTML is written to a file, because text and JSON can be piped. */
-const tell = (id: string, json: boolean, out: Option.Option<string>, screen: Screen) =>
+/** Prints a run, or refuses `--out`. Only HTML has `--out`, because text and JSON can be piped. */
+const printRun = (id: string, json: boolean, out: Option.Option<string>, screen: Screen) =>
   Option.isSome(out) ? failing("runs show")("refused", "--out needs --html") : show(id, json, screen);
 
 /**
@@ -70,7 +70,7 @@ const tell = (id: string, json: boolean, out: Option.Option<string>, screen: Scr
  * @param id a run's id or a prefix of it
  * @param out the file; stdout if none
  */
-const draw = Effect.fn("cli.runs.drawn")(function* (
+const renderRun = Effect.fn("cli.runs.drawn")(function* (
   id: string,
   json: boolean,
   out: Option.Option<string>,

@@ -8,7 +8,7 @@ import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { isCancelled } from "../../story/RunStatus.ts";
 import { type RunStep, runSteps } from "../../story/RunSteps.ts";
-import { clockHere } from "../../story/Times.ts";
+import { formatLocalTime } from "../../story/Times.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import * as Signals from "../command/Signals.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
@@ -65,10 +65,10 @@ interface Watching {
 export const watchOne = Effect.fn("cli.runs.watchOne")(function* (id: string, watching: Watching) {
   let record = yield* findRun("runs watch", id);
   const recorder = yield* RunRecorder;
-  const look = patiently(recorder.run(record.run_id), watching.everyMs);
+  const look = retryWhileLocked(recorder.run(record.run_id), watching.everyMs);
   const seen = new Set<string>();
   while (true) {
-    yield* tell(record, seen, watching);
+    yield* printNewSteps(record, seen, watching);
     if (record.end !== undefined) break;
     yield* Effect.sleep(watching.everyMs);
     const next = yield* look;
@@ -85,7 +85,7 @@ export const watchOne = Effect.fn("cli.runs.watchOne")(function* (id: string, wa
 export const watchAll = Effect.fn("cli.runs.watchAll")(function* (watching: Watching) {
   const recorder = yield* RunRecorder;
   yield* Signals.endsNormally;
-  const look = patiently(recorder.runs({ limit: watchedMax }), watching.everyMs);
+  const look = retryWhileLocked(recorder.runs({ limit: watchedMax }), watching.everyMs);
   let seen = new Map((yield* look).map((record) => [record.run_id, keysOf(record)]));
   if (!watching.json) yield* Console.error(`watching the newest ${watchedMax} runs; press Ctrl-C to stop`);
   while (true) {
@@ -94,7 +94,7 @@ export const watchAll = Effect.fn("cli.runs.watchAll")(function* (watching: Watc
     const next = new Map<string, Set<string>>();
     for (const record of records.toReversed()) {
       const keys = seen.get(record.run_id) ?? new Set<string>();
-      yield* tell(record, keys, watching);
+      yield* printNewSteps(record, keys, watching);
       next.set(record.run_id, keys);
     }
     seen = next;
@@ -104,7 +104,10 @@ export const watchAll = Effect.fn("cli.runs.watchAll")(function* (watching: Watc
 const keysOf = (record: RunRecord): Set<string> => new Set(runSteps(record).map(({ key }) => key));
 
 /** Retries while another process has locked the store; other errors fail. */
-const patiently = <A>(look: Effect.Effect<A, RecorderError>, everyMs: number): Effect.Effect<A, RecorderError> => {
+const retryWhileLocked = <A>(
+  look: Effect.Effect<A, RecorderError>,
+  everyMs: number,
+): Effect.Effect<A, RecorderError> => {
   const attempt = (left: number): Effect.Effect<A, RecorderError> =>
     Effect.catchTag(look, "RecorderError", (error) =>
       error.reason === "locked" && left > 0
@@ -114,7 +117,7 @@ const patiently = <A>(look: Effect.Effect<A, RecorderError>, everyMs: number): E
   return attempt(busyLooksMax);
 };
 
-const tell = Effect.fnUntraced(function* (record: RunRecord, seen: Set<string>, { json, screen }: Watching) {
+const printNewSteps = Effect.fnUntraced(function* (record: RunRecord, seen: Set<string>, { json, screen }: Watching) {
   // Steps recorded before the first poll have their own time or none.
   const now = seen.size === 0 ? undefined : yield* Clock.currentTimeMillis;
   for (const step of runSteps(record)) {
@@ -134,7 +137,7 @@ const timeColumns = 8;
 
 const line = (record: RunRecord, step: RunStep, now: number | undefined, { ink, type }: Screen): string => {
   const at = step.at ?? now;
-  const time = at === undefined ? " ".repeat(timeColumns) : clockHere(at);
+  const time = at === undefined ? " ".repeat(timeColumns) : formatLocalTime(at);
   const id = record.run_id.slice(0, idColumns).padEnd(Math.min(idColumns, record.run_id.length));
   const text = step.tone === undefined ? step.text : ink(step.tone, step.text);
   const open = openQuestion(record);

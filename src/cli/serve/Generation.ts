@@ -11,4 +11,4 @@ const generation = Metric.gauge("stream_recovery_gateway_config_generation", {
 });
 
 /** Publishes the number of this process's configuration as a metric. */
-export const tell = (number: number): Effect.Effect<void> => Metric.update(generation, number);
+export const publish = (number: number): Effect.Effect<void> => Metric.update(generation, number);

@@ -1,17 +1,17 @@
 /**
  * Detects a worker that hangs: the process is alive, but its event loop has stopped.
  *
- * The supervisor asks in one of its own turns and counts further turns until the answer, instead of measuring time. While the
- * machine sleeps, or a container or terminal is suspended, the supervisor has no turns either, and its workers are not blamed.
+ * The supervisor asks in one of its own turns and counts further turns until the answer, instead of measuring time. While the machine
+ * sleeps, or a container or terminal is suspended, the supervisor has no turns either, so it does not suspect its workers.
  */
 
 /** Interval between two turns of the supervisor, in milliseconds. */
 export const turnMs = 2_000;
 
 /**
- * Number of unanswered turns after which a worker counts as hanging. At 20 s this is some three hundred times the longest
- * measured turn (64 ms, for a body of 32 MiB), longer than a commit waits for a disk to flush, and longer than the lease of its
- * runs. By then another process on the same store takes it for dead.
+ * Number of unanswered turns after which a worker counts as hanging. These 20 s are about three hundred times the longest measured turn (64
+ * ms, for a body of 32 MiB), and longer than a commit waits for a disk to flush. They also exceed the lease, so other processes on the same
+ * store already consider the worker dead.
  */
 export const turnsMax = 10;
 
@@ -24,7 +24,7 @@ export class Pulse {
   #silent: number | undefined;
 
   /** Advances by one turn of the supervisor. */
-  turn(): Turn {
+  advance(): Turn {
     if (this.#silent === undefined) {
       this.#silent = 0;
       return "ask";

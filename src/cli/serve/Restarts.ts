@@ -4,7 +4,7 @@
  * worker is retried at a slower rate instead, because the sibling's clients must not suffer.
  */
 
-/** Time in service after which a worker counts as steady, in milliseconds. Its death starts a new row. */
+/** Time in service after which a worker counts as steady, in milliseconds. Its death restarts the count of deaths. */
 export const steadyMs = 10_000;
 
 /** Number of deaths in a row without a steady worker after which the supervisor ends, if no sibling serves. */
@@ -14,8 +14,8 @@ export const deathsMax = 5;
 const pauseMs = 250;
 
 /**
- * Pause before the next start if the store was unavailable, in milliseconds. A start itself waits for a database server, but not at all for
- * a full disk.
+ * Pause before the next start if the store was unavailable, in milliseconds. A start itself waits for a database server, but does not wait
+ * for space on a full disk.
  */
 const storePauseMs = 5_000;
 
@@ -33,7 +33,7 @@ export interface Deaths {
 /** Initial state without deaths. */
 export const none: Deaths = { inRow: 0 };
 
-/** Pause before the next start, or the decision to stop restarting. */
+/** The next replacement with the pause before it, or the decision to stop restarting. */
 export type Replacement = { readonly deaths: Deaths; readonly pauseMs: number } | "give_up";
 
 /** Circumstances of a worker's death. */

@@ -28,14 +28,14 @@ const describeFlag = (description: string, variable: string, otherwise?: unknown
   `${description} ($${variable}${otherwise === undefined ? "" : `; default ${otherwise}`})`;
 
 /** Formats the default in the form in which it would be typed. */
-const otherwiseOf = ({ default: byDefault, form }: Entry): unknown => {
+const formatDefault = ({ default: byDefault, form }: Entry): unknown => {
   if (form === "switch" || form === "list") return undefined;
   return form === "on_off" ? (byDefault === true ? "on" : "off") : byDefault;
 };
 
 const onOff = ["on", "off"] as const;
 
-const bare = ({
+const makePlainFlag = ({
   flag,
   form,
   variable,
@@ -49,15 +49,15 @@ const bare = ({
 };
 
 const flagOf = (entry: (typeof flagged)[number]): Flag.Flag<Option.Option<Typed>> => {
-  const [flag, config] = bare(entry);
+  const [flag, config] = makePlainFlag(entry);
   return flag.pipe(
-    Flag.withDescription(describeFlag(entry.description, entry.variable, otherwiseOf(entry))),
+    Flag.withDescription(describeFlag(entry.description, entry.variable, formatDefault(entry))),
     Flag.withFallbackConfig(config),
     Flag.optional,
   );
 };
 
-const file = (name: string, variable: string, description: string) =>
+const fileFlag = (name: string, variable: string, description: string) =>
   Flag.String(name).pipe(
     Flag.withDescription(describeFlag(description, variable)),
     Flag.withFallbackConfig(Config.String(variable)),
@@ -66,7 +66,7 @@ const file = (name: string, variable: string, description: string) =>
 
 /** All flags of `serve`. */
 export const serveFlags = {
-  config: file(
+  config: fileFlag(
     "config",
     "STREAM_RECOVERY_CONFIG",
     "JSON configuration file with all options: docs/gateway-config.md. SIGHUP reads it again",
@@ -76,8 +76,12 @@ export const serveFlags = {
     Flag.withDefault(false),
   ),
   // These two flags set one option.
-  tlsCert: file("tls-cert", "STREAM_RECOVERY_TLS_CERT", "File of a certificate and its chain (PEM); listens with TLS"),
-  tlsKey: file("tls-key", "STREAM_RECOVERY_TLS_KEY", "File of the certificate's key (PEM)"),
+  tlsCert: fileFlag(
+    "tls-cert",
+    "STREAM_RECOVERY_TLS_CERT",
+    "File of a certificate and its chain (PEM); listens with TLS",
+  ),
+  tlsKey: fileFlag("tls-key", "STREAM_RECOVERY_TLS_KEY", "File of the certificate's key (PEM)"),
   options: Object.fromEntries(flagged.map((entry) => [entry.name, flagOf(entry)])),
   pairs: Object.fromEntries(
     pairFlags.map(({ flag, key, variable }) => {

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { Config, Effect, Option, Redacted, Result } from "effect";
 import type { Command } from "effect/cli";
-import { insteadOf, removedVariables } from "../../domain/RemovedOptions.ts";
+import { findReplacement, removedVariables } from "../../domain/RemovedOptions.ts";
 import { problemsOfPolicy, readConfig } from "../../gateway/config/ConfigFile.ts";
 import type { ConfigProblem } from "../../gateway/config/ConfigProblem.ts";
 import { openConfig } from "../../gateway/config/ConfigSources.ts";
@@ -27,23 +27,23 @@ export type Program =
   | { readonly wrong: ReadonlyArray<string> };
 
 /** Combines the options. Each call, for example after a SIGHUP, reads the file again. */
-export const programOf = Effect.fnUntraced(function* (given: Given) {
-  const file = fileOf(Option.getOrUndefined(given.config));
+export const readProgram = Effect.fnUntraced(function* (given: Given) {
+  const file = readFileOptions(Option.getOrUndefined(given.config));
   const typed = new TypedOptions();
   for (const { flag, key, variable } of pairFlags)
-    typed.addPairs(flag, key, yield* pairsOf(given.pairs[key] ?? [], variable));
+    typed.addPairs(flag, key, yield* parsePairs(given.pairs[key] ?? [], variable));
   for (const entry of flagged) typed.add(entry, Option.getOrUndefined(given.options[entry.name] ?? Option.none()));
   typed.addTls(given);
-  for (const variable of removedVariables) typed.refuseRemoved(variable, yield* variableOf(variable));
+  for (const variable of removedVariables) typed.refuseRemoved(variable, yield* readVariable(variable));
   const { program, wrong } = typed;
   const made: Program =
     "wrong" in file || wrong.length > 0
       ? { wrong: [...("wrong" in file ? file.wrong : []), ...wrong] }
-      : { program: over(program, file.program), warnings: file.warnings ?? [] };
+      : { program: overrideFile(program, file.program), warnings: file.warnings ?? [] };
   return made;
 });
 
-const fileOf = (path: string | undefined): Program => {
+const readFileOptions = (path: string | undefined): Program => {
   if (path === undefined || path === "") return { program: {} };
   const sources = openConfig(path);
   if ("unreadable" in sources) return { wrong: [`${path}: ${sources.unreadable}`] };
@@ -54,13 +54,13 @@ const fileOf = (path: string | undefined): Program => {
     : { wrong: read.problems.map(lineOf) };
 };
 
-const variableOf = (variable: string) =>
+const readVariable = (variable: string) =>
   Effect.map(Effect.orElseSucceed(Config.option(Config.String(variable)), Option.none<string>), Option.getOrUndefined);
 
 type Pairs = ReadonlyArray<readonly [name: string, value: string]>;
 
 /** Parses the pairs of a repeatable flag, or of its variable if the flag is not given. */
-const pairsOf = Effect.fnUntraced(function* (typed: ReadonlyArray<string>, variable: string) {
+const parsePairs = Effect.fnUntraced(function* (typed: ReadonlyArray<string>, variable: string) {
   const config = Config.option(Config.String(variable));
   const values = typed.length > 0 ? typed : Option.toArray(yield* Effect.orElseSucceed(config, Option.none<string>));
   return values
@@ -81,7 +81,7 @@ class TypedOptions {
   add(entry: Entry & { readonly flag: string }, typed: Typed | undefined): void {
     const value = Redacted.isRedacted(typed) ? Redacted.value(typed) : typed;
     if (value === undefined || value === "") return;
-    this.#read(entry, asInFile(entry, value), `--${entry.flag}`, value);
+    this.#read(entry, toFileForm(entry, value), `--${entry.flag}`, value);
   }
 
   addPairs(flag: string, key: string, pairs: Pairs): void {
@@ -91,7 +91,7 @@ class TypedOptions {
       if (policy !== undefined)
         this.#read(policy, { ...this.program.policy, [name]: value }, `--${flag} ${name}`, value);
       else if (entry === undefined) this.wrong.push(`--${flag} ${name}: expected a known key`);
-      else this.#read(entry, numberOr(value), `--${flag} ${name}`, value);
+      else this.#read(entry, parseNumber(value), `--${flag} ${name}`, value);
     }
     if (policy !== undefined)
       for (const { message, path } of problemsOfPolicy(this.program.policy))
@@ -105,7 +105,7 @@ class TypedOptions {
       this.wrong.push("--tls-cert and --tls-key: expected both or none");
       return;
     }
-    const [certText, keyText] = [textOf(cert), textOf(key)];
+    const [certText, keyText] = [readText(cert), readText(key)];
     if (certText !== undefined && keyText !== undefined)
       this.program = { ...this.program, tls: { cert: certText, key: Redacted.make(keyText) } };
     else this.wrong.push(`--tls-${certText === undefined ? "cert" : "key"}: expected a readable file`);
@@ -114,7 +114,7 @@ class TypedOptions {
   /** Refuses a variable of a removed option. An empty variable counts as unset. */
   refuseRemoved(variable: string, value: string | undefined): void {
     if (value !== undefined && value !== "")
-      this.wrong.push(`$${variable}: expected this variable to be unset: ${insteadOf(variable)}`);
+      this.wrong.push(`$${variable}: expected this variable to be unset: ${findReplacement(variable)}`);
   }
 
   #read(entry: Entry, value: unknown, as: string, typed: string | number | boolean): void {
@@ -132,12 +132,12 @@ class TypedOptions {
 /** Maximum number of characters quoted from an invalid value. */
 const shownMax = 32;
 
-const numberOr = (value: string): number | string => (/^\d{1,12}$/.test(value) ? Number(value) : value);
+const parseNumber = (value: string): number | string => (/^\d{1,12}$/.test(value) ? Number(value) : value);
 
 /** Converts a typed value to its form in the file. */
-const asInFile = ({ form }: Entry, value: string | number | boolean): unknown => {
+const toFileForm = ({ form }: Entry, value: string | number | boolean): unknown => {
   if (form === "on_off") return value === "on";
-  if (form === "integer_or_word") return numberOr(String(value));
+  if (form === "integer_or_word") return parseNumber(String(value));
   if (form !== "list") return value;
   return String(value)
     .split(",")
@@ -145,7 +145,7 @@ const asInFile = ({ form }: Entry, value: string | number | boolean): unknown =>
     .filter((it) => it !== "");
 };
 
-const textOf = (path: string): string | undefined => {
+const readText = (path: string): string | undefined => {
   try {
     return readFileSync(path, "utf8");
   } catch {
@@ -154,7 +154,7 @@ const textOf = (path: string): string | undefined => {
 };
 
 /** Overrides the file's options by typed ones. Options with parts are overridden part by part. */
-const over = (typed: ProgramOptions, file: ProgramOptions): ProgramOptions => {
+const overrideFile = (typed: ProgramOptions, file: ProgramOptions): ProgramOptions => {
   const whole: ProgramOptions = { ...file, ...typed };
   const joined = Object.entries(typed).reduce<ProgramOptions>((options, [name, value]) => {
     const parts = valueAt(file, [name]);
@@ -163,10 +163,10 @@ const over = (typed: ProgramOptions, file: ProgramOptions): ProgramOptions => {
   const { named, tokens } = file;
   return {
     ...joined,
-    ...(named && { named: named.map((it) => ({ ...it, url: urlTyped(it.name, typed) ?? it.url })) }),
+    ...(named && { named: named.map((it) => ({ ...it, url: findTypedUrl(it.name, typed) ?? it.url })) }),
     ...(tokens && typed.token !== undefined && { tokens: tokens.filter(({ name }) => name !== tokenNameDefault) }),
   };
 };
 
-const urlTyped = (name: string, { upstreams = {} }: ProgramOptions): string | undefined =>
+const findTypedUrl = (name: string, { upstreams = {} }: ProgramOptions): string | undefined =>
   Object.entries(upstreams).find(([it]) => it === name)?.[1];

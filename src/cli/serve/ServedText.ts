@@ -28,7 +28,7 @@ export const servedText = (settings: GatewaySettings, program: ProgramOptions): 
     ...clientLines(settings).map((line) => `  ${line}`),
     "",
     outageLine(settings),
-    `a break after text was shown: ${continued[settings.continueText]}`,
+    `if a response breaks after text was shown: ${continued[settings.continueText]}`,
     ...optionLines(program),
   ].join("\n");
 
@@ -60,7 +60,7 @@ const upstreamLine = (server: UpstreamSettings): string => {
   ].join(", ");
 };
 
-/** Lists the routes and the names of what they change. */
+/** Lists the routes, and the names of the fields and headers that they change. */
 const routeLines = ({ routes, servers }: GatewaySettings): ReadonlyArray<string> => {
   const lines = [...routes].flatMap(([name, { movesOn, routes: list }]) => [
     `  ${name}: ${[name, ...list.map(({ id }) => id)].join(", then ")}${movesOn.length === 0 ? "" : `, also for ${movesOn.join(" ")}`}`,
@@ -101,7 +101,7 @@ const protocols: ReadonlyArray<ProtocolId> = [
   ...(["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const),
 ];
 
-/** Lists the clients of the table with their treatment by default. */
+/** Lists the clients of the table with their default treatment. */
 const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
   tableOf(manner.clients).map((row) => {
     const treated = protocols.map((protocol) => {

@@ -13,7 +13,7 @@ import { layer, type PageServices, type WorkerPlace } from "../../gateway/Gatewa
 import * as RecoveryPage from "../../gateway/page/RecoveryPage.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
-import { failureText, mayPass } from "../../recorder/sql/SqlFailure.ts";
+import { failureText, isTransient } from "../../recorder/sql/SqlFailure.ts";
 import { isServer } from "../../recorder/store/RunStore.ts";
 import type { Refusal } from "./WorkerProcess.ts";
 
@@ -33,16 +33,16 @@ type Services = Context.Context<Gateway | PageServices>;
  *
  * @param worker identity of this process among several workers
  */
-export const built = (
+export const startGateway = (
   program: ProgramOptions,
   worker?: WorkerPlace,
 ): Effect.Effect<Services, GatewayError | ClientConfigError | RecorderError, Scope.Scope> => {
-  const once = inScopeOfItsOwn(Layer.build(layer(program, RecoveryPage.layer, worker)));
-  return isServer(storeOf(program)) ? patiently(once) : once;
+  const once = withSeparateScope(Layer.build(layer(program, RecoveryPage.layer, worker)));
+  return isServer(storeOf(program)) ? retryWhileTransient(once) : once;
 };
 
 /** Closes the resources of a failed attempt before the next one. */
-const inScopeOfItsOwn = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<A, E, Scope.Scope> =>
+const withSeparateScope = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<A, E, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Scope.fork(yield* Effect.scope);
     return yield* Effect.onExit(Scope.provide(made, scope), (exit) =>
@@ -51,7 +51,7 @@ const inScopeOfItsOwn = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.E
   });
 
 /** Retries while the store fails with a transient error. */
-export const patiently = <A, E, R>(
+export const retryWhileTransient = <A, E, R>(
   once: Effect.Effect<A, E | RecorderError, R>,
 ): Effect.Effect<A, E | RecorderError, R> =>
   Effect.gen(function* () {
@@ -69,16 +69,16 @@ export const patiently = <A, E, R>(
       const tried = yield* Effect.result(once);
       if (tried._tag === "Success") return tried.success;
       const error = tried.failure;
-      if (!(error instanceof RecorderError) || !mayPass(error)) return yield* Effect.fail(error);
+      if (!(error instanceof RecorderError) || !isTransient(error)) return yield* Effect.fail(error);
       if (monotonicMs(clock) - begunAt >= storeWaitMs) return yield* Effect.fail(error);
       yield* again(error);
     }
   });
 
 /** Describes the error with which a store refuses a start. */
-export const refusalOf = (error: RecorderError): Refusal => {
+export const describeRefusal = (error: RecorderError): Refusal => {
   const { message, reason } = error;
-  if (mayPass(error))
+  if (isTransient(error))
     return { message: `${failureText(error)}. Start again when the store is available`, mayPass: true };
   return { message: message === "" ? reason : message, mayPass: false };
 };

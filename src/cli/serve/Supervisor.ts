@@ -8,7 +8,7 @@
  */
 import cluster from "node:cluster";
 import { Clock, Deferred, Effect, Exit, References, type Scope } from "effect";
-import { asStarted } from "../../gateway/config/FixedOptions.ts";
+import { keepFixed } from "../../gateway/config/FixedOptions.ts";
 import { GatewayError, type GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
 import { limits } from "../../gateway/config/Options.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
@@ -44,7 +44,7 @@ export interface Supervisor {
 /** Time that a worker may take beyond `drainMs`, in milliseconds, to end and record the remaining runs. */
 export const drainSlackMs = 10_000;
 
-/** Timeout for a worker's count of remaining requests, in milliseconds. Workers send it at once. */
+/** Timeout for a worker's count of remaining requests, in milliseconds. Workers normally send it at once. */
 const tellMs = 1_000;
 
 const configureMs = 10_000;
@@ -94,7 +94,7 @@ interface CrewPlace {
 
 class Crew {
   readonly #place: CrewPlace;
-  readonly #living = new Map<number, WorkerProcess>();
+  readonly #liveWorkers = new Map<number, WorkerProcess>();
   /** Names of dead processes whose runs no sibling has recovered yet. */
   readonly #unrecovered = new Set<string>();
   /** Called with the generation that a worker has applied. */
@@ -107,12 +107,12 @@ class Crew {
     this.#place = place;
   }
 
-  get living(): ReadonlyArray<WorkerProcess> {
-    return [...this.#living.values()];
+  get liveWorkers(): ReadonlyArray<WorkerProcess> {
+    return [...this.#liveWorkers.values()];
   }
 
   get isServing(): boolean {
-    return this.living.some(({ ready }) => Deferred.isDoneUnsafe(ready));
+    return this.liveWorkers.some(({ ready }) => Deferred.isDoneUnsafe(ready));
   }
 
   get drainMs(): number {
@@ -120,12 +120,12 @@ class Crew {
   }
 
   killAll(): void {
-    for (const { kill } of this.#living.values()) kill();
+    for (const { kill } of this.#liveWorkers.values()) kill();
   }
 
   start(worker: number): WorkerProcess {
     const started = fork(worker, (message) => this.#onMessage(started, message));
-    this.#living.set(worker, started);
+    this.#liveWorkers.set(worker, started);
     return started;
   }
 
@@ -147,10 +147,10 @@ class Crew {
 
   /** Removes a dead worker and tells a sibling about it. */
   onExit({ process: name, worker }: WorkerProcess): void {
-    this.#living.delete(worker);
+    this.#liveWorkers.delete(worker);
     this.#unrecovered.add(name);
-    // Telling one sibling is enough, because its replacement is told again if it dies too.
-    const able = this.living.find(({ ready }) => Deferred.isDoneUnsafe(ready));
+    // One sibling is enough: if it dies too, its replacement is notified again.
+    const able = this.liveWorkers.find(({ ready }) => Deferred.isDoneUnsafe(ready));
     able?.channel.order({ _tag: "Ended", process: name });
   }
 
@@ -167,12 +167,12 @@ class Crew {
     { self: this },
     function* (this: Crew, program: ProgramOptions, generation: number) {
       const before = this.#program;
-      const next = asStarted(before, program);
+      const next = keepFixed(before, program);
       yield* OpenPort.check(next);
       this.#program = next;
       this.#generation = generation;
       const configureOne = (worker: WorkerProcess) => this.#configure(worker, generation, ProgramWire.encode(next));
-      yield* Effect.forEach(this.living, configureOne, { concurrency: "unbounded", discard: true });
+      yield* Effect.forEach(this.liveWorkers, configureOne, { concurrency: "unbounded", discard: true });
     },
   );
 
@@ -204,7 +204,7 @@ const supervise = Effect.fnUntraced(function* (
   const keeping = Effect.gen(function* () {
     let deaths = Restarts.none;
     for (;;) {
-      const { end, isOrdered, servedMs, url } = yield* life(crew, worker, first);
+      const { end, isOrdered, servedMs, url } = yield* runWorkerOnce(crew, worker, first);
       const isFirst = url === undefined && !(yield* Deferred.isDone(first));
       if (isFirst && end.refused !== undefined)
         return { reason: end.refused.mayPass ? "store" : "refused", message: end.refused.message } as const;
@@ -232,7 +232,11 @@ const supervise = Effect.fnUntraced(function* (
   return yield* Deferred.await(first);
 });
 
-const life = Effect.fnUntraced(function* (crew: Crew, worker: number, first: Deferred.Deferred<string | GivenUp>) {
+const runWorkerOnce = Effect.fnUntraced(function* (
+  crew: Crew,
+  worker: number,
+  first: Deferred.Deferred<string | GivenUp>,
+) {
   const clock = yield* Clock.Clock;
   const started = crew.start(worker);
   const ended: Effect.Effect<{ readonly end: WorkerEnd }> = Effect.map(Deferred.await(started.exited), (end) => ({
@@ -253,11 +257,11 @@ const life = Effect.fnUntraced(function* (crew: Crew, worker: number, first: Def
   return { end, isOrdered, url, servedMs: url === undefined ? 0 : monotonicMs(clock) - readyAt };
 });
 
-/** Kills a worker that hangs. A starting worker is not watched, since the tables of a large store may keep it busy for long. */
+/** Kills a worker that hangs. A starting worker is not watched, because preparing the tables of a large store may keep it busy for long. */
 const killWhenHanging = Effect.fnUntraced(function* ({ channel, kill, pid, pulse, worker }: WorkerProcess) {
   for (;;) {
     yield* Effect.sleep(turnMs);
-    const turn = pulse.turn();
+    const turn = pulse.advance();
     if (turn === "ask") channel.order({ _tag: "Ping" });
     if (turn !== "hangs") continue;
     const said = `killing a worker that hangs: it has not answered for ${(turnsMax * turnMs) / 1_000} s`;
@@ -276,7 +280,7 @@ const killWhenHanging = Effect.fnUntraced(function* ({ channel, kill, pid, pulse
 
 /** Workers that exceed the limit are killed. */
 const drain = Effect.fnUntraced(function* (crew: Crew) {
-  const workers = crew.living;
+  const workers = crew.liveWorkers;
   for (const { channel } of workers) channel.order({ _tag: "Drain" });
   const told = yield* Effect.forEach(
     workers,

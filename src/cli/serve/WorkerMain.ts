@@ -28,7 +28,7 @@ import * as GatewayLog from "../../gateway/log/GatewayLog.ts";
 import * as Generation from "./Generation.ts";
 import { setHeap } from "./HeapSettings.ts";
 import * as ProgramWire from "./ProgramWire.ts";
-import { built, refusalOf } from "./Start.ts";
+import { describeRefusal, startGateway } from "./Start.ts";
 import { channelOver, SupervisorMessage, type WorkerMessage } from "./WorkerControl.ts";
 
 type Start = Extract<SupervisorMessage, { readonly _tag: "Start" }>;
@@ -41,17 +41,17 @@ const ended = Effect.runSync(Queue.unbounded<string>());
 
 const decode = Schema.decodeUnknownResult(SupervisorMessage);
 
-/** Runs the gateway. Its log closes last. */
-const serving = (start: Start, program: ProgramOptions): Effect.Effect<never, Refused> =>
+/** Runs the gateway. The log closes last. */
+const runGateway = (start: Start, program: ProgramOptions): Effect.Effect<never, Refused> =>
   Effect.gen(function* () {
     const { worker: self, workers } = start;
-    yield* Generation.tell(start.generation);
+    yield* Generation.publish(start.generation);
     const place = {
       ...{ process: start.process, self, workers, folder: start.folder ?? undefined },
       ended: Queue.take(ended),
       recovered: (name: string) => void channel.order({ _tag: "Recovered", process: name }),
     };
-    const gateway = Context.get(yield* built(shareOf(program, workers), place), Gateway);
+    const gateway = Context.get(yield* startGateway(shareOf(program, workers), place), Gateway);
     tellServing = () => Effect.runSync(gateway.serving);
     yield* Effect.forkScoped(
       Effect.forever(Effect.flatMap(Queue.take(configured), (it) => configure(it, workers, gateway))),
@@ -67,7 +67,7 @@ const serving = (start: Start, program: ProgramOptions): Effect.Effect<never, Re
     Effect.catchTags({
       GatewayError: ({ message }) => Effect.fail(new Refused({ message, mayPass: false })),
       ClientConfigError: ({ message }) => Effect.fail(new Refused({ message, mayPass: false })),
-      RecorderError: (error) => Effect.fail(new Refused(refusalOf(error))),
+      RecorderError: (error) => Effect.fail(new Refused(describeRefusal(error))),
     }),
   );
 
@@ -83,13 +83,13 @@ const configure = (
   gateway: Gateway["Service"],
 ): Effect.Effect<void> =>
   gateway.configure(shareOf(ProgramWire.decode(program), workers)).pipe(
-    Effect.andThen(Generation.tell(generation)),
+    Effect.andThen(Generation.publish(generation)),
     Effect.catchTag("GatewayError", ({ message }) => Effect.logError(`the configuration was rejected: ${message}`)),
     Effect.andThen(Effect.sync(() => channel.order({ _tag: "Configured", generation }))),
   );
 
 const fiber = Effect.runFork(
-  Effect.flatMap(Deferred.await(started), (start) => serving(start, ProgramWire.decode(start.program))).pipe(
+  Effect.flatMap(Deferred.await(started), (start) => runGateway(start, ProgramWire.decode(start.program))).pipe(
     Effect.provideService(Logger.LogToStderr, true),
   ),
 );
@@ -114,7 +114,7 @@ const drain = (): void => {
   fiber.interruptUnsafe(fiber.id, Context.empty());
 };
 
-const obey = (message: SupervisorMessage): void => {
+const handleMessage = (message: SupervisorMessage): void => {
   if (message._tag === "Start") Deferred.doneUnsafe(started, Effect.succeed(message));
   else if (message._tag === "Configure") Queue.offerUnsafe(configured, message);
   else if (message._tag === "Ping") channel.order({ _tag: "Pong" });
@@ -124,7 +124,7 @@ const obey = (message: SupervisorMessage): void => {
 
 process.on("message", (message) => {
   const read = decode(message);
-  if (Result.isSuccess(read)) obey(read.success);
+  if (Result.isSuccess(read)) handleMessage(read.success);
 });
 
 let isTold = false;

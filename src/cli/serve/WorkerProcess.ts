@@ -16,12 +16,12 @@ const entry = fileURLToPath(
 /**
  * Configures the start of workers and their shared port. They inherit the flags of Node's command line.
  *
- * The workers listen on one socket that the supervisor has opened (SCHED_NONE), and the kernel gives each connection to an idle
- * worker. Two rounds of 1,800 connections on two cores compared this with the alternatives. The supervisor used 2 ms of CPU, as
- * with `reusePort`; with SCHED_RR, where it accepts and forwards each connection, it used 183 and 185 ms. The p99 of short
- * requests was 20.4 and 20.5 ms (20.9 and 30.9 with SCHED_RR, 28.8 and 30.8 with `reusePort`). Connections were spread 902 : 898
- * and 794 : 1006, since busy workers take none. It also loses no connection when a worker dies: with `reusePort` each worker has
- * its own queue, whose connections are reset with it, and two gateways could silently share a port.
+ * The workers listen on one socket that the supervisor has opened (SCHED_NONE), and the kernel gives each connection to an idle worker. Two
+ * rounds of 1,800 connections on two cores compared this with the alternatives (two figures: one per round). The supervisor used 2 ms of
+ * CPU, as with `reusePort`; with SCHED_RR, where it accepts and forwards each connection, it used 183 and 185 ms. The p99 of short requests
+ * was 20.4 and 20.5 ms (20.9 and 30.9 with SCHED_RR, 28.8 and 30.8 with `reusePort`). Connections were spread 902 : 898 and 794 : 1006,
+ * since busy workers take none. It also loses no connection when a worker dies. With `reusePort` each worker has its own queue, whose
+ * connections are reset with the worker, and two gateways could silently share a port.
  */
 export const prepare: Effect.Effect<void> = Effect.sync(() => {
   cluster.schedulingPolicy = cluster.SCHED_NONE;

@@ -1,9 +1,9 @@
 /**
  * Creates the folder with the sockets of one supervisor's workers. No other user can enter it.
  *
- * A killed supervisor leaves its folder behind, and the next one of the same user removes it. The folder's name contains the id of the
- * killed process, so it is recognised. Containers may share a temporary folder but do not see each other's processes, so folders of another
- * process namespace are kept.
+ * A killed supervisor leaves its folder behind, and the next one of the same user removes it. It recognises the folder by the id of the
+ * killed process, which is in the name. Containers may share a temporary folder but do not see each other's processes, so folders of
+ * another process namespace are kept.
  */
 import { chmodSync, lstatSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,8 +26,8 @@ export const make: Effect.Effect<string | undefined, never, Scope.Scope> = Effec
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
       const said =
-        "cannot use the temporary folder, so the page and metrics cover only one worker, and a client that returns to another worker starts a new run";
-      return Effect.as(Effect.logWarning(said, { code }), undefined);
+        "cannot create a folder in the temporary folder; make it writable, or name another one in $TMPDIR. Until then the page and the metrics cover only one worker, and a client that returns to another worker starts a new run";
+      return Effect.as(Effect.logWarning(said, { code, folder: tmpdir() }), undefined);
     }
   }),
   (folder) => Effect.sync(() => folder !== undefined && remove(folder)),
@@ -78,6 +78,6 @@ const remove = (path: string): void => {
   try {
     rmSync(path, { recursive: true, force: true });
   } catch {
-    // Another start has removed it, or its disk takes no writes.
+    // Another start has removed the folder, or its disk accepts no writes.
   }
 };

@@ -26,7 +26,7 @@ export const plain: Ink = (_tone, text) => text;
 /**
  * Creates the ink for a stream.
  *
- * @param stream the output; colours only if it is a terminal and NO_COLOR or a similar variable does not forbid them
+ * @param stream the output; coloured only if it is a terminal and neither NO_COLOR nor a similar variable forbids colours
  */
 export const inkFor = (stream: NodeJS.WriteStream): Ink =>
   stream.isTTY !== true ? plain : (tone, text) => styleText(formats[tone], text, { stream });

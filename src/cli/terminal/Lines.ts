@@ -5,7 +5,7 @@
 /** Maximum line length, in bytes. A full ledger of 256 rows with the longest labels takes a tenth of it. */
 export const lineBytesMax = 1_048_576;
 
-/** One line, trimmed. A line over the limit has a number but no text. */
+/** One trimmed line. A line over the limit has a number but no text. */
 export interface InputLine {
   /** Line number, starting at 1. */
   readonly number: number;

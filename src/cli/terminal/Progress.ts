@@ -51,7 +51,7 @@ export interface Counter {
  * @param stream stderr, so that the counted items may go to stdout
  * @param words formats the count
  */
-export const counting = (stream: NodeJS.WriteStream, words: (count: string) => string): Counter => {
+export const startCounter = (stream: NodeJS.WriteStream, words: (count: string) => string): Counter => {
   const inPlace = stream.isTTY === true;
   let told = 0;
   return {

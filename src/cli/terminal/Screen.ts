@@ -18,7 +18,7 @@ export const columnsMax = 132;
 export interface Screen {
   /** Width of a line of prose. */
   readonly columns: number;
-  /** True if tables must fit into `columns`. A pipe gets every cell uncut. */
+  /** True if tables must fit into `columns`. A pipe receives every cell in full. */
   readonly fits: boolean;
   readonly ink: Ink;
   /** Wall clock, milliseconds since the epoch. */
@@ -45,7 +45,7 @@ export const make = (db?: string): Effect.Effect<Screen> =>
       fits: tty,
       ink: inkFor(stdout),
       now,
-      type: typing(program(), db),
+      type: commandFormatter(program(), db),
     };
   });
 
@@ -54,15 +54,15 @@ export const make = (db?: string): Effect.Effect<Screen> =>
  *
  * @param now wall clock, milliseconds since the epoch
  */
-export const blank = (now: number, columns = columnsMax, fits = false): Screen => ({
+export const plainScreen = (now: number, columns = columnsMax, fits = false): Screen => ({
   columns,
   fits,
   ink: plain,
   now,
-  type: typing("npx stream-recovery", undefined),
+  type: commandFormatter("npx stream-recovery", undefined),
 });
 
-const typing = (name: string, db: string | undefined) => (command: string) =>
+const commandFormatter = (name: string, db: string | undefined) => (command: string) =>
   `${name} ${command}${db === undefined ? "" : ` --db ${quoteForShell(db)}`}`;
 
 /** Quotes a word for a shell if necessary. */

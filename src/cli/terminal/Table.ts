@@ -7,7 +7,7 @@ export interface Column {
   readonly align?: "right";
   /** Minimum width, in characters. A column without it is never cut. */
   readonly shrinksTo?: number;
-  /** True to cut this column first, straight to `shrinksTo` and without an ellipsis, so that the rest of an id can be typed. */
+  /** True to cut this column first, directly to `shrinksTo` and without an ellipsis, so that the remaining prefix of an id can be typed. */
   readonly typed?: true;
 }
 
@@ -36,7 +36,7 @@ export const table = (
   const natural = columns.map((column, index) =>
     Math.max(column.head.length, ...rows.map((row) => lengthOf(row[index]?.text ?? ""))),
   );
-  const widths = width === undefined ? natural : shrunk(columns, natural, width);
+  const widths = width === undefined ? natural : shrinkColumns(columns, natural, width);
   const lineOf = (cells: ReadonlyArray<Cell>): string =>
     columns
       .map((column, index) => {
@@ -51,7 +51,7 @@ export const table = (
 };
 
 /** Cuts typed columns first, then takes one character at a time from the widest shrinkable column. */
-const shrunk = (
+const shrinkColumns = (
   columns: ReadonlyArray<Column>,
   natural: ReadonlyArray<number>,
   width: number,

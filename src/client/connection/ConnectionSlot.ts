@@ -83,7 +83,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
   }
 
   onBreak(): void {
-    this.#host.origin.distrust();
+    this.#host.origin.discardIdle();
   }
 
   /** Closes the connection if it is idle. A request that was assigned to it but not written yet uses a new connection. */
@@ -115,7 +115,7 @@ const connectorOf =
     const { waiting } = held;
     held.waiting = undefined;
     if (waiting === undefined) open();
-    else connector.dispatching(waiting, open);
+    else connector.withWaiting(waiting, open);
   };
 
 /** A request without an exchange. It marks its connection as busy while it is in flight, so that the connection does not count as idle. */

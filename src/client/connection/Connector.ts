@@ -15,7 +15,7 @@ export class ConnectStalled extends Error {
   readonly code: "CONNECT_STALLED" | "PROXY_STALLED";
 
   constructor(code: "CONNECT_STALLED" | "PROXY_STALLED" = "CONNECT_STALLED") {
-    super("No connection before the connect clock expired");
+    super("No connection could be opened before the connect clock expired");
     this.code = code;
   }
 }
@@ -53,7 +53,7 @@ export interface Connector {
    * Runs a dispatch, and records the socket that is opened within it. If a request waits for a free connection and undici opens a socket
    * later, that socket is not attributed to any request.
    */
-  readonly dispatching: <A>(waiting: Waiting, dispatch: () => A) => A;
+  readonly withWaiting: <A>(waiting: Waiting, dispatch: () => A) => A;
 }
 
 /** Options of a connector. */
@@ -86,8 +86,8 @@ const current = new AsyncLocalStorage<Waiting>();
 export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Connector => {
   // Created for the first connection, so that an unreadable certificate counts as a failure to connect. All connections share one context,
   // because reading about a hundred and fifty certificates takes milliseconds.
-  const toOrigin = once(() => originConnector({ moreCa, tls }));
-  const toProxy = once(() => proxyConnector(moreCa ?? tls.ca));
+  const toOrigin = memoize(() => originConnector({ moreCa, tls }));
+  const toProxy = memoize(() => proxyConnector(moreCa ?? tls.ca));
   const open = (options: Undici.buildConnector.Options, settle: Undici.buildConnector.Callback): unknown => {
     const chosen = proxy(withPort(options));
     if (chosen === undefined) return toOrigin()(options, settle);
@@ -127,7 +127,7 @@ export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Conne
     open: openWithTimeout,
     proxyOf: (origin) => proxy(withPort(targetOf(origin))),
     waiting: () => current.getStore(),
-    dispatching: (waiting, dispatch) => current.run(waiting, dispatch),
+    withWaiting: (waiting, dispatch) => current.run(waiting, dispatch),
   };
 };
 
@@ -152,7 +152,8 @@ const withKeepAlive =
 const originConnector = ({ moreCa, tls }: Pick<ConnectorOptions, "moreCa" | "tls">) => {
   const { cert, key, servername } = tls;
   const shown = { ...(cert === undefined ? {} : { cert }), ...(key === undefined ? {} : { key }) };
-  const context = moreCa === undefined ? undefined : Tls.createSecureContext({ ...shown, ca: besideNode(moreCa) });
+  const context =
+    moreCa === undefined ? undefined : Tls.createSecureContext({ ...shown, ca: withNodeCertificates(moreCa) });
   const connect = buildConnector({
     ...(context === undefined ? tls : { secureContext: context }),
     ...(servername === undefined ? {} : { servername }),
@@ -168,14 +169,14 @@ const originConnector = ({ moreCa, tls }: Pick<ConnectorOptions, "moreCa" | "tls
 const proxyConnector = (ca: TlsOptions["ca"]) =>
   withKeepAlive(
     buildConnector({
-      ...(ca === undefined ? {} : { secureContext: Tls.createSecureContext({ ca: besideNode(ca) }) }),
+      ...(ca === undefined ? {} : { secureContext: Tls.createSecureContext({ ca: withNodeCertificates(ca) }) }),
       allowH2: false,
       timeout: 0,
       ...ownKeepAlive,
     }),
   );
 
-const once = <A>(make: () => A): (() => A) => {
+const memoize = <A>(make: () => A): (() => A) => {
   let made: { readonly value: A } | undefined;
   return () => {
     made ??= { value: make() };
@@ -184,7 +185,7 @@ const once = <A>(make: () => A): (() => A) => {
 };
 
 /** Adds certificates to those that Node already trusts, including `NODE_EXTRA_CA_CERTS`. */
-const besideNode = (ca: string | Array<string>): Array<string> => [...trustedCertificates(), ...[ca].flat()];
+const withNodeCertificates = (ca: string | Array<string>): Array<string> => [...trustedCertificates(), ...[ca].flat()];
 
 /** Returns the certificates that the runtime trusts. Bun and older versions of Node have only their built-in list. */
 const trustedCertificates = (): ReadonlyArray<string> => {

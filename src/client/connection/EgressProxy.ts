@@ -48,7 +48,7 @@ export const read = (address: string): EgressProxy | undefined => {
   if (named && pair === undefined) return undefined;
   return {
     secure,
-    hostname: bare(hostname),
+    hostname: stripBrackets(hostname),
     port: port === "" ? (secure ? 443 : 80) : Number(port),
     authorization:
       pair === undefined
@@ -81,8 +81,8 @@ export interface ProxyVariables {
  * Chooses by the environment: the proxy of the target's scheme, except for this machine, the link-local network, and the hosts
  * in `NO_PROXY`.
  */
-export const ofEnvironment = ({ http, https, none }: ProxyVariables): ProxyChoice => {
-  const exempt = exemptionsOf(none);
+export const fromEnvironment = ({ http, https, none }: ProxyVariables): ProxyChoice => {
+  const exempt = parseExemptions(none);
   return (target) => {
     const proxy = target.protocol === "https:" ? https : http;
     return proxy === undefined || isNear(target.hostname) || exempt(target) ? undefined : proxy;
@@ -100,13 +100,13 @@ export const always =
  * a leading dot or `*.`, as in curl and Go. An address covers itself, and `ADDRESS/BITS` a network. A port after an entry narrows it to
  * that port. Names are not resolved to match networks.
  */
-export const exemptionsOf = (text: string): ((target: Pick<ProxyTarget, "hostname" | "port">) => boolean) => {
+export const parseExemptions = (text: string): ((target: Pick<ProxyTarget, "hostname" | "port">) => boolean) => {
   const entries = text
     .split(/[\s,]+/)
     .filter((entry) => entry !== "")
-    .map(exemptionOf);
+    .map(parseExemption);
   return ({ hostname, port }) => {
-    const name = bare(hostname).toLowerCase().replace(/\.$/, "");
+    const name = stripBrackets(hostname).toLowerCase().replace(/\.$/, "");
     return entries.some((entry) => (entry.port === undefined || entry.port === port) && entry.isExempt(name));
   };
 };
@@ -116,29 +116,29 @@ interface Exemption {
   readonly isExempt: (name: string) => boolean;
 }
 
-const exemptionOf = (entry: string): Exemption => {
+const parseExemption = (entry: string): Exemption => {
   if (entry === "*") return { port: undefined, isExempt: () => true };
-  const network = networkOf(entry);
+  const network = parseNetwork(entry);
   if (network !== undefined) return { port: undefined, isExempt: (name) => hasAddress(network, name) };
   // The port of an IPv6 address follows its brackets. An address without brackets has no port.
   const parts = isIP(entry) === 0 ? /^(\[[^\]]*\]|[^:]*):(\d{1,5})$/.exec(entry) : null;
   const port = parts?.[2] === undefined ? undefined : Number(parts[2]);
-  const spelt = bare(parts?.[1] ?? entry).toLowerCase();
-  const single = networkOf(spelt);
+  const spelt = stripBrackets(parts?.[1] ?? entry).toLowerCase();
+  const single = parseNetwork(spelt);
   if (single !== undefined) return { port, isExempt: (name) => hasAddress(single, name) };
   const domain = spelt.replace(/^\*?\./, "").replace(/\.$/, "");
   return { port, isExempt: (name) => domain !== "" && (name === domain || name.endsWith(`.${domain}`)) };
 };
 
 /** Reads a network, or a single address as a network of one. */
-const networkOf = (text: string): BlockList | undefined => {
-  const [address = "", bits, ...more] = bare(text).split("/");
-  const family = isIP(bare(address));
+const parseNetwork = (text: string): BlockList | undefined => {
+  const [address = "", bits, ...more] = stripBrackets(text).split("/");
+  const family = isIP(stripBrackets(address));
   if (family === 0 || more.length > 0) return undefined;
   const longest = family === 4 ? 32 : 128;
   if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= longest)) return undefined;
   const list = new BlockList();
-  list.addSubnet(bare(address), bits === undefined ? longest : Number(bits), family === 4 ? "ipv4" : "ipv6");
+  list.addSubnet(stripBrackets(address), bits === undefined ? longest : Number(bits), family === 4 ? "ipv4" : "ipv6");
   return list;
 };
 
@@ -157,9 +157,9 @@ near.addSubnet("fe80::", 10, "ipv6");
 
 /** Returns true for this machine and the link-local network, which a client cannot reach through a proxy. */
 const isNear = (hostname: string): boolean => {
-  const name = bare(hostname).toLowerCase().replace(/\.$/, "");
+  const name = stripBrackets(hostname).toLowerCase().replace(/\.$/, "");
   return name === "localhost" || name.endsWith(".localhost") || hasAddress(near, name);
 };
 
 /** Removes the brackets of an IPv6 address. */
-const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");
+const stripBrackets = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");

@@ -76,7 +76,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   /** Set before the request may be written. */
   carrier: Carrier | undefined = undefined;
   /** Called once, when the exchange is over for any reason. It must not throw. */
-  whenOver: (() => void) | undefined = undefined;
+  onOver: (() => void) | undefined = undefined;
   requestBytes = 0;
   receivedBytes = 0;
   readonly times: Times;
@@ -104,14 +104,14 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
 
   /** Waits for the response head. */
   get head(): Effect.Effect<Head, ExchangeBreak> {
-    return this.#when(() => this.#knownHead);
+    return this.#waitFor(() => this.#knownHead);
   }
 
   /** Reads all bytes that arrived since the last read, at least one array; undefined at the clean end of the body. */
   get read(): Effect.Effect<ReadonlyArray<Uint8Array> | undefined, ExchangeBreak> {
     const look = () =>
       this.#chunks.length > 0 ? this.#take() : this.#over && this.#broken === undefined ? ended : undefined;
-    return Effect.map(this.#when(look), (chunks) => (chunks === ended ? undefined : chunks));
+    return Effect.map(this.#waitFor(look), (chunks) => (chunks === ended ? undefined : chunks));
   }
 
   /** The error that broke the exchange. Bytes that arrived earlier can still be read. */
@@ -196,7 +196,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   #end(): void {
     if (this.#over) return;
     this.#over = true;
-    this.whenOver?.();
+    this.onOver?.();
   }
 
   /** Fails the exchange because the request cannot be sent. No byte of it was written. */
@@ -221,7 +221,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
 
   get #knownHead(): Head | undefined {
     if (this.#head === undefined && this.#given !== undefined)
-      this.#head = { status: this.#given.status, headers: flat(this.#given.headers) };
+      this.#head = { status: this.#given.status, headers: flattenHeaders(this.#given.headers) };
     return this.#head;
   }
 
@@ -247,7 +247,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   }
 
   /** Waits for a value. A value that arrived before an error is returned first. */
-  #when<A>(look: () => A | undefined): Effect.Effect<A, ExchangeBreak> {
+  #waitFor<A>(look: () => A | undefined): Effect.Effect<A, ExchangeBreak> {
     return Effect.callback<A, ExchangeBreak>((resume) => {
       const settle = () => {
         const found = look();
@@ -286,7 +286,7 @@ const abortError = () => new Error("The exchange was abandoned");
 
 type IncomingHeaders = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>;
 
-const flat = (headers: IncomingHeaders): Readonly<Record<string, string>> => {
+const flattenHeaders = (headers: IncomingHeaders): Readonly<Record<string, string>> => {
   const result: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined) result[name] = typeof value === "string" ? value : value.join(", ");

@@ -75,7 +75,7 @@ export class Origin {
   }
 
   /** Closes every idle connection. If one connection broke, the others may be dead too. */
-  distrust(): void {
+  discardIdle(): void {
     for (const connection of [...this.connections]) connection.discard();
   }
 }
@@ -86,7 +86,7 @@ export class Origins {
 
   /** Closes every idle connection of every origin. */
   discard(): void {
-    for (const origin of this.#origins.values()) origin.distrust();
+    for (const origin of this.#origins.values()) origin.discardIdle();
   }
 
   /**

@@ -25,13 +25,13 @@ export interface Reach {
  */
 export const pathTo = (reach: Reach, url: string | URL): Path => {
   const { origin } = new URL(url);
-  return { id: idOf(origin, reach.connector.proxyOf(origin)), way: wayTo(reach, origin) };
+  return { id: idOf(origin, reach.connector.proxyOf(origin)), way: probeTo(reach, origin) };
 };
 
 const idOf = (origin: string, proxy: EgressProxy | undefined): string =>
   proxy === undefined ? origin : `${origin} via ${addressOf(proxy)}`;
 
-const wayTo = ({ connector, origins, probeMs = Probe.probeMs }: Reach, origin: string): PathWay => {
+const probeTo = ({ connector, origins, probeMs = Probe.probeMs }: Reach, origin: string): PathWay => {
   const dropIdle = (): void => origins.of(origin).suspect();
   const asked = Effect.suspend(() => Probe.connection(connector, origin, probeMs));
   return {

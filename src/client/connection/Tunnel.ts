@@ -107,20 +107,20 @@ export class Tunnel implements Opening {
   #onResponse(reading: ConnectReading, socket: Socket): void {
     if (reading.kind !== "status") this.#fail(new ProxyFailed(proxyPrefix + reading.kind.toUpperCase()));
     else if (reading.status > 299) this.#fail(new ProxyFailed(`${proxyPrefix}${reading.status}`));
-    else this.#through(socket);
+    else this.#continueInTunnel(socket);
   }
 
   /** Continues in the open tunnel. From here on, failures are those of the origin. */
-  #through(socket: Socket): void {
+  #continueInTunnel(socket: Socket): void {
     this.open = true;
     if (this.#target.protocol !== "https:") {
-      this.#done(socket);
+      this.#complete(socket);
       return;
     }
     const inside = { ...this.#target, httpSocket: socket };
     const onSecured = (error: Error | null, secured: Socket | null | undefined): void => {
       if (secured === null || secured === undefined) this.#fail(error);
-      else this.#done(secured);
+      else this.#complete(secured);
     };
     try {
       this.#inside = asSocket(this.#connectors.toOrigin(inside, onSecured));
@@ -130,7 +130,7 @@ export class Tunnel implements Opening {
     }
   }
 
-  #done(socket: Socket): void {
+  #complete(socket: Socket): void {
     if (this.#over) {
       socket.destroy();
       return;

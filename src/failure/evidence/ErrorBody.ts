@@ -87,7 +87,7 @@ const errorObjects = (root: object): ReadonlyArray<object> => {
     holder = inner;
   }
   if (holders.length > 0) return isErrorRoot(root) ? [root, ...holders] : holders;
-  const named = exceptionKey(root);
+  const named = findExceptionKey(root);
   if (named !== undefined) return [root];
   return isErrorRoot(root) || typeof get(root, "error") === "string" ? [root] : [];
 };
@@ -136,11 +136,11 @@ const isSuccess = (root: object): boolean => {
 
 const readHolders = (root: object, holders: ReadonlyArray<object>): BodyReading => {
   const codes = holders.flatMap(codesOf);
-  const named = exceptionKey(root);
+  const named = findExceptionKey(root);
   if (named !== undefined) codes.push(named);
   const numbers = holders.flatMap(statusesOf);
   const messages = holders.flatMap(messagesOf);
-  const spoken = strongest(codes);
+  const spoken = findHighestRanked(codes);
   const policy = moderationMeaning(holders);
   const perDay = holders.some(isPerDay);
   const status = numbers.find(isError);
@@ -182,10 +182,10 @@ const numericCode = (holder: object): string | undefined => {
 
 const statusesOf = (holder: object): ReadonlyArray<number> =>
   ["status", "status_code", "statusCode", "http_code", "code"]
-    .map((field) => number(holder, field) ?? digits(text(holder, field)))
+    .map((field) => number(holder, field) ?? parseStatus(text(holder, field)))
     .filter((status): status is number => status !== undefined && status !== 0);
 
-const digits = (value: string | undefined): number | undefined =>
+const parseStatus = (value: string | undefined): number | undefined =>
   value !== undefined && /^[45]\d\d$/.test(value) ? Number(value) : undefined;
 
 /** Lists the messages of an error. `raw` is the upstream's own response, which OpenRouter passes on as a string. */
@@ -200,7 +200,7 @@ const messagesOf = (holder: object): ReadonlyArray<string> =>
   ].filter((message): message is string => message !== undefined);
 
 /** Returns the code of the highest rank; the first one if several have it. */
-const strongest = (codes: ReadonlyArray<string>): { code: string; meaning: CodeMeaning } | undefined => {
+const findHighestRanked = (codes: ReadonlyArray<string>): { code: string; meaning: CodeMeaning } | undefined => {
   let best: { code: string; meaning: CodeMeaning } | undefined;
   for (const code of codes) {
     const meaning = lookup(code);
@@ -222,7 +222,7 @@ const moderationMeaning = (holders: ReadonlyArray<object>): CodeMeaning | undefi
     : undefined;
 
 /** Finds the exception in Bedrock's event stream, where it is the key: `{ throttlingException: { message } }`. */
-export const exceptionKey = (root: object): string | undefined => {
+export const findExceptionKey = (root: object): string | undefined => {
   try {
     const keys = Object.keys(root);
     return keys.length > 4 ? undefined : keys.find((key) => /^[a-z][A-Za-z]{2,60}Exception$/.test(key));
@@ -232,7 +232,7 @@ export const exceptionKey = (root: object): string | undefined => {
 };
 
 /** Returns the meaning of the messages, for a body without a specific code. */
-export const byText = (reading: BodyReading, status: number | undefined): CodeMeaning | undefined => {
+export const findByText = (reading: BodyReading, status: number | undefined): CodeMeaning | undefined => {
   for (const message of reading.messages) {
     const found = lookupText(message, status);
     if (found !== undefined) return found;

@@ -5,7 +5,7 @@ import type { Http2End } from "../../domain/Http2Errors.ts";
 import { lookup, operationOf, type TransportRow } from "../../domain/TransportCodes.ts";
 import * as Http2Codes from "../tables/Http2Codes.ts";
 import { isError } from "../tables/HttpStatus.ts";
-import { className, get, isInstance, isObject, type Link, number, text, walk } from "../thrown/CauseChain.ts";
+import { className, get, isInstance, isObject, type Link, listLinks, number, text } from "../thrown/CauseChain.ts";
 import * as ErrorBody from "./ErrorBody.ts";
 import { recognise, type Shape } from "./ErrorShapes.ts";
 
@@ -44,33 +44,35 @@ export interface Evidence {
  * @param error any thrown value
  */
 export const collect = (error: unknown): Evidence => {
-  const links = walk(error);
+  const links = listLinks(error);
   const found = links.map((link, index) => ({ link, index }));
-  const status = first(found, (link) => (typeof link.value === "string" ? undefined : statusOf(link.value)));
-  const body = bestBody(all(found, bodyOf));
-  const transport = mostTelling(all(found, (link) => (isObject(link.value) ? transportOf(link.value) : undefined)));
+  const status = findFirst(found, (link) => (typeof link.value === "string" ? undefined : statusOf(link.value)));
+  const body = pickBody(findAll(found, bodyOf));
+  const transport = pickTransport(
+    findAll(found, (link) => (isObject(link.value) ? transportOf(link.value) : undefined)),
+  );
   return {
     links,
     ...(status === undefined ? {} : { status }),
     ...(body === undefined ? {} : { body }),
     ...(transport === undefined ? {} : { transport }),
     providerSpoke: links.some(isProviderError),
-    shapes: all(found, (link) => (isObject(link.value) ? recognise(link.value) : undefined)),
+    shapes: findAll(found, (link) => (isObject(link.value) ? recognise(link.value) : undefined)),
     headers: links.flatMap((link) => (isObject(link.value) ? headersOf(link.value) : [])),
-    messages: all(found, messageOf),
+    messages: findAll(found, messageOf),
   };
 };
 
 type Place = { readonly link: Link; readonly index: number };
 
-const all = <A>(places: ReadonlyArray<Place>, read: (link: Link) => A | undefined): ReadonlyArray<Found<A>> =>
+const findAll = <A>(places: ReadonlyArray<Place>, read: (link: Link) => A | undefined): ReadonlyArray<Found<A>> =>
   places.flatMap(({ link, index }) => {
     const value = read(link);
     return value === undefined ? [] : [{ value, link, index }];
   });
 
-const first = <A>(places: ReadonlyArray<Place>, read: (link: Link) => A | undefined): Found<A> | undefined =>
-  all(places, read)[0];
+const findFirst = <A>(places: ReadonlyArray<Place>, read: (link: Link) => A | undefined): Found<A> | undefined =>
+  findAll(places, read)[0];
 
 /**
  * Reads the status of an HTTP response as clients spell it. gaxios puts it into `code`. The numeric codes of DOMException are too small to
@@ -119,7 +121,7 @@ const bodyOf = (link: Link): ErrorBody.BodyReading | undefined => {
     return via !== "error" && bodyFields.has(via) ? ErrorBody.read(value) : readText(value);
   if (isBody(link)) return ErrorBody.read(value);
   if (isMisread(value)) return ErrorBody.read(get(value, "value"));
-  return isFromProvider(value) ? ofInstance(withName(ErrorBody.read(value), value)) : undefined;
+  return isFromProvider(value) ? toInstanceReading(withName(ErrorBody.read(value), value)) : undefined;
 };
 
 /** Reads a thrown string. If it is JSON, it is a body; otherwise it is only a message. */
@@ -145,7 +147,7 @@ const withName = (reading: ErrorBody.BodyReading, value: object): ErrorBody.Body
 };
 
 /** Reads the fields of an error instance. Its message comes from the client, so only a known code makes it the provider's schema. */
-const ofInstance = (reading: ErrorBody.BodyReading): ErrorBody.BodyReading => ({
+const toInstanceReading = (reading: ErrorBody.BodyReading): ErrorBody.BodyReading => ({
   ...reading,
   form: reading.byCode === undefined ? "absent" : "schema",
 });
@@ -161,7 +163,7 @@ const isProviderError = (link: Link): boolean => {
 };
 
 /** Returns the reading with the most specific code, or else the one that most likely comes from the provider. */
-const bestBody = (readings: ReadonlyArray<Found<ErrorBody.BodyReading>>): Found<ErrorBody.BodyReading> | undefined => {
+const pickBody = (readings: ReadonlyArray<Found<ErrorBody.BodyReading>>): Found<ErrorBody.BodyReading> | undefined => {
   const weight = ({ value }: Found<ErrorBody.BodyReading>) =>
     (value.byCode?.rank ?? 0) * 10 +
     ["absent", "text", "json", "schema"].indexOf(value.form) * 2 +
@@ -192,7 +194,7 @@ const isFileError = (value: object): boolean =>
   text(value, "path") !== undefined && text(value, "syscall") !== undefined && text(value, "syscall") !== "connect";
 
 /** Returns the most specific cause, for example a certificate error under a closed socket, or a failed lookup under a network error. */
-const mostTelling = (findings: ReadonlyArray<Found<TransportFinding>>): Found<TransportFinding> | undefined => {
+const pickTransport = (findings: ReadonlyArray<Found<TransportFinding>>): Found<TransportFinding> | undefined => {
   const named = findings.find(({ value }) => value.http2?.http2_code !== undefined);
   if (named !== undefined) return named;
   for (const meaning of ["never", "malformed", "oversize", "dns", "not_a_stream", "damaged", "retry"]) {

@@ -16,21 +16,21 @@ export type Shape =
   | { readonly strength: "cancelled"; readonly by: "caller" | "provider" }
   | { readonly strength: "timeout" | "connection" };
 
-const definite = (failure: Failure): Shape => ({ strength: "definite", failure });
-const own = (failure: Failure): Shape => ({ strength: "own", failure });
-const damaged = definite({ kind: "protocol", reason: "damaged_frame" });
+const definiteShape = (failure: Failure): Shape => ({ strength: "definite", failure });
+const ownShape = (failure: Failure): Shape => ({ strength: "own", failure });
+const damaged = definiteShape({ kind: "protocol", reason: "damaged_frame" });
 /**
  * A complete response in a form that the SDK does not know. It is not retryable, because the same SDK would fail on the next response too.
  */
-const misread = definite({ kind: "protocol", reason: "damaged_frame", retryable: false });
+const misread = definiteShape({ kind: "protocol", reason: "damaged_frame", retryable: false });
 /** Effect's DecodeError may wrap any error of the body, for example a broken connection or wrong bytes. */
 const unread: Shape = { strength: "weak", failure: { kind: "protocol", reason: "damaged_frame" } };
-const malformed = definite({ kind: "rejected", reason: "invalid_request", not_processed: false });
-const badCall = definite({ kind: "invalid_tool_input" });
+const malformed = definiteShape({ kind: "rejected", reason: "invalid_request", not_processed: false });
+const badCall = definiteShape({ kind: "invalid_tool_input" });
 /** A complete call that does not fit the caller's tools. The stream itself is not broken. */
-const misfitCall = own({ kind: "invalid_tool_input", retryable: false });
-const caller = own({ kind: "caller_failed" });
-const truncated = definite({ kind: "truncated" });
+const misfitCall = ownShape({ kind: "invalid_tool_input", retryable: false });
+const caller = ownShape({ kind: "caller_failed" });
+const truncated = definiteShape({ kind: "truncated" });
 const timeout: Shape = { strength: "timeout" };
 const cancelled: Shape = { strength: "cancelled", by: "provider" };
 /** The caller aborted its own request, by its signal or its token (law L10). */
@@ -71,8 +71,8 @@ const byName: ReadonlyMap<string, Shape> = new Map([
   ["AI_InvalidToolInputError", badCall],
   ["AI_NoSuchToolError", badCall],
   ["AI_ToolExecutionError", caller], // a tool's own ECONNRESET is not the provider's
-  ["AI_LoadAPIKeyError", definite({ kind: "rejected", reason: "auth", not_processed: false })],
-  ["AI_NoSuchModelError", definite({ kind: "rejected", reason: "not_found", not_processed: false })],
+  ["AI_LoadAPIKeyError", definiteShape({ kind: "rejected", reason: "auth", not_processed: false })],
+  ["AI_NoSuchModelError", definiteShape({ kind: "rejected", reason: "not_found", not_processed: false })],
   ["AI_InvalidPromptError", malformed],
   ["AI_InvalidArgumentError", malformed],
   ["AI_UnsupportedFunctionalityError", malformed],
@@ -96,7 +96,7 @@ const fetchRefusals: ReadonlyMap<string, Shape> = new Map([
   ['request mode cannot be "same-origin"', malformed],
   ["local URLs only", malformed],
   ["blocked", malformed],
-  ["proxy authentication required", definite({ kind: "rejected", reason: "auth", not_processed: false })],
+  ["proxy authentication required", definiteShape({ kind: "rejected", reason: "auth", not_processed: false })],
 ]);
 
 /** Reasons of Effect's HttpClientError. StatusCodeError is read by the status of its response. */
@@ -110,12 +110,12 @@ const httpClientReasons: ReadonlyMap<string, Shape> = new Map([
 
 /** Reasons of Effect's AiError, for errors without a more exact status in `http`. UnknownError says nothing. */
 const aiReasons: ReadonlyMap<string, Shape> = new Map([
-  ["RateLimitError", definite({ kind: "rate_limited" })],
-  ["QuotaExhaustedError", definite({ kind: "rejected", reason: "quota" })],
-  ["AuthenticationError", definite({ kind: "rejected", reason: "auth" })],
-  ["ContentPolicyError", definite({ kind: "rejected", reason: "content_policy" })],
-  ["InvalidRequestError", definite({ kind: "rejected", reason: "invalid_request" })],
-  ["InternalProviderError", definite({ kind: "server_error" })],
+  ["RateLimitError", definiteShape({ kind: "rate_limited" })],
+  ["QuotaExhaustedError", definiteShape({ kind: "rejected", reason: "quota" })],
+  ["AuthenticationError", definiteShape({ kind: "rejected", reason: "auth" })],
+  ["ContentPolicyError", definiteShape({ kind: "rejected", reason: "content_policy" })],
+  ["InvalidRequestError", definiteShape({ kind: "rejected", reason: "invalid_request" })],
+  ["InternalProviderError", definiteShape({ kind: "server_error" })],
   ["InvalidResponseError", damaged],
   ["InvalidOutputError", damaged],
   ["StructuredOutputError", caller], // the response was complete, but does not match the caller's schema
@@ -137,10 +137,10 @@ const aiReasons: ReadonlyMap<string, Shape> = new Map([
 export const recognise = (error: object): Shape | undefined => {
   const tag = text(error, "_tag");
   const reason = get(error, "reason");
-  if (tag === "AiError" && isObject(reason)) return isMisfit(error, reason) ? caller : aiReason(reason);
+  if (tag === "AiError" && isObject(reason)) return isMisfit(error, reason) ? caller : classifyAiReason(reason);
   if (tag === "Interrupt") return cancelled; // a reason of Effect's Cause, for an interrupt that this side did not request
   if (tag === "HttpClientError" && isObject(reason)) return httpClientReasons.get(text(reason, "_tag") ?? "");
-  if (isAiReason(error)) return aiReason(error);
+  if (isAiReason(error)) return classifyAiReason(error);
   if (isCollectedShort(error)) return truncated;
   const refused = text(error, "message") === "fetch failed" ? text(get(error, "cause"), "message") : undefined;
   if (refused !== undefined && fetchRefusals.has(refused)) return fetchRefusals.get(refused);
@@ -152,11 +152,11 @@ export const recognise = (error: object): Shape | undefined => {
   return isDamagedJson(error) ? damaged : apiCall(error);
 };
 
-const aiReason = (reason: object): Shape | undefined => {
+const classifyAiReason = (reason: object): Shape | undefined => {
   const tag = text(reason, "_tag") ?? "";
   if (tag === "NetworkError") return httpClientReasons.get(text(reason, "reason") ?? "") ?? connection;
   if (tag === "AuthenticationError" && text(reason, "kind") === "InsufficientPermissions")
-    return definite({ kind: "rejected", reason: "permission" });
+    return definiteShape({ kind: "rejected", reason: "permission" });
   return aiReasons.get(tag);
 };
 
@@ -184,9 +184,9 @@ const isCollectedShort = (error: object): boolean =>
  * chunked body, so nothing was damaged. A response that is not HTTP was never a stream.
  */
 const parserError = (message: string): Shape => {
-  if (/\bInvalid EOF state\b/.test(message)) return definite({ kind: "transport", operation: "body" });
+  if (/\bInvalid EOF state\b/.test(message)) return definiteShape({ kind: "transport", operation: "body" });
   return /\bExpected HTTP\/|\bInvalid HTTP version\b|\bInvalid (?:response )?status\b/.test(message)
-    ? definite({ kind: "protocol", reason: "not_a_stream" })
+    ? definiteShape({ kind: "protocol", reason: "not_a_stream" })
     : damaged;
 };
 

@@ -115,7 +115,7 @@ const programming: ReadonlySet<string> = new Set([
 ]);
 
 /** Returns the status that a message names: `Request failed with status code 503`, `HTTP 502`, `429 Too Many Requests`. */
-export const statusIn = (message: string): number | undefined => {
+export const findStatus = (message: string): number | undefined => {
   const found = /^([45]\d\d) (?:[A-Z{"<]|status code)|\b(?:HTTP|status(?: code)?):? ?([45]\d\d)\b/i.exec(message);
   const digits = found?.[1] ?? found?.[2];
   return digits === undefined ? undefined : Number(digits);

@@ -1,5 +1,5 @@
 /** Reads the end of an HTTP/2 stream or session: its code, the side that reset it, and if the peer processed it at all. */
-import { type Http2End, isNodeCode, nameOf, names, ofNodeCode, survivable } from "../../domain/Http2Errors.ts";
+import { fromNodeCode, type Http2End, isNodeCode, isSurvivable, nameOf, names } from "../../domain/Http2Errors.ts";
 import { get, number, text } from "../thrown/CauseChain.ts";
 
 /**
@@ -20,10 +20,10 @@ export const read = (error: object): Http2End | undefined => {
     (numeric === undefined ? undefined : names[numeric]) ??
     nameOf(text(error, "http2_code") ?? text(error, "http2Code")) ??
     (marked || isAboutHttp2(message) ? nameIn(message) : undefined);
-  if (name === undefined) return marked ? ofNodeCode(code) : undefined;
+  if (name === undefined) return marked ? fromNodeCode(code) : undefined;
   if (isLocal(error, message)) return { http2_code: name, retryable: false, not_processed: false };
   const below = isRefusedByGoaway(error, message);
-  const retryable = survivable(name) || below;
+  const retryable = isSurvivable(name) || below;
   return below ? { http2_code: name, retryable, not_processed: true } : { http2_code: name, retryable };
 };
 
@@ -33,7 +33,7 @@ export const readText = (message: string): Http2End | undefined => {
   if (name === undefined) return undefined;
   return /\blocal(?:ly)?\b/i.test(message)
     ? { http2_code: name, retryable: false, not_processed: false }
-    : { http2_code: name, retryable: survivable(name) };
+    : { http2_code: name, retryable: isSurvivable(name) };
 };
 
 const isAboutHttp2 = (message: string): boolean =>

@@ -41,7 +41,8 @@ export const failureOf = (status: number): StatusFailure =>
   failures.get(status) ?? (status >= 500 ? { kind: "server_error" } : rejection("invalid_request"));
 
 /** Returns false if the same request cannot succeed later; undefined if the kind's default applies. */
-export const retryable = (status: number): boolean | undefined => (permanentStatuses.has(status) ? false : undefined);
+export const canRetryStatus = (status: number): boolean | undefined =>
+  permanentStatuses.has(status) ? false : undefined;
 
 /**
  * Returns true if a status alone proves that nothing was processed.

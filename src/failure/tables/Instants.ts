@@ -1,14 +1,14 @@
-/** Reads instants as headers spell them. It does not use `Date`, because that is not pure. */
+/** Parses points in time in the forms that headers use. It does not use `Date`, because `Date` is not pure. */
 
 const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 /**
- * Reads the three forms of RFC 9110, 5.6.7: IMF-fixdate, RFC 850, asctime.
+ * Parses an HTTP date in any of the three forms of RFC 9110, 5.6.7: IMF-fixdate, RFC 850, asctime.
  *
  * @param nowMs wall-clock time that determines the century of RFC 850's years; without it they are not read
  * @returns milliseconds since the epoch
  */
-export const httpDate = (value: string, nowMs: number | undefined): number | undefined => {
+export const parseHttpDate = (value: string, nowMs: number | undefined): number | undefined => {
   const zoned = /^[a-z]{3,9}, (\d{1,2})[ -]([a-z]{3})[ -](\d{2}|\d{4}) (\d\d):(\d\d):(\d\d) (?:GMT|UTC|\+0000)$/i.exec(
     value,
   );
@@ -22,17 +22,17 @@ export const httpDate = (value: string, nowMs: number | undefined): number | und
   const index = months.indexOf((month ?? "").toLowerCase());
   if (index < 0 || year === undefined) return undefined;
   if (year.length !== 4 && nowMs === undefined) return undefined;
-  const fullYear = year.length === 4 || nowMs === undefined ? Number(year) : centuryOf(Number(year), nowMs);
+  const fullYear = year.length === 4 || nowMs === undefined ? Number(year) : resolveYear(Number(year), nowMs);
   const days = daysSinceEpoch(fullYear, index + 1, Number(day));
   return ((days * 24 + Number(hour)) * 60 + Number(minute)) * 60_000 + Number(second) * 1_000;
 };
 
 /**
- * Reads a timestamp of RFC 3339, for example `2026-10-21T07:28:30.5Z`.
+ * Parses a timestamp of RFC 3339, for example `2026-10-21T07:28:30.5Z`.
  *
  * @returns milliseconds since the epoch
  */
-export const timestamp = (value: string): number | undefined => {
+export const parseTimestamp = (value: string): number | undefined => {
   const found = /^(\d{4})-(\d\d)-(\d\d)[t ](\d\d):(\d\d):(\d\d(?:\.\d{1,9})?)(?:z|([+-])(\d\d):?(\d\d))$/i.exec(value);
   if (found === null) return undefined;
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found.slice(1, 7).map(Number);
@@ -63,7 +63,7 @@ const dayMs = 86_400_000;
 /**
  * Returns the next instant at which a clock in UTC shows a time of day.
  *
- * @param timeMs milliseconds since midnight; those of another day count as the same time of day
+ * @param timeMs milliseconds since midnight; a value outside the day wraps around
  * @param nowMs milliseconds since the epoch
  */
 export const nextTimeOfDay = (timeMs: number, nowMs: number): number => {
@@ -72,7 +72,7 @@ export const nextTimeOfDay = (timeMs: number, nowMs: number): number => {
 };
 
 /** RFC 9110, 5.6.7: a two-digit year that seems more than 50 years ahead is in the past. */
-const centuryOf = (year: number, nowMs: number): number => {
+const resolveYear = (year: number, nowMs: number): number => {
   const thisYear = 1970 + Math.floor(nowMs / 31_556_952_000);
   const candidate = thisYear - (thisYear % 100) + year;
   return candidate > thisYear + 50 ? candidate - 100 : candidate;

@@ -184,20 +184,22 @@ const digits: ReadonlyMap<string, CodeMeaning> = new Map([
   ["1301", policy],
 ]);
 
-const spelt = (codes: string): ReadonlyArray<string> => codes.split(" ");
-const bare = (code: string): string => code.toLowerCase().replace(/[^a-z0-9]/g, "");
+const splitCodes = (codes: string): ReadonlyArray<string> => codes.split(" ");
+const normalizeCode = (code: string): string => code.toLowerCase().replace(/[^a-z0-9]/g, "");
 
 const table: ReadonlyMap<string, CodeMeaning> = new Map(
   // The first row of a code wins, because rows are in the order of their rank.
-  [...rows].reverse().flatMap(([, meaning, codes]) => spelt(codes).map((code) => [bare(code), meaning] as const)),
+  [...rows]
+    .reverse()
+    .flatMap(([, meaning, codes]) => splitCodes(codes).map((code) => [normalizeCode(code), meaning] as const)),
 );
 
-addKnownCodes(rows.flatMap(([, , codes]) => spelt(codes)));
+addKnownCodes(rows.flatMap(([, , codes]) => splitCodes(codes)));
 
 /** Looks up a provider's code, in any case and with any separators; `com.amazon.coral.service#X` is X. */
 export const lookup = (code: string): CodeMeaning | undefined => {
   const local = code.slice(code.lastIndexOf("#") + 1).replace(/:.*$/, "");
-  return table.get(bare(local)) ?? digits.get(local);
+  return table.get(normalizeCode(local)) ?? digits.get(local);
 };
 
 /** [the provider, the statuses that the message may come with (none: any status, and streams), the pattern, its meaning]. */

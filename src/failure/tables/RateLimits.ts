@@ -1,14 +1,14 @@
 /**
- * Reads the rate limits that a response reports as buckets: the rest in each, and when it is full again.
+ * Reads the rate limits that a response reports as buckets: the amount left in each, and the time at which it is full again.
  *
  * Every response carries them, but in a success they have no meaning. Only in a refusal does an empty bucket say how long to wait.
  */
-import { timestamp } from "./Instants.ts";
-import { clampWait, decimal, duration, fromNumber, header, responseDate } from "./RetryAfter.ts";
+import { parseTimestamp } from "./Instants.ts";
+import { clampWait, fromNumber, parseDecimal, parseDuration, readHeader, readResponseDate } from "./RetryAfter.ts";
 
 /** Buckets of one response. */
 export interface Buckets {
-  /** Number of buckets that report their rest. */
+  /** Number of buckets that report the amount left. */
   readonly told: number;
   /** Number of buckets with nothing left. */
   readonly empty: number;
@@ -23,12 +23,12 @@ export const read = (headers: ReadonlyArray<unknown>, nowMs: number | undefined)
   let resetMs: number | undefined;
   for (const held of headers) {
     for (const { left, reset } of names) {
-      const amount = amountOf(header(held, left));
+      const amount = parseAmount(readHeader(held, left));
       if (amount === undefined) continue;
       told += 1;
       if (amount > 0) continue;
       empty += 1;
-      const wait = waitOf(header(held, reset), responseDate(held, nowMs));
+      const wait = parseWait(readHeader(held, reset), readResponseDate(held, nowMs));
       if (wait !== undefined) resetMs = Math.max(resetMs ?? 0, wait);
     }
   }
@@ -40,12 +40,12 @@ interface Bucket {
   readonly reset: string;
 }
 
-const anthropic = (bucket: string): Bucket => ({
+const anthropicBucket = (bucket: string): Bucket => ({
   left: `anthropic-ratelimit-${bucket}-remaining`,
   reset: `anthropic-ratelimit-${bucket}-reset`,
 });
 
-const common = (bucket: string): Bucket => ({
+const commonBucket = (bucket: string): Bucket => ({
   left: `x-ratelimit-remaining${bucket}`,
   reset: `x-ratelimit-reset${bucket}`,
 });
@@ -53,27 +53,27 @@ const common = (bucket: string): Bucket => ({
 /** Headers of each bucket. */
 const names: ReadonlyArray<Bucket> = [
   // Anthropic, "Rate limits", response headers: resets are RFC 3339.
-  ...["requests", "tokens", "input-tokens", "output-tokens"].map(anthropic),
-  // A plan's window (claude.ai logins) reports a status instead of the rest; its reset is an epoch.
+  ...["requests", "tokens", "input-tokens", "output-tokens"].map(anthropicBucket),
+  // A plan's window (claude.ai logins) reports a status instead of the amount left; its reset is an epoch.
   { left: "anthropic-ratelimit-unified-status", reset: "anthropic-ratelimit-unified-reset" },
   // OpenAI, "Rate limits in headers" (`6m0s`), Groq (`2m59.56s`), Azure (seconds); Cerebras names the time too; OpenRouter (epoch).
-  ...["-requests", "-tokens", "-requests-day", "-tokens-minute", ""].map(common),
+  ...["-requests", "-tokens", "-requests-day", "-tokens-minute", ""].map(commonBucket),
   // draft-ietf-httpapi-ratelimit-headers-06: seconds.
   { left: "ratelimit-remaining", reset: "ratelimit-reset" },
 ];
 
-/** Returns the rest of a bucket. Azure sends -1 if it does not know. The only word for an empty bucket is `rejected`. */
-const amountOf = (value: string | undefined): number | undefined =>
-  value !== undefined && /^\s*rejected\s*$/i.test(value) ? 0 : decimal(value);
+/** Returns the amount left in a bucket. Azure sends -1 if it does not know the amount. The only word for an empty bucket is `rejected`. */
+const parseAmount = (value: string | undefined): number | undefined =>
+  value !== undefined && /^\s*rejected\s*$/i.test(value) ? 0 : parseDecimal(value);
 
 /** Parses `6m0s` and similar durations, seconds, an epoch, or a timestamp. */
-const waitOf = (value: string | undefined, nowMs: number | undefined): number | undefined => {
+const parseWait = (value: string | undefined, nowMs: number | undefined): number | undefined => {
   if (value === undefined) return undefined;
-  const number = decimal(value);
+  const number = parseDecimal(value);
   if (number !== undefined) return fromNumber(number, nowMs);
-  const atMs = timestamp(value.trim());
+  const atMs = parseTimestamp(value.trim());
   if (atMs !== undefined) return nowMs === undefined ? undefined : clampWait(atMs - nowMs);
-  const wait = /^\s*\d/.test(value) ? duration(value) : undefined;
+  const wait = /^\s*\d/.test(value) ? parseDuration(value) : undefined;
   return wait === undefined ? undefined : clampWait(wait);
 };
 

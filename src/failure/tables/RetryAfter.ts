@@ -3,7 +3,7 @@
  */
 import * as Duration from "effect/Duration";
 import { elements, get, number, text } from "../thrown/CauseChain.ts";
-import { httpDate } from "./Instants.ts";
+import { parseHttpDate } from "./Instants.ts";
 
 /** Maximum wait that is accepted, in milliseconds: 30 days. A longer one must be a mistake of the provider. */
 export const retryAfterMsMax = 30 * 86_400_000;
@@ -26,9 +26,9 @@ export type HeadersLike = Record<string, string | undefined> | { readonly get: (
  * @returns milliseconds, at most `retryAfterMsMax`
  */
 export const fromHeaders = (headers: unknown, nowMs?: number): number | undefined => {
-  const precise = decimal(header(headers, "retry-after-ms"));
+  const precise = parseDecimal(readHeader(headers, "retry-after-ms"));
   if (precise !== undefined && precise > 0) return clampWait(precise);
-  const plain = fromValue(header(headers, "retry-after"), responseDate(headers, nowMs));
+  const plain = fromValue(readHeader(headers, "retry-after"), readResponseDate(headers, nowMs));
   return plain ?? (precise === undefined ? undefined : clampWait(precise));
 };
 
@@ -37,8 +37,8 @@ export const fromHeaders = (headers: unknown, nowMs?: number): number | undefine
  *
  * @param nowMs wall-clock time, in milliseconds since the epoch
  */
-export const responseDate = (headers: unknown, nowMs: number | undefined): number | undefined =>
-  httpDate((header(headers, "date") ?? "").trim(), nowMs) ?? nowMs;
+export const readResponseDate = (headers: unknown, nowMs: number | undefined): number | undefined =>
+  parseHttpDate((readHeader(headers, "date") ?? "").trim(), nowMs) ?? nowMs;
 
 /**
  * Reads the wait in an error body: google.rpc RetryInfo, or a number under a well-known name.
@@ -48,7 +48,7 @@ export const responseDate = (headers: unknown, nowMs: number | undefined): numbe
 export const fromBody = (error: unknown): number | undefined => {
   for (const detail of elements(get(error, "details"))) {
     const delay = get(detail, "retryDelay");
-    const wait = typeof delay === "string" ? duration(delay) : protobufDuration(delay);
+    const wait = typeof delay === "string" ? parseDuration(delay) : parseProtobufDuration(delay);
     if (wait !== undefined) return clampWait(wait);
   }
   for (const holder of [error, get(error, "metadata")]) {
@@ -68,7 +68,7 @@ export const fromError = (error: unknown): number | undefined => {
 };
 
 /** Reads one header in any case. Redacted and repeated values that are not strings are ignored. */
-export const header = (headers: unknown, name: string): string | undefined => {
+export const readHeader = (headers: unknown, name: string): string | undefined => {
   const getter = get(headers, "get");
   if (typeof getter === "function") {
     try {
@@ -90,14 +90,14 @@ export const header = (headers: unknown, name: string): string | undefined => {
 
 const fromValue = (value: string | undefined, nowMs: number | undefined): number | undefined => {
   if (value === undefined) return undefined;
-  const number = decimal(value);
+  const number = parseDecimal(value);
   if (number !== undefined) return fromNumber(number, nowMs);
-  if (nowMs === undefined) return duration(value);
-  const atMs = httpDate(value.trim(), nowMs);
-  return atMs === undefined ? duration(value) : clampWait(atMs - nowMs);
+  if (nowMs === undefined) return parseDuration(value);
+  const atMs = parseHttpDate(value.trim(), nowMs);
+  return atMs === undefined ? parseDuration(value) : clampWait(atMs - nowMs);
 };
 
-/** Reads seconds, or an epoch in seconds or milliseconds, by the size of the number. */
+/** Interprets a number as seconds, or as an epoch in seconds or milliseconds, by its size. */
 export const fromNumber = (number: number, nowMs: number | undefined): number | undefined => {
   if (number < epochSecondsMin) return clampWait(number * 1_000);
   const atMs = number < epochSecondsMin * 1_000 ? number * 1_000 : number;
@@ -109,7 +109,7 @@ export const clampWait = (milliseconds: number): number =>
   Math.min(Math.max(Math.round(milliseconds), 0), retryAfterMsMax);
 
 /** Parses a number of at most 16 digits and nine fractional ones. */
-export const decimal = (value: string | undefined): number | undefined =>
+export const parseDecimal = (value: string | undefined): number | undefined =>
   value !== undefined && /^\s*\d{1,16}(?:\.\d{1,9})?\s*$/.test(value) ? Number(value) : undefined;
 
 const unitsMs: Readonly<Record<string, number>> = {
@@ -130,7 +130,7 @@ const unitsMs: Readonly<Record<string, number>> = {
 };
 
 /** Parses `48s`, `48.939935699s`, `1m30s`, `20 seconds`. Only the known units at the start count; undefined if there are none. */
-export const duration = (value: string): number | undefined => {
+export const parseDuration = (value: string): number | undefined => {
   let total: number | undefined;
   for (const [, amount, unit] of value.slice(0, 64).matchAll(/(\d{1,9}(?:\.\d{1,9})?)\s?([a-z]+)/gi)) {
     const word = (unit ?? "").toLowerCase();
@@ -141,8 +141,8 @@ export const duration = (value: string): number | undefined => {
   return total === undefined ? undefined : Math.min(total, retryAfterMsMax);
 };
 
-const protobufDuration = (value: unknown): number | undefined => {
-  const seconds = number(value, "seconds") ?? decimal(text(value, "seconds"));
+const parseProtobufDuration = (value: unknown): number | undefined => {
+  const seconds = number(value, "seconds") ?? parseDecimal(text(value, "seconds"));
   if (seconds === undefined || seconds < 0) return undefined;
   return seconds * 1_000 + (number(value, "nanos") ?? 0) / 1_000_000;
 };

@@ -6,7 +6,7 @@
  */
 import { messageCharactersMax } from "../thrown/CauseChain.ts";
 import { nextTimeOfDay, utc } from "./Instants.ts";
-import { clampWait, duration } from "./RetryAfter.ts";
+import { clampWait, parseDuration } from "./RetryAfter.ts";
 
 /** Maximum cues of one message that are read. */
 const cuesMax = 16;
@@ -43,26 +43,26 @@ export const read = (message: string, nowMs?: number): number | undefined => {
 };
 
 const timeIn = (tail: string, nowMs: number | undefined): number | undefined => {
-  const atMs = dateIn(tail);
-  if (atMs === "none") return timeOfDayIn(tail, nowMs) ?? durationIn(tail);
+  const atMs = parseDateIn(tail);
+  if (atMs === "none") return timeOfDayIn(tail, nowMs) ?? parseDurationIn(tail);
   return atMs === undefined || nowMs === undefined || atMs < nowMs ? undefined : atMs - nowMs;
 };
 
-const durationIn = (tail: string): number | undefined => {
+const parseDurationIn = (tail: string): number | undefined => {
   const found = /^(?:\d{1,9}(?:\.\d{1,9})?\s?[a-z]+(?:,? and |, ?| )?){1,6}/i.exec(tail)?.[0];
   return found === undefined || /^\s*ago\b/i.test(tail.slice(found.length)) || /\bago\b/i.test(found)
     ? undefined
-    : duration(found);
+    : parseDuration(found);
 };
 
 /** Reads "2026-11-30 00:00", with or without a zone, as milliseconds since the epoch. "none" if there is no date. */
-const dateIn = (tail: string): number | undefined | "none" => {
+const parseDateIn = (tail: string): number | undefined | "none" => {
   const found = /^(\d{4})-(\d\d)-(\d\d)(?:(?:T|,? at |,? )(\d\d):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?)?/i.exec(tail);
   if (found === null) return "none";
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found
     .slice(1)
     .map((digits: string | undefined) => Number(digits ?? 0));
-  const offsetMs = offsetIn(tail.slice(found[0].length));
+  const offsetMs = parseOffsetIn(tail.slice(found[0].length));
   const atMs = utc(year, month, day, hour, minute, second);
   return atMs === undefined || offsetMs === undefined ? undefined : atMs - offsetMs;
 };
@@ -75,7 +75,7 @@ const timeOfDayIn = (tail: string, nowMs: number | undefined): number | undefine
   if (minutes === undefined && half === undefined) return undefined;
   const hour = half === undefined ? Number(hours) : onTheClock(Number(hours), half);
   const minute = Number(minutes ?? 0);
-  const offsetMs = offsetIn(tail.slice(whole.length));
+  const offsetMs = parseOffsetIn(tail.slice(whole.length));
   if (hour === undefined || hour > 24 || minute > 59 || offsetMs === undefined) return undefined;
   return nextTimeOfDay((hour * 60 + minute) * 60_000 - offsetMs, nowMs) - nowMs;
 };
@@ -88,7 +88,7 @@ const onTheClock = (hour: number, half: string): number | undefined =>
  * Returns the milliseconds ahead of UTC. No zone means UTC, and "UTC+8" is 8 hours. Undefined for a named zone, because its offset is not
  * known here.
  */
-const offsetIn = (rest: string): number | undefined => {
+const parseOffsetIn = (rest: string): number | undefined => {
   const zone = /^(?::\d\d)?\s{0,2}\(?(?:Z\b|(?:UTC|GMT)(?![a-z]))?(?:([+-])(\d{1,2})(?::?(\d\d))?(?!\d))?/i.exec(rest);
   const after = rest.slice(zone?.[0].length ?? 0);
   if (/^(?:[A-Z][A-Za-z_]+\/[A-Z]|[A-Z]{1,4}T\b|(?:[A-Z][a-z]+ ){1,2}time\b|local\b)/.test(after)) return undefined;

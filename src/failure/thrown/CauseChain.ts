@@ -54,7 +54,7 @@ const fiberFailureCause = Symbol.for("effect/Runtime/FiberFailure/Cause");
  * @param error any thrown value
  * @returns at most `nodesMax` links, none deeper than `causeDepthMax`, every object once
  */
-export const walk = (error: unknown): ReadonlyArray<Link> => {
+export const listLinks = (error: unknown): ReadonlyArray<Link> => {
   const links: Array<Link> = [];
   const seen = new Set<object>();
   const visit = (value: unknown, depth: number, via: string): void => {

@@ -86,7 +86,7 @@ interface LookOptions {
  * reader is noticed.
  */
 const pollRecord = (recorder: RunRecorder["Service"], more: LookOptions): Stream.Stream<News> =>
-  Stream.fromEffectSchedule(look(recorder, more), Schedule.spaced(Duration.millis(lookMs))).pipe(
+  Stream.fromEffectSchedule(pollPrints(recorder, more), Schedule.spaced(Duration.millis(lookMs))).pipe(
     Stream.mapAccum(
       (): Prints | undefined => undefined,
       (before, now) => [
@@ -107,9 +107,9 @@ interface RunPrints {
 }
 
 /** Polls the record once. An unreadable record is retried with the next poll. */
-const look = (recorder: RunRecorder["Service"], { list, shown = [] }: LookOptions): Effect.Effect<Prints> =>
+const pollPrints = (recorder: RunRecorder["Service"], { list, shown = [] }: LookOptions): Effect.Effect<Prints> =>
   runPrints(recorder, [...new Set(shown)].slice(0, lookShownMax)).pipe(
-    Effect.tap(outageOf(recorder).worked),
+    Effect.tap(outageOf(recorder).recordSuccess),
     Effect.catchCause((cause: Cause.Cause<RecorderError>) =>
       Effect.as(outageOf(recorder).recordFailure(whyOf(cause)), unread),
     ),
@@ -141,7 +141,7 @@ const outageOf = outageLogs({
 
 const whyOf = (cause: Cause.Cause<RecorderError>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause));
-  return error === undefined ? "it died" : error.message === "" ? error.reason : error.message;
+  return error === undefined ? "the read failed with a defect" : error.message === "" ? error.reason : error.message;
 };
 
 /**

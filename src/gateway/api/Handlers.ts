@@ -28,7 +28,7 @@ import {
   type RunSummary,
 } from "./Api.ts";
 import { PathBoard } from "./PathBoard.ts";
-import { inOrder, pathView } from "./PathList.ts";
+import { pathView, sortPaths } from "./PathList.ts";
 import * as RunSearch from "./RunSearch.ts";
 import { StoreHealth, type StoreState } from "./StoreHealth.ts";
 import type { Totals } from "./Totals.ts";
@@ -65,7 +65,8 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
           ),
         answer: ({ params, payload }) => answer(recorder, params.id, payload),
         cancel: ({ params }) => cancel(recorder, processor, params.id),
-        paths: () => Effect.map(paths?.list ?? Effect.succeed([]), (list) => ({ paths: inOrder(list).map(pathView) })),
+        paths: () =>
+          Effect.map(paths?.list ?? Effect.succeed([]), (list) => ({ paths: sortPaths(list).map(pathView) })),
         tryPath: ({ payload }) => tryPath(paths, payload.path),
         streams: () => streams(traffic),
         totals: () => Effect.mapError(totals, unavailable),
@@ -146,7 +147,7 @@ const cancel = Effect.fn("Api.cancel")(function* (
   id: string,
 ) {
   const here = Option.getOrUndefined(Option.map(processor, (it) => it.cancel));
-  const told = yield* RunCancel.cancel(id, { silentMs, ...(here === undefined ? {} : { here }) }).pipe(
+  const told = yield* RunCancel.cancel(id, { silentMs, ...(here === undefined ? {} : { cancelHere: here }) }).pipe(
     Effect.provideService(RunRecorder, recorder),
     Effect.mapError(unavailable),
   );

@@ -8,7 +8,7 @@ import type { PathStatus } from "../../paths/Paths.ts";
 import { pathStanding, pathStandings } from "../../story/PathWords.ts";
 import { maxDescriptors, openDescriptors } from "../limits/Descriptors.ts";
 import { type MetricRows, registryOf, rowsOf } from "./MetricRows.ts";
-import { inOrder } from "./PathList.ts";
+import { sortPaths } from "./PathList.ts";
 import type { StoreState } from "./StoreHealth.ts";
 import type { TrafficStatus } from "./Traffic.ts";
 
@@ -29,7 +29,7 @@ export const text = (
 ): Effect.Effect<string> =>
   Effect.map(
     Effect.context<never>(),
-    (context) => `${format(context)}${PrometheusMetrics.formatUnsafe(ofProcess(status, store, paths))}`,
+    (context) => `${format(context)}${PrometheusMetrics.formatUnsafe(processMetrics(status, store, paths))}`,
   );
 
 /**
@@ -42,7 +42,10 @@ export const rows = (
   store?: StoreState,
   paths?: ReadonlyArray<PathStatus>,
 ): Effect.Effect<MetricRows> =>
-  Effect.map(Effect.context<never>(), (context) => [...rowsOf(context), ...rowsOf(ofProcess(status, store, paths))]);
+  Effect.map(Effect.context<never>(), (context) => [
+    ...rowsOf(context),
+    ...rowsOf(processMetrics(status, store, paths)),
+  ]);
 
 /** Formats added-up series. */
 export const textOf = (totals: MetricRows): string => format(Context.make(Metric.MetricRegistry, registryOf(totals)));
@@ -64,7 +67,7 @@ const conventional = ({ attributes, id, type }: Metric.Metric.Snapshot): string 
 };
 
 /** Uses a separate registry, so that these values are not kept and no exporter of the program reports them twice. */
-const ofProcess = (
+const processMetrics = (
   status: TrafficStatus | undefined,
   store: StoreState | undefined,
   paths: ReadonlyArray<PathStatus> | undefined,
@@ -79,9 +82,9 @@ const ofProcess = (
     ["nodejs_heap_size_used_bytes", "Heap in use", memory.heapUsed],
     ["nodejs_heap_size_total_bytes", "Heap in all", memory.heapTotal],
     ["nodejs_external_memory_bytes", "Memory of buffers outside the heap", memory.external],
-    ...ofDescriptors(),
-    ...(status === undefined ? [] : ofTraffic(status)),
-    ...(store === undefined ? [] : ofStore(store)),
+    ...addDescriptors(),
+    ...(status === undefined ? [] : addTraffic(status)),
+    ...(store === undefined ? [] : addStore(store)),
   ] as const) {
     Metric.gauge(name, { description }).updateUnsafe(value, context);
   }
@@ -92,7 +95,7 @@ const ofProcess = (
   for (const [token, count] of Object.entries(status?.tokens ?? {})) {
     counter("stream_recovery_gateway_token_requests_total", "Requests by token name", { token }, count, context);
   }
-  if (paths !== undefined) ofPaths(paths, context);
+  if (paths !== undefined) addPaths(paths, context);
   return context;
 };
 
@@ -101,7 +104,7 @@ const ofProcess = (
  */
 const pathGaugesMax = 64;
 
-const ofPaths = (paths: ReadonlyArray<PathStatus>, context: Context.Context<never>): void => {
+const addPaths = (paths: ReadonlyArray<PathStatus>, context: Context.Context<never>): void => {
   const gauge = (name: string, description: string, attributes: Readonly<Record<string, string>>, value: number) =>
     Metric.gauge(name, { description, attributes }).updateUnsafe(value, context);
   const standings = Object.keys(pathStandings);
@@ -109,7 +112,7 @@ const ofPaths = (paths: ReadonlyArray<PathStatus>, context: Context.Context<neve
     const count = paths.filter((path) => pathStanding(path) === state).length;
     gauge("stream_recovery_gateway_paths", "Paths to upstreams by state", { state }, count);
   }
-  for (const path of inOrder(paths).slice(0, pathGaugesMax)) {
+  for (const path of sortPaths(paths).slice(0, pathGaugesMax)) {
     const isDown = path.state === "down" ? 1 : 0;
     gauge("stream_recovery_gateway_path_down", "1 if no connection can be opened", { path: path.path }, isDown);
   }
@@ -117,7 +120,7 @@ const ofPaths = (paths: ReadonlyArray<PathStatus>, context: Context.Context<neve
   gauge("stream_recovery_gateway_waiting_runs", "Runs that wait for a path or a cooldown", {}, waiting);
 };
 
-const ofDescriptors = () => {
+const addDescriptors = () => {
   const [open, max] = [openDescriptors(), maxDescriptors()];
   return [
     ...(open === undefined ? [] : [["process_open_fds", "Open file descriptors", open] as const]),
@@ -125,12 +128,12 @@ const ofDescriptors = () => {
   ];
 };
 
-const ofStore = ({ writes }: StoreState) =>
+const addStore = ({ writes }: StoreState) =>
   [
     ["stream_recovery_gateway_store_failing", "1 if the store does not accept writes", writes === "failing" ? 1 : 0],
   ] as const;
 
-const ofTraffic = (status: TrafficStatus) =>
+const addTraffic = (status: TrafficStatus) =>
   [
     ["stream_recovery_gateway_live_runs", "Requests being relayed", status.live.length],
     [

@@ -46,7 +46,7 @@ export class PathBoard extends Context.Service<
     Effect.gen(function* () {
       const paths = yield* Paths;
       const sockets = Option.getOrUndefined(yield* Effect.serviceOption(WorkerSockets));
-      if (sockets === undefined) return alone(paths);
+      if (sockets === undefined) return makeLocalBoard(paths);
       yield* sockets.serveQuery(listed, () => Effect.sync(() => paths.list().slice(0, pathsMax)));
       yield* sockets.serveQuery(tried, (path) => paths.tryNow(path));
       return {
@@ -66,11 +66,11 @@ export class PathBoard extends Context.Service<
   static readonly here: Effect.Effect<PathBoard["Service"] | undefined> = Effect.gen(function* () {
     const board = Option.getOrUndefined(yield* Effect.serviceOption(PathBoard));
     const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
-    return board ?? (paths === undefined ? undefined : alone(paths));
+    return board ?? (paths === undefined ? undefined : makeLocalBoard(paths));
   });
 }
 
-const alone = (paths: Pick<Paths["Service"], "list" | "tryNow">): PathBoard["Service"] => ({
+const makeLocalBoard = (paths: Pick<Paths["Service"], "list" | "tryNow">): PathBoard["Service"] => ({
   list: Effect.sync(() => paths.list()),
   tryNow: (path) => paths.tryNow(path),
 });
@@ -88,7 +88,7 @@ export const mergePaths = (lists: ReadonlyArray<ReadonlyArray<PathStatus>>): Rea
         ...worst,
         reached: same.some(({ reached }) => reached),
         waiting: same.reduce((sum, { waiting }) => sum + waiting, 0),
-        cooldowns: longest(same.flatMap(({ cooldowns }) => cooldowns)),
+        cooldowns: keepLongest(same.flatMap(({ cooldowns }) => cooldowns)),
       },
     ];
   });
@@ -97,7 +97,7 @@ export const mergePaths = (lists: ReadonlyArray<ReadonlyArray<PathStatus>>): Rea
 type Cooldown = PathStatus["cooldowns"][number];
 
 /** Keeps the cooldown that ends last for each scope. */
-const longest = (cooldowns: ReadonlyArray<Cooldown>): ReadonlyArray<Cooldown> => {
+const keepLongest = (cooldowns: ReadonlyArray<Cooldown>): ReadonlyArray<Cooldown> => {
   const byScope = new Map<string, Cooldown>();
   for (const it of cooldowns) {
     const scope = JSON.stringify([it.kind, it.model, it.credential]);

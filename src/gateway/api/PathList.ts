@@ -47,7 +47,7 @@ export const pathView = ({ code, nextProbeAt, ...status }: PathStatus): PathView
 const ranks: Readonly<Record<PathStanding, number>> = { down: 0, returning: 1, cooling: 2, up: 3 };
 
 /** Sorts paths for display, those with trouble first. */
-export const inOrder = (paths: ReadonlyArray<PathStatus>): ReadonlyArray<PathStatus> =>
+export const sortPaths = (paths: ReadonlyArray<PathStatus>): ReadonlyArray<PathStatus> =>
   paths.toSorted((a, b) => ranks[pathStanding(a)] - ranks[pathStanding(b)] || a.path.localeCompare(b.path));
 
 /** True if runs wait for the path, or would wait if they started now. */

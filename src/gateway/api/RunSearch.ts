@@ -68,16 +68,16 @@ export const parse = (
   now: number,
 ): Result.Result<Search, ApiInvalid> =>
   Result.gen(function* () {
-    const state = yield* oneOf(sent, "state", RunRecord.fields.state.literals);
-    const broken = yield* oneOf(sent, "broken", ["true", "false"]);
-    const rule = yield* oneOf(sent, "rule", Rule.literals);
-    const startedFrom = yield* momentOf(sent, "since", now);
-    const startedBefore = yield* momentOf(sent, "until", now);
+    const state = yield* parseChoice(sent, "state", RunRecord.fields.state.literals);
+    const broken = yield* parseChoice(sent, "broken", ["true", "false"]);
+    const rule = yield* parseChoice(sent, "rule", Rule.literals);
+    const startedFrom = yield* parseMoment(sent, "since", now);
+    const startedBefore = yield* parseMoment(sent, "until", now);
     const limit = yield* limitOf(sent, limits);
     const texts = { text: "q", model: "model", provider: "provider", end: "end", before: "before" } as const;
     let search: Search = { limit };
     for (const [name, field] of Object.entries(texts)) {
-      const text = yield* textOf(sent, field);
+      const text = yield* parseText(sent, field);
       if (text !== undefined) search = { ...search, [name]: text };
     }
     return {
@@ -90,7 +90,7 @@ export const parse = (
     };
   });
 
-const invalid = (field: SearchField, message: string): ApiInvalid =>
+const invalidField = (field: SearchField, message: string): ApiInvalid =>
   new ApiInvalid({ reason: "invalid_request", field, message: `${field}: ${message}` });
 
 const fieldValue = (sent: SearchSent, field: SearchField): string | undefined => {
@@ -98,14 +98,14 @@ const fieldValue = (sent: SearchSent, field: SearchField): string | undefined =>
   return value === "" ? undefined : value;
 };
 
-const textOf = (sent: SearchSent, field: SearchField): Result.Result<string | undefined, ApiInvalid> => {
+const parseText = (sent: SearchSent, field: SearchField): Result.Result<string | undefined, ApiInvalid> => {
   const value = fieldValue(sent, field);
   return value !== undefined && value.length > labelCharactersMax
-    ? Result.fail(invalid(field, `at most ${labelCharactersMax} characters`))
+    ? Result.fail(invalidField(field, `at most ${labelCharactersMax} characters`))
     : Result.succeed(value);
 };
 
-const oneOf = <const L extends string>(
+const parseChoice = <const L extends string>(
   sent: SearchSent,
   field: SearchField,
   literals: ReadonlyArray<L>,
@@ -114,7 +114,7 @@ const oneOf = <const L extends string>(
   const found = literals.find((it) => it === value);
   return value === undefined || found !== undefined
     ? Result.succeed(found)
-    : Result.fail(invalid(field, `one of ${literals.join(", ")}`));
+    : Result.fail(invalidField(field, `one of ${literals.join(", ")}`));
 };
 
 const limitOf = (
@@ -126,7 +126,7 @@ const limitOf = (
   const limit = /^\d{1,9}$/.test(value) ? Number(value) : 0;
   return limit >= 1 && limit <= max
     ? Result.succeed(limit)
-    : Result.fail(invalid("limit", `a whole number from 1 to ${max}`));
+    : Result.fail(invalidField("limit", `a whole number from 1 to ${max}`));
 };
 
 const units = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -134,7 +134,11 @@ const units = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const momentForms = "a time in UTC, for example 2026-11-22T09:30, milliseconds since the epoch, or an age: 30m, 1h, 7d";
 
 /** Parses a moment: an age, milliseconds since the epoch, or an ISO 8601 date and time, in UTC by default. */
-const momentOf = (sent: SearchSent, field: SearchField, now: number): Result.Result<number | undefined, ApiInvalid> => {
+const parseMoment = (
+  sent: SearchSent,
+  field: SearchField,
+  now: number,
+): Result.Result<number | undefined, ApiInvalid> => {
   const value = fieldValue(sent, field);
   if (value === undefined) return Result.succeed(undefined);
   const [, amount, unit] = /^(\d{1,6})([mhd])$/.exec(value) ?? [];
@@ -143,7 +147,7 @@ const momentOf = (sent: SearchSent, field: SearchField, now: number): Result.Res
   const [, date, time = "T00:00", zone = "Z"] =
     /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?(Z|[+-]\d\d:\d\d)?$/i.exec(value) ?? [];
   const at = date === undefined ? Number.NaN : Date.parse(`${date}${time.replace(" ", "T")}${zone}`.toUpperCase());
-  return Number.isNaN(at) ? Result.fail(invalid(field, `expected ${momentForms}`)) : Result.succeed(at);
+  return Number.isNaN(at) ? Result.fail(invalidField(field, `expected ${momentForms}`)) : Result.succeed(at);
 };
 
 /**
@@ -156,7 +160,11 @@ export const find = (recorder: RunRecorder["Service"], search: Search): Effect.E
   Effect.gen(function* () {
     const { before, end, limit, rule, ...asked } = search;
     const reads = end !== undefined || rule !== undefined;
-    const query: RunQuery = { ...asked, ...(rule === undefined ? {} : { broken: true }), ...ofEnd(end, asked.state) };
+    const query: RunQuery = {
+      ...asked,
+      ...(rule === undefined ? {} : { broken: true }),
+      ...endQuery(end, asked.state),
+    };
     const found: Array<RunRecord> = [];
     let [scanned, last] = [0, before];
     while (true) {
@@ -174,7 +182,7 @@ export const find = (recorder: RunRecorder["Service"], search: Search): Effect.E
   });
 
 /** A run with an end has the state `ended`, which narrows the query unless another state was requested. */
-const ofEnd = (end: string | undefined, state: RunQuery["state"]): RunQuery =>
+const endQuery = (end: string | undefined, state: RunQuery["state"]): RunQuery =>
   end === undefined || state !== undefined ? {} : { state: "ended" };
 
 const isWanted = (record: RunRecord, search: Search): boolean =>

@@ -40,7 +40,7 @@ export const share = Effect.fnUntraced(function* (
     const counters = lastingRows(rows);
     const text = JSON.stringify(counters);
     // An idle worker writes no file.
-    if (text !== last) keep(folder, self, sum([counters, before]));
+    if (text !== last) saveRows(folder, self, sum([counters, before]));
     last = text;
     return rows;
   });
@@ -55,7 +55,7 @@ export const share = Effect.fnUntraced(function* (
 });
 
 /** Saves counts. A failed write is retried at the next interval; until then, the counts are missing if the worker dies. */
-const keep = (folder: string | undefined, worker: number, rows: MetricRows): void => {
+const saveRows = (folder: string | undefined, worker: number, rows: MetricRows): void => {
   if (folder === undefined) return;
   const file = fileOf(folder, worker);
   try {

@@ -14,7 +14,7 @@ import type { PathWord } from "../../paths/Entry.ts";
 import { makeAmong, Paths, type PathsAmong } from "../../paths/Paths.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
-import * as FactLooks from "../../recorder/shared/FactLooks.ts";
+import * as FactPolling from "../../recorder/shared/FactPolling.ts";
 import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import { type Fact, factsMax, type SharedFacts, type ToldKind } from "../../recorder/shared/SharedFacts.ts";
 import { sharedKey } from "../workers/SharedKey.ts";
@@ -61,17 +61,17 @@ export const layer: Layer.Layer<Paths> = Layer.effect(
     const facts = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder))?.shared;
     if (facts === undefined) return yield* Paths.make;
     CredentialDigest.setKey(sharedKey(facts.secret, "credential"));
-    const put = yield* putting(facts);
-    const paths = workers === undefined ? yield* makeAmong({}) : yield* among(workers, facts, put);
+    const put = yield* makePublisher(facts);
+    const paths = workers === undefined ? yield* makeAmong({}) : yield* makePathsAmong(workers, facts, put);
     const { own } = paths;
-    yield* hearing(facts, "cooldown", ({ ageMs, leftMs, value }) => {
+    yield* listenForFacts(facts, "cooldown", ({ ageMs, leftMs, value }) => {
       const word = Option.getOrUndefined(readRefused(value));
       if (word === undefined) return;
       const { credential, kind, model, path } = word;
       const refusal = { kind, waitMs: Math.ceil(leftMs), onlyThis: false };
       paths.recordRefusal({ path, credential, model }, refusal, Math.max(0, ageMs));
     });
-    const tell = yield* telling(put);
+    const tell = yield* makeAnnouncer(put);
     return {
       ...own,
       recordRefusal: (scope, refusal) => {
@@ -92,29 +92,31 @@ const outageWords = {
 };
 
 /** Returns a function that publishes a fact without waiting. */
-const putting = Effect.fnUntraced(function* (facts: SharedFacts): Effect.fn.Return<Put> {
+const makePublisher = Effect.fnUntraced(function* (facts: SharedFacts): Effect.fn.Return<Put> {
   const outage = new OutageLog(outageWords);
   const run = yield* Effect.map(Effect.context<never>(), Effect.runForkWith);
   return (...fact) =>
     void run(
-      Effect.catch(Effect.andThen(facts.put(...fact), outage.worked), ({ message }) => outage.recordFailure(message)),
+      Effect.catch(Effect.andThen(facts.put(...fact), outage.recordSuccess), ({ message }) =>
+        outage.recordFailure(message),
+      ),
     );
 });
 
 /** Delivers each fact of one kind that another process has published, once. */
-const hearing = (
+const listenForFacts = (
   facts: SharedFacts,
   kind: ToldKind,
   onFact: (fact: Fact) => void,
 ): Effect.Effect<void, never, Scope.Scope> => {
   let known: ReadonlySet<string> = new Set();
-  return FactLooks.make(facts, kind, outageWords, (all) => {
+  return FactPolling.make(facts, kind, outageWords, (all) => {
     for (const fact of all) if (fact.node !== facts.node && !known.has(fact.stamp)) onFact(fact);
     known = new Set(all.map(({ stamp }) => stamp));
   });
 };
 
-const among = Effect.fnUntraced(function* (
+const makePathsAmong = Effect.fnUntraced(function* (
   { folder, workers }: WorkerSockets["Service"],
   facts: SharedFacts,
   put: Put,
@@ -127,14 +129,14 @@ const among = Effect.fnUntraced(function* (
     put("path", digestOf([folder, path]), JSON.stringify(value), foundMs);
   };
   const paths = yield* makeAmong({ processCount: processes, reportFinding: publishFound });
-  yield* hearing(facts, "path", ({ value }) => {
+  yield* listenForFacts(facts, "path", ({ value }) => {
     const it = Option.getOrUndefined(readFound(value));
     if (it?.gateway === folder) paths.onFinding(it.path, it.word);
   });
   return paths;
 });
 
-const telling = Effect.fnUntraced(function* (put: Put): Effect.fn.Return<(word: Refused) => void> {
+const makeAnnouncer = Effect.fnUntraced(function* (put: Put): Effect.fn.Return<(word: Refused) => void> {
   const clock = yield* Clock.Clock;
   const told = new Map<string, number>();
   return (word) => {

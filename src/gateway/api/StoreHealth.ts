@@ -5,7 +5,7 @@
 import { Clock, Context, Effect, Exit, Layer, Option, type Scope } from "effect";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
-import { committing, type Outcome, RunRecorder, type Write } from "../../recorder/RunRecorder.ts";
+import { type Outcome, RunRecorder, type Write, withCommit } from "../../recorder/RunRecorder.ts";
 import { awayMs as queueAwayMs } from "../../recorder/WriteQueue.ts";
 
 /** State of the store's writes. */
@@ -189,7 +189,7 @@ const watch: Effect.Effect<Context.Context<RunRecorder | StoreHealth>, never, Ru
     const followed =
       commit === undefined
         ? write
-        : committing(write, commit.answers, (runId, entries, onDone) => {
+        : withCommit(write, commit.answers, (runId, entries, onDone) => {
             const end = watched.begin();
             commit(runId, entries, (outcome) => {
               end(outcome);

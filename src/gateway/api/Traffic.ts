@@ -50,7 +50,7 @@ export type AttachableRun = typeof AttachableRun.Type;
 export interface TrafficStatus {
   /** Ids of the runs that are relayed now. */
   readonly live: ReadonlyArray<string>;
-  /** Those that continue without their client; missing if lingering is not available. */
+  /** Runs that continue without their client; missing if lingering is not available. */
   readonly absent?: ReadonlyArray<AbsentRun>;
   /** Runs whose responses can be attached to, oldest first; missing if lingering is not available. */
   readonly attachable?: ReadonlyArray<AttachableRun>;

@@ -18,7 +18,7 @@ export type CancelsElsewhere = (runId: string, holder: string) => Effect.Effect<
 export const make = Effect.fnUntraced(function* (
   attachments: Attachments,
   facts: SharedFacts | undefined,
-  cancels: Pick<SharedCancels, "driver"> | undefined,
+  cancels: Pick<SharedCancels, "findOwner"> | undefined,
 ): Effect.fn.Return<CancelsElsewhere | undefined, never, Scope.Scope> {
   if (facts === undefined) return undefined;
   const findRun = ({ holder, run_id }: StoredCancels.Cancel) => {
@@ -33,7 +33,8 @@ export const make = Effect.fnUntraced(function* (
       if (run !== undefined) attachments.cancel(run);
     },
   );
-  const driver = (runId: string) => Effect.orElseSucceed(cancels?.driver(runId) ?? Effect.undefined, () => undefined);
+  const driver = (runId: string) =>
+    Effect.orElseSucceed(cancels?.findOwner(runId) ?? Effect.undefined, () => undefined);
   // A gateway records its runs up to a second late.
   const lateDriver = (runId: string) =>
     Effect.flatMap(driver(runId), (name) =>

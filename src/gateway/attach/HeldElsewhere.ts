@@ -7,7 +7,7 @@
  * so a stale row of a dead process costs one request to its replacement.
  */
 import { Effect, FiberSet, Option, Schema, type Scope } from "effect";
-import * as FactLooks from "../../recorder/shared/FactLooks.ts";
+import * as FactPolling from "../../recorder/shared/FactPolling.ts";
 import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 import { GatewayAddress } from "../config/GatewayAddress.ts";
 import { HopKey } from "./HopMessage.ts";
@@ -68,7 +68,7 @@ export class HeldElsewhere {
       away: "cannot read the runs that clients of other processes have left",
       back: "the runs that clients of other processes have left can be read again",
     };
-    yield* FactLooks.make(facts, "held", outage, (all) => {
+    yield* FactPolling.make(facts, "held", outage, (all) => {
       const owners = new Map<string, Set<SiblingName>>();
       for (const { value } of all) {
         const held = Option.getOrUndefined(readHeld(value));

@@ -162,5 +162,5 @@ const recordFacts = ({ access }: ClientResponse, facts: HopFacts | undefined): v
   if (facts === undefined) return;
   const known = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== null));
   access.addFacts(known);
-  access.elsewhere(known);
+  access.takeOverCounts(known);
 };

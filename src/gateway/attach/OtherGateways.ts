@@ -130,7 +130,7 @@ export class OtherGateways {
   /** Asks a gateway. A failure is logged, because only an operator can repair an address. */
   ask<A, B>(query: Query<A, B>, value: A, origin: string): Effect.Effect<B, AskError> {
     return this.wire.ask(query, value, this.to(origin)).pipe(
-      Effect.tap(this.#asks.worked),
+      Effect.tap(this.#asks.recordSuccess),
       Effect.tapError(({ reason }) => this.#asks.recordFailure(`${origin}: ${failures[reason]}`)),
     );
   }

@@ -6,7 +6,7 @@ import { Redacted, Result, Schema } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import * as EgressProxy from "../../client/connection/EgressProxy.ts";
 import { none, type Prices } from "../../domain/Prices.ts";
-import { insteadOf } from "../../domain/RemovedOptions.ts";
+import { findReplacement } from "../../domain/RemovedOptions.ts";
 import { PolicyError, make as policyOf, type StricterRules } from "../../policy/RecoveryPolicy.ts";
 import { ClientOverrides } from "../clients/ClientOverrides.ts";
 import type { ConfigParts } from "./ConfigParts.ts";
@@ -14,7 +14,7 @@ import { type ConfigProblem, problemAt, problemsOf } from "./ConfigProblem.ts";
 import { ConfigSchema } from "./ConfigSchema.ts";
 import type { ConfigSources } from "./ConfigSources.ts";
 import { isCredentialName } from "./CredentialNames.ts";
-import { defaultNames, problemOfToken, problemOfUrl, sameTokens } from "./GatewayOptions.ts";
+import { defaultNames, findRepeatedTokens, problemOfToken, problemOfUrl } from "./GatewayOptions.ts";
 import { isClientHeader, isHeaderText } from "./HeaderRules.ts";
 import { type JsonPath, readJson } from "./JsonText.ts";
 import { parsing, valueAt, withValue } from "./Option.ts";
@@ -41,11 +41,12 @@ export const readConfig = (sources: ConfigSources): ConfigRead => {
   if ("broken" in read) return { problems: [problemAt([], read.broken)] };
   const twice = read.repeated.map((path) => problemAt(path, "expected this name once"));
   const decoded = decode(read.value);
-  if (Result.isFailure(decoded)) return toConfigRead([...twice, ...problemsOf(decoded.failure).map(orInstead)], {}, []);
+  if (Result.isFailure(decoded))
+    return toConfigRead([...twice, ...problemsOf(decoded.failure).map(addReplacement)], {}, []);
   const reader = new Reader(sources);
   const own = optionsOf(decoded.success);
   // `ConfigSchema` consists of the schemas from which these types derive.
-  const options = { ...own, ...reader.all(decoded.success as ConfigParts) };
+  const options = { ...own, ...reader.buildOptions(decoded.success as ConfigParts) };
   return toConfigRead([...twice, ...reader.problems, ...problemsOfPolicy(own.policy)], options, reader.warnings);
 };
 
@@ -64,8 +65,8 @@ export const pricesIn = ({ text }: Pick<ConfigSources, "text">): Prices | string
 };
 
 /** Adds to the problem of a removed key what to use instead. */
-const orInstead = ({ message, path }: ConfigProblem): ConfigProblem => {
-  const instead = insteadOf(path.replace(/^\$\./, ""));
+const addReplacement = ({ message, path }: ConfigProblem): ConfigProblem => {
+  const instead = findReplacement(path.replace(/^\$\./, ""));
   return { path, message: instead === undefined ? message : `${message}: ${instead}` };
 };
 
@@ -94,12 +95,12 @@ class Reader {
   }
 
   /** Builds the options that refer to other keys, files or variables. */
-  all(config: ConfigParts): ProgramOptions {
-    const named = Object.entries(config.upstreams ?? {}).map(([name, it]) => this.#upstream(name, it));
+  buildOptions(config: ConfigParts): ProgramOptions {
+    const named = Object.entries(config.upstreams ?? {}).map(([name, it]) => this.#readUpstream(name, it));
     const tokens = Object.entries(config.tokens ?? {}).flatMap(([name, it]) => this.#token(name, it, config));
-    this.#sameTokens(tokens);
-    const tls = this.#tls(config);
-    const routes = this.#routes(config, named);
+    this.#checkTokens(tokens);
+    const tls = this.#readTls(config);
+    const routes = this.#readRoutes(config, named);
     const clients = config.clients === undefined ? undefined : this.#clients(config.clients);
     return {
       ...(named.length === 0 ? {} : { named }),
@@ -120,26 +121,30 @@ class Reader {
     return Result.getOrUndefined(decodeClients(rows));
   }
 
-  #say(path: JsonPath, message: string | undefined): void {
+  #addProblem(path: JsonPath, message: string | undefined): void {
     if (message !== undefined) this.problems.push(problemAt(path, message));
   }
 
-  #upstream(name: string, it: Upstream): UpstreamSettings {
+  #readUpstream(name: string, it: Upstream): UpstreamSettings {
     const at = ["upstreams", name];
-    if (!isUpstreamName(name)) this.#say(at, `expected a name of ${upstreamNameWords}`);
-    this.#say([...at, "url"], problemOfUrl(it.url));
-    this.#paths(at, it.paths);
+    if (!isUpstreamName(name)) this.#addProblem(at, `expected a name of ${upstreamNameWords}`);
+    this.#addProblem([...at, "url"], problemOfUrl(it.url));
+    this.#checkPaths(at, it.paths);
     if (it.paths !== undefined && it.credential === undefined && !Object.keys(it.headers ?? {}).some(isCredentialName))
-      this.#say([...at, "paths"], "expected only with a credential: without one, the client's own credential decides");
-    if (it.protocols?.length === 0) this.#say([...at, "protocols"], "expected at least one protocol");
-    const credential = it.credential === undefined ? undefined : this.#secret([...at, "credential"], it.credential);
-    const proxy = it.proxy === undefined ? undefined : this.#proxy([...at, "proxy"], it.proxy);
+      this.#addProblem(
+        [...at, "paths"],
+        "expected only with a credential: without one, the client's own credential decides",
+      );
+    if (it.protocols?.length === 0) this.#addProblem([...at, "protocols"], "expected at least one protocol");
+    const credential = it.credential === undefined ? undefined : this.#readSecret([...at, "credential"], it.credential);
+    const proxy = it.proxy === undefined ? undefined : this.#readProxy([...at, "proxy"], it.proxy);
     if (credential !== undefined && !isHeaderText(Redacted.value(credential)))
-      this.#say([...at, "credential"], "expected a valid header value");
-    const ca = it.ca === undefined ? undefined : this.#pem([...at, "ca"], it.ca, "CERTIFICATE");
-    const clientCert = it.client_cert === undefined ? undefined : this.#pair([...at, "client_cert"], it.client_cert);
+      this.#addProblem([...at, "credential"], "expected a valid header value");
+    const ca = it.ca === undefined ? undefined : this.#readPem([...at, "ca"], it.ca, "CERTIFICATE");
+    const clientCert =
+      it.client_cert === undefined ? undefined : this.#readPair([...at, "client_cert"], it.client_cert);
     return {
-      ...{ name, url: it.url, headers: this.#headers(at, it.headers ?? {}) },
+      ...{ name, url: it.url, headers: this.#readHeaders(at, it.headers ?? {}) },
       ...(it.protocols === undefined ? {} : { protocols: it.protocols }),
       ...(it.paths === undefined ? {} : { paths: it.paths }),
       ...(credential === undefined ? {} : { credential }),
@@ -155,32 +160,32 @@ class Reader {
     };
   }
 
-  #paths(at: JsonPath, paths: ReadonlyArray<string> = []): void {
+  #checkPaths(at: JsonPath, paths: ReadonlyArray<string> = []): void {
     const problem = problemOfPaths(paths);
     if (problem !== undefined)
-      this.#say([...at, "paths", ...(problem.at === undefined ? [] : [problem.at])], problem.message);
+      this.#addProblem([...at, "paths", ...(problem.at === undefined ? [] : [problem.at])], problem.message);
   }
 
-  #headers(at: JsonPath, headers: NonNullable<Upstream["headers"]>): RelayHeaders {
+  #readHeaders(at: JsonPath, headers: NonNullable<Upstream["headers"]>): RelayHeaders {
     return Object.entries(headers).flatMap(([name, value]): RelayHeaders => {
       const path = [...at, "headers", name];
       if (!isClientHeader(name)) {
-        this.#say(path, "expected the name of a request header");
+        this.#addProblem(path, "expected the name of a request header");
         return [];
       }
       const isPlain = typeof value === "string" && !isCredentialName(name);
-      const text = isPlain ? value : this.#text(path, value);
-      if (text !== undefined && !isHeaderText(text)) this.#say(path, "expected a valid header value");
+      const text = isPlain ? value : this.#readText(path, value);
+      if (text !== undefined && !isHeaderText(text)) this.#addProblem(path, "expected a valid header value");
       return text === undefined ? [] : [[name, text]];
     });
   }
 
-  #proxy(path: JsonPath, value: Secret): UpstreamSettings["proxy"] {
+  #readProxy(path: JsonPath, value: Secret): UpstreamSettings["proxy"] {
     if (value === "direct") return value;
     const literal = typeof value === "string";
-    const secret = literal && !/@/.test(value) ? value : this.#text(path, value);
+    const secret = literal && !/@/.test(value) ? value : this.#readText(path, value);
     if (secret === undefined) return undefined;
-    if (EgressProxy.read(secret) === undefined) this.#say(path, `expected ${EgressProxy.proxyForm}, or direct`);
+    if (EgressProxy.read(secret) === undefined) this.#addProblem(path, `expected ${EgressProxy.proxyForm}, or direct`);
     return Redacted.make(secret);
   }
 
@@ -190,14 +195,14 @@ class Reader {
     { upstreams = {} }: ConfigParts,
   ): ReadonlyArray<GatewayToken> {
     const at = ["tokens", name];
-    if (!namePattern.test(name)) this.#say(at, "expected a name of 1 to 32 of a-z, 0-9 and -");
+    if (!namePattern.test(name)) this.#addProblem(at, "expected a name of 1 to 32 of a-z, 0-9 and -");
     const known = new Set([...Object.keys(upstreams), ...defaultNames]);
     for (const [n, upstream] of (it.upstreams ?? []).entries())
-      if (!known.has(upstream)) this.#say([...at, "upstreams", n], "expected the name of an upstream");
-    this.#paths(at, it.paths);
-    const token = this.#text([...at, "token"], it.token);
+      if (!known.has(upstream)) this.#addProblem([...at, "upstreams", n], "expected the name of an upstream");
+    this.#checkPaths(at, it.paths);
+    const token = this.#readText([...at, "token"], it.token);
     if (token === undefined) return [];
-    this.#say([...at, "token"], problemOfToken(token));
+    this.#addProblem([...at, "token"], problemOfToken(token));
     return [
       {
         ...{ name, token: Redacted.make(token), page: it.page ?? false, metrics: it.metrics ?? false },
@@ -208,40 +213,41 @@ class Reader {
   }
 
   /** Reports tokens with the same secret, because a secret with two names would have the permissions of either. */
-  #sameTokens(tokens: ReadonlyArray<GatewayToken>): void {
-    for (const [name, other] of sameTokens(tokens))
-      this.#say(["tokens", name, "token"], `expected a different secret than that of the token ${other}`);
+  #checkTokens(tokens: ReadonlyArray<GatewayToken>): void {
+    for (const [name, other] of findRepeatedTokens(tokens))
+      this.#addProblem(["tokens", name, "token"], `expected a different secret than that of the token ${other}`);
   }
 
-  #routes(config: ConfigParts, named: ReadonlyArray<UpstreamSettings>): RouteLists | undefined {
+  #readRoutes(config: ConfigParts, named: ReadonlyArray<UpstreamSettings>): RouteLists | undefined {
     const lists = routeListsOf(config);
     for (const name of Object.keys(config.moves_on ?? {}))
       if (!Object.hasOwn(lists ?? {}, name))
-        this.#say(["moves_on", name], "expected the name of an upstream with routes");
+        this.#addProblem(["moves_on", name], "expected the name of an upstream with routes");
     const servers = [...defaultNames.map((name) => ({ name })), ...named];
-    for (const { message, path } of problemsOfRoutes(lists ?? {}, servers)) this.#say(["routes", ...path], message);
+    for (const { message, path } of problemsOfRoutes(lists ?? {}, servers))
+      this.#addProblem(["routes", ...path], message);
     return lists;
   }
 
-  #tls({ listen }: ConfigParts): CertificatePair | undefined {
+  #readTls({ listen }: ConfigParts): CertificatePair | undefined {
     if (listen?.tls === undefined) return undefined;
-    return this.#pair(["listen", "tls"], listen.tls);
+    return this.#readPair(["listen", "tls"], listen.tls);
   }
 
-  #pair(path: JsonPath, files: { readonly cert: string; readonly key: string }): CertificatePair | undefined {
-    const cert = this.#pem([...path, "cert"], files.cert, "CERTIFICATE");
-    const key = this.#pem([...path, "key"], files.key, "PRIVATE KEY");
+  #readPair(path: JsonPath, files: { readonly cert: string; readonly key: string }): CertificatePair | undefined {
+    const cert = this.#readPem([...path, "cert"], files.cert, "CERTIFICATE");
+    const key = this.#readPem([...path, "key"], files.key, "PRIVATE KEY");
     if (cert === undefined || key === undefined) return undefined;
     this.#warn([...path, "key"], files.key);
-    if (!isReadable({ cert, key })) this.#say(path, "expected a certificate and its key (PEM)");
+    if (!isReadable({ cert, key })) this.#addProblem(path, "expected a certificate and its key (PEM)");
     return { cert, key: Redacted.make(key) };
   }
 
-  #pem(path: JsonPath, name: string, what: string): string | undefined {
+  #readPem(path: JsonPath, name: string, what: string): string | undefined {
     const text = this.#sources.file(name);
     const isPem = text?.includes(`${what}-----`) === true;
     if (isPem && (what !== "CERTIFICATE" || isReadable({ cert: text }))) return text;
-    this.#say(path, `expected a readable file with a ${what} (PEM)`);
+    this.#addProblem(path, `expected a readable file with a ${what} (PEM)`);
     return undefined;
   }
 
@@ -254,23 +260,23 @@ class Reader {
       this.warnings.push(problemAt(path, "others can read or write this secret's file (chmod 600 keeps them out)"));
   }
 
-  #secret(path: JsonPath, value: Secret): Redacted.Redacted<string> | undefined {
-    const text = this.#text(path, value);
+  #readSecret(path: JsonPath, value: Secret): Redacted.Redacted<string> | undefined {
+    const text = this.#readText(path, value);
     return text === undefined ? undefined : Redacted.make(text);
   }
 
   /** Resolves a secret; undefined after its problem was reported. */
-  #text(path: JsonPath, value: Secret): string | undefined {
+  #readText(path: JsonPath, value: Secret): string | undefined {
     const text = this.#resolveSecret(path, value);
     if (text !== "") return text;
-    this.#say(path, "expected a non-empty secret");
+    this.#addProblem(path, "expected a non-empty secret");
     return undefined;
   }
 
   #resolveSecret(path: JsonPath, value: Secret): string | undefined {
     if (typeof value === "string") {
       if (!this.#sources.shared) return value;
-      this.#say(
+      this.#addProblem(
         path,
         'expected { "env": "NAME" } or { "file": "PATH" }: others can read this file (chmod 600 keeps them out)',
       );
@@ -278,11 +284,12 @@ class Reader {
     }
     if ("env" in value) {
       const text = this.#sources.env(value.env);
-      if (text === undefined) this.#say([...path, "env"], "expected the name of an environment variable that is set");
+      if (text === undefined)
+        this.#addProblem([...path, "env"], "expected the name of an environment variable that is set");
       return text;
     }
     const text = this.#sources.file(value.file);
-    if (text === undefined) this.#say([...path, "file"], "expected the name of a readable file");
+    if (text === undefined) this.#addProblem([...path, "file"], "expected the name of a readable file");
     else this.#warn([...path, "file"], value.file);
     // Editors end a file with a line break that is not part of the secret.
     return text?.replace(/[\r\n]+$/, "");
@@ -327,11 +334,11 @@ export const clientsOf = (clients: NonNullable<ConfigParts["clients"]>): { reado
   Object.fromEntries(
     Object.entries(clients).map(([name, { match, ...row }]) => [
       name,
-      { ...camelCased(row), ...(match === undefined ? {} : { match: camelCased(match) }) },
+      { ...toCamelCase(row), ...(match === undefined ? {} : { match: toCamelCase(match) }) },
     ]),
   );
 
-const camelCased = (row: object): object =>
+const toCamelCase = (row: object): object =>
   Object.fromEntries(
     Object.entries(row).map(([key, value]) => [key.replace(/_([a-z])/g, (_, it: string) => it.toUpperCase()), value]),
   );

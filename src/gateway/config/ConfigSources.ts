@@ -33,7 +33,7 @@ export const openConfig = (path: string): ConfigSources | { readonly unreadable:
       shared: hasModes && (mode & othersRead) !== 0,
       isShared: (name) => hasModes && isShared(resolve(folder, name)),
       env: (name) => process.env[name],
-      file: (name) => textOf(resolve(folder, name)),
+      file: (name) => readText(resolve(folder, name)),
     };
   } catch (error) {
     return { unreadable: `the file cannot be read (${codeOf(error)})` };
@@ -75,7 +75,7 @@ const isShared = (path: string): boolean => {
   }
 };
 
-const textOf = (path: string): string | undefined => {
+const readText = (path: string): string | undefined => {
   try {
     return statSync(path).size > configBytesMax ? undefined : readFileSync(path, "utf8");
   } catch {

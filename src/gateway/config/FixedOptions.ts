@@ -32,7 +32,7 @@ const startValueOf = ({ default: byDefault, path, restart }: Entry, options: Pro
  * Merges a reload for a new worker. Options that need a restart keep their values from the start, because a worker that replaces a dead one
  * could otherwise have another store or address than its siblings.
  */
-export const asStarted = (started: ProgramOptions, next: ProgramOptions): ProgramOptions =>
+export const keepFixed = (started: ProgramOptions, next: ProgramOptions): ProgramOptions =>
   entries
     .filter(({ restart }) => restart !== undefined)
     .reduce((options, { path, restart }) => {

@@ -23,7 +23,7 @@ const loopback = /^(?:localhost|\[::1\]|127(?:\.\d{1,3}){3})$/;
 
 /** Quotes an invalid address without its user, password, path and query, which may be secret. */
 const redactAddress = (text: string): string => {
-  if (!URL.canParse(text)) return "no URL";
+  if (!URL.canParse(text)) return "text that is not a URL";
   const { host, protocol } = new URL(text);
   const shown = `${protocol}//${host}`.slice(0, shownMax);
   return text === shown ? shown : `${shown}…`;

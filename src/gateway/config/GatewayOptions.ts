@@ -55,7 +55,7 @@ export interface GatewaySettings extends Filled<typeof server> {
   readonly tls: ListenTls | undefined;
   /** Addresses of the three upstreams that need no prefix. */
   readonly upstreams: Upstreams;
-  /** All upstreams by name, including those three. */
+  /** All upstreams by name, including those of `upstreams`. */
   readonly servers: ReadonlyMap<string, UpstreamSettings>;
   /** Further routes by the name of the upstream that a request addresses. */
   readonly routes: ReadonlyMap<string, RouteList>;
@@ -76,7 +76,7 @@ export interface GatewaySettings extends Filled<typeof server> {
  * @returns the settings, or the first problem as one line
  */
 export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayError => {
-  const { servers, upstreams } = serversOf(options);
+  const { servers, upstreams } = makeServers(options);
   const filled = { ...serverDefaults, ...directSettings(options) };
   const settings: GatewaySettings = {
     ...filled,
@@ -84,7 +84,7 @@ export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayEr
     upstreams,
     servers,
     routes: new Map(Object.entries(options.routes ?? {})),
-    manner: mannerOf(options),
+    manner: makeManner(options),
     tokens: tokensOf(options),
     budget: { max_outage_ms: budget.max_outage_ms.default, ...options.budget },
     limits: { ...limitsDefault, ...options.limits },
@@ -103,7 +103,7 @@ const directSettings = (options: GatewayOptions): Given<typeof server> =>
   // The filtered entries are a subset of the options, and every one is optional.
   Object.fromEntries(Object.entries(options).filter(([name]) => settledNames.has(name))) as Given<typeof server>;
 
-const mannerOf = ({ clients, holdMaxMs, onBreak, reveal }: GatewayOptions): GatewaySettings["manner"] => ({
+const makeManner = ({ clients, holdMaxMs, onBreak, reveal }: GatewayOptions): GatewaySettings["manner"] => ({
   ...(reveal === undefined ? {} : { reveal }),
   ...(onBreak === undefined ? {} : { onBreak }),
   ...(holdMaxMs === undefined ? {} : { holdMaxMs }),
@@ -111,7 +111,7 @@ const mannerOf = ({ clients, holdMaxMs, onBreak, reveal }: GatewayOptions): Gate
 });
 
 /** Builds the three default upstreams and the named ones. An upstream's own settings override the general ones. */
-const serversOf = (options: GatewayOptions): Pick<GatewaySettings, "servers" | "upstreams"> => {
+const makeServers = (options: GatewayOptions): Pick<GatewaySettings, "servers" | "upstreams"> => {
   const { clocks: { connect } = {}, named = [], tolerance } = options;
   const addresses = { ...upstreamsDefault, ...options.upstreams };
   const servers = new Map<string, UpstreamSettings>();
@@ -140,7 +140,7 @@ const tokensOf = ({ token, tokens = [] }: GatewayOptions): ReadonlyArray<Admitte
 };
 
 /** Lists tokens that repeat the secret of an earlier one, with the earlier one's name. */
-export const sameTokens = (
+export const findRepeatedTokens = (
   tokens: ReadonlyArray<Pick<GatewayToken, "name" | "token">>,
 ): ReadonlyArray<readonly [name: string, other: string]> => {
   const first = new Map<string, string>();
@@ -170,7 +170,7 @@ export const problemOfUrl = (address: string): string | undefined => {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   const isAddress =
     url !== undefined &&
-    // `URL` drops blanks and an empty query, so a path appended after them would be lost.
+    // `URL` drops white space and an empty query, so a path appended after them would be lost.
     !/[\s?#\\]/.test(address) &&
     /^https?:$/.test(url.protocol) &&
     url.username === "" &&
@@ -223,7 +223,7 @@ const problemOfNames = ({ named = [], token, tokens = [] }: GatewayOptions): str
   if (bad !== undefined) return `token ${JSON.stringify(bad)}: expected a name of 1 to 32 of a-z, 0-9 and -`;
   const twice = firstDuplicate(names) ?? firstDuplicate(named.map(({ name }) => name));
   if (twice !== undefined) return `${twice}: expected each name once`;
-  const [same] = sameTokens(tokensOf({ ...(token === undefined ? {} : { token }), tokens }));
+  const [same] = findRepeatedTokens(tokensOf({ ...(token === undefined ? {} : { token }), tokens }));
   if (same !== undefined) return `token ${same[0]}: expected a different secret than that of the token ${same[1]}`;
   for (const { name, paths } of [...named, ...tokens]) {
     const problem = problemOfPaths(paths ?? []);

@@ -2,7 +2,7 @@
  * Describes the options of a whole gateway program: server, store, questions, log and processes.
  */
 import { availableParallelism } from "node:os";
-import { retentionOf } from "../../recorder/retention/Retention.ts";
+import { resolveRetention } from "../../recorder/retention/Retention.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
 import { inMemory } from "../../recorder/store/RunStore.ts";
 import type { GatewayOptions } from "./GatewayOptions.ts";
@@ -34,7 +34,7 @@ const problemOfAdvertise = (program: ProgramOptions): string | undefined =>
     : undefined;
 
 const problemOfRetention = (program: ProgramOptions): string | undefined => {
-  const read = retentionOf(program);
+  const read = resolveRetention(program);
   if ("expected" in read) return `${read.name}: ${read.expected}`;
   return storeOf(program) === inMemory && (program.keepRuns ?? program.keepRunsMax) !== undefined
     ? "keepRuns: a store in memory ends with its process: name a file or a server with --db, or omit keepRuns"

@@ -23,7 +23,7 @@ export interface UpstreamSettings {
   readonly protocols?: ReadonlyArray<ProtocolId>;
   /** With its own credential: permitted requests other than model requests, as `METHOD /path` with `*`. */
   readonly paths?: ReadonlyArray<string>;
-  /** Replace the client's headers with the same names in each request. */
+  /** Headers that replace the client's headers of the same names in each request. */
   readonly headers: RelayHeaders;
   /** Replaces every credential of the client. */
   readonly credential?: Redacted.Redacted<string>;

@@ -67,15 +67,15 @@ export interface AccessRecord {
   /** Age of the refusal that was repeated from memory, in milliseconds. */
   readonly memory_ms?: number;
   /**
-   * True if the request passed through although its address is a model's, because its body without the conversation exceeds the limits of
-   * an outline.
+   * True if the request passed through although its address is a model's, because the part of its body outside the conversation is too
+   * large to be read.
    */
   readonly unread?: true;
   /** Reason why the request was not a run although its response streamed, as in `x-recovery-passed`. */
   readonly passed?: PassedReason;
   /** The byte of the run's response at which an attached request starts. */
   readonly attached_at?: number;
-  /** Events and comments of the gateway's own that kept the client waiting. */
+  /** Events and comments that the gateway itself sent to keep the client waiting. */
   readonly no_ops?: number;
   /** Time that the run waited for the path to its provider and for announced cooldowns, in milliseconds. */
   readonly waited_ms?: number;
@@ -168,7 +168,7 @@ export class Access {
 
   /** Adds facts. Later facts replace earlier ones. */
   addFacts(facts: AccessFacts): void {
-    keep(this.#facts, facts);
+    copyDefined(this.#facts, facts);
   }
 
   /** Records an event of the request's run. */
@@ -198,7 +198,7 @@ export class Access {
     this.#bytes += bytes;
   }
 
-  /** Records an event or comment of the gateway's own. */
+  /** Records an event or comment that the gateway itself sent. */
   recordNoOp(): void {
     this.#noOps += 1;
   }
@@ -209,7 +209,11 @@ export class Access {
   }
 
   /** Takes over the counts of a run that another worker owns. */
-  elsewhere({ no_ops = 0, seams = 0, waited_ms }: Pick<Partial<AccessRecord>, "no_ops" | "seams" | "waited_ms">): void {
+  takeOverCounts({
+    no_ops = 0,
+    seams = 0,
+    waited_ms,
+  }: Pick<Partial<AccessRecord>, "no_ops" | "seams" | "waited_ms">): void {
     this.#noOps = no_ops;
     this.#seams = seams;
     this.#waitedMs = waited_ms;
@@ -315,7 +319,7 @@ const redactPath = (target: string): string => {
   const [path = ""] = target.slice(0, 4 * pathCharactersMax).split(/[?#]/);
   let isToken = false;
   const shown = path.split("/").map((segment) => {
-    const plain = plainOf(segment);
+    const plain = decodeSegment(segment);
     const hides = (isToken && plain !== "") || keyLike.test(plain) || /[/\\]/.test(plain);
     isToken = /^t(?:;|$)/i.test(plain) || (isToken && plain === "");
     return hides ? "…" : segment;
@@ -325,7 +329,7 @@ const redactPath = (target: string): string => {
 };
 
 /** Decodes a segment as the most lenient reader would. */
-const plainOf = (segment: string): string => {
+const decodeSegment = (segment: string): string => {
   let plain = segment;
   for (let round = 0; round < 3 && /%[0-9a-f]{2}/i.test(plain); round += 1)
     plain = plain.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
@@ -337,12 +341,12 @@ type Optional = { readonly [Key in keyof AccessRecord]: AccessRecord[Key] | unde
 /** Drops undefined fields and keeps the order. */
 const withoutUndefined = (fields: Optional): AccessRecord => {
   const known = {};
-  keep<object>(known, fields);
+  copyDefined<object>(known, fields);
   // The loop loses the type, but changes no value.
   return known as AccessRecord;
 };
 
 /** Copies the defined fields. */
-const keep = <Fields extends object>(to: Fields, from: Fields): void => {
+const copyDefined = <Fields extends object>(to: Fields, from: Fields): void => {
   for (const name in from) if (from[name] !== undefined) to[name] = from[name];
 };

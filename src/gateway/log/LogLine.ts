@@ -36,13 +36,13 @@ export const lineOf = (format: LogFormat, event: LogEvent): string => {
   if (format === "json") {
     const fields: Array<readonly [string, unknown]> = [];
     const message = splitEvent(event, (name, value) => fields.push([name, value]));
-    return safe(JSON.stringify({ time, level, message, ...Object.fromEntries(fields) }));
+    return escapeControls(JSON.stringify({ time, level, message, ...Object.fromEntries(fields) }));
   }
   let shown = "";
   const message = splitEvent(event, (name, value) => {
     shown += ` ${name}=${textOf(value)}`;
   });
-  return safe(`${time} ${level.toUpperCase().padEnd(5)} ${plainOf(message)}${shown}`);
+  return escapeControls(`${time} ${level.toUpperCase().padEnd(5)} ${escapeLineBreaks(message)}${shown}`);
 };
 
 /**
@@ -72,7 +72,7 @@ const splitEvent = (
   }
   takeAll(annotations);
   if (cause.reasons.length > 0) take("cause", Cause.pretty(cause));
-  return cut(texts.join(" "));
+  return truncate(texts.join(" "));
 };
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -99,7 +99,7 @@ const nameCharactersMax = 64;
 
 /** Renames a field that could be mistaken for one that every line has. */
 const sanitizeName = (name: string): string => {
-  const word = /^[\w.-]*$/.test(name) ? cut(name) : cut(name).replaceAll(/[^\w.-]/g, "_");
+  const word = /^[\w.-]*$/.test(name) ? truncate(name) : truncate(name).replaceAll(/[^\w.-]/g, "_");
   return head.some((taken) => taken === word) ? `_${word}` : word;
 };
 
@@ -107,31 +107,31 @@ const sanitizeName = (name: string): string => {
 const fieldOf = (value: unknown): unknown => {
   if (typeof value === "boolean" || value === null) return value;
   if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
-  if (typeof value === "string") return cut(value);
-  if (value instanceof Error) return cut(`${value.name}: ${value.message}`);
+  if (typeof value === "string") return truncate(value);
+  if (value instanceof Error) return truncate(`${value.name}: ${value.message}`);
   try {
-    return cut(JSON.stringify(value) ?? String(value));
+    return truncate(JSON.stringify(value) ?? String(value));
   } catch {
     // A circular value, or a bigint.
-    return cut(String(value));
+    return truncate(String(value));
   }
 };
 
-const cut = (text: string): string =>
+const truncate = (text: string): string =>
   text.length <= valueCharactersMax ? text : `${text.slice(0, valueCharactersMax - 1)}…`;
 
-/** Plain words are written bare, anything else in JSON's quotes. */
+/** Writes plain words as they are, anything else as a JSON string. */
 const textOf = (value: unknown): string =>
   typeof value === "string" && !/^[\w.:/@%+,;~…-]+$/.test(value) ? JSON.stringify(value) : String(value);
 
 /** Formats a message, which is a sentence of the program. A line break in it is written as `\n`. */
-const plainOf = (message: string): string => message.replaceAll("\r", "\\r").replaceAll("\n", "\\n");
+const escapeLineBreaks = (message: string): string => message.replaceAll("\r", "\\r").replaceAll("\n", "\\n");
 
 /**
  * Escapes every character that a terminal or a line reader might interpret as `\uXXXX`: control characters, line and paragraph
  * separators, and marks that change the direction of text.
  */
-const safe = (line: string): string =>
+const escapeControls = (line: string): string =>
   isPrintable.test(line)
     ? line
     : line.replaceAll(

@@ -13,7 +13,7 @@ type Labelled = (attributes: Attributes) => Metric.Metric<number, unknown>;
 type Attributes = Readonly<Record<string, string>>;
 
 /** Requests that are over. `reason` is the rule of a run that failed for good or that a person cancelled, or the reason of a refusal. */
-const served: Labelled = (attributes) =>
+const servedCounter: Labelled = (attributes) =>
   Metric.counter("stream_recovery.gateway.served", {
     description: "Finished client requests",
     incremental: true,
@@ -21,7 +21,7 @@ const served: Labelled = (attributes) =>
   });
 
 /** Requests that are over, of upstreams with further routes, by the route of the last attempt. */
-const routed: Labelled = (attributes) =>
+const routedCounter: Labelled = (attributes) =>
   Metric.counter("stream_recovery.gateway.routed", {
     description: "Requests to upstreams with several routes, by the last route used",
     incremental: true,
@@ -37,14 +37,14 @@ const firstBytes: Labelled = (attributes) =>
   });
 
 /** Requests that were not runs although their responses streamed, by the reason in `x-recovery-passed`. */
-const passed: Labelled = (attributes) =>
+const passedCounter: Labelled = (attributes) =>
   Metric.counter("stream_recovery.gateway.passed_streams", {
     description: "Responses that streamed through the gateway without recovery",
     incremental: true,
     attributes,
   });
 
-/** Events and comments of the gateway's own. */
+/** Events and comments that the gateway itself sent. */
 const noOps: Labelled = (attributes) =>
   Metric.counter("stream_recovery.gateway.no_ops", {
     description: "Events and comments sent to keep a client waiting",
@@ -160,14 +160,14 @@ export const count = (record: AccessRecord): Effect.Effect<void> =>
       reason: labels.of("reason", outcome === "given_up" || outcome === "run_cancelled" ? record.rule : record.refused),
     };
     const told = labels.has(own) ? own : { upstream: other, client: other, outcome, reason: other };
-    add(served, 1, told);
+    add(servedCounter, 1, told);
     const { upstream } = told;
     if (record.route !== undefined) {
       const by = { upstream, route: labels.of("route", record.route), outcome };
-      add(routed, 1, labels.has(by) ? by : { upstream: other, route: other, outcome });
+      add(routedCounter, 1, labels.has(by) ? by : { upstream: other, route: other, outcome });
     }
     if (record.first_ms !== undefined) add(firstBytes, record.first_ms / 1_000, { upstream, outcome });
-    if (record.passed !== undefined) add(passed, 1, { upstream, reason: record.passed });
+    if (record.passed !== undefined) add(passedCounter, 1, { upstream, reason: record.passed });
     if (record.no_ops !== undefined) add(noOps, record.no_ops, { upstream });
     return Effect.void;
   });

@@ -30,7 +30,7 @@ export class MadeId {
     if (this.#isOver) return;
     for (const frame of this.#framer.feed(bytes)) {
       this.#document = undefined;
-      if (!isComment(frame)) this.#look(Json.record(Json.record(Json.parse(frame.data)?.json)?.response));
+      if (!isComment(frame)) this.#inspect(Json.record(Json.record(Json.parse(frame.data)?.json)?.response));
       if (this.#isOver) return;
     }
     this.#document?.push(bytes);
@@ -40,12 +40,12 @@ export class MadeId {
     if (this.#isOver) return;
     const last = this.#framer.end();
     if (this.#document !== undefined && last.length === 0)
-      this.#look(Json.record(Json.parse(Buffer.concat(this.#document).toString())?.json));
-    for (const { data } of last) this.#look(Json.record(Json.record(Json.parse(data)?.json)?.response));
+      this.#inspect(Json.record(Json.parse(Buffer.concat(this.#document).toString())?.json));
+    for (const { data } of last) this.#inspect(Json.record(Json.record(Json.parse(data)?.json)?.response));
     this.#end();
   }
 
-  #look(response: Json.JsonRecord | undefined): void {
+  #inspect(response: Json.JsonRecord | undefined): void {
     const id = Json.string(response?.id);
     if (id === "" || this.#isOver) return;
     this.#end();

@@ -38,13 +38,13 @@ const names: ReadonlyMap<string, NamedId["what"]> = new Map([
 ]);
 
 const idsIn = (plain: Uint8Array, member: JsonMember): ReadonlyArray<NamedId> => {
-  const what = names.get(lower(member));
+  const what = names.get(lowerKey(member));
   if (what === undefined) return [];
-  const values = member.inside?.members.filter((inner) => lower(inner) === "id") ?? [member];
+  const values = member.inside?.members.filter((inner) => lowerKey(inner) === "id") ?? [member];
   return values.map((value) => ({ what, id: textOf(plain, value) })).filter(({ id }) => id !== "");
 };
 
-const lower = ({ key = "" }: JsonMember): string => key.toLowerCase();
+const lowerKey = ({ key = "" }: JsonMember): string => key.toLowerCase();
 
 const textOf = (plain: Uint8Array, { from, to }: JsonMember): string =>
   to - from > textBytesMax ? "" : Json.string(Json.parse(utf8.decode(plain.subarray(from, to)))?.json);

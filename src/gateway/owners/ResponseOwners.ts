@@ -1,8 +1,9 @@
 /**
- * Remembers which token created a stored response or conversation, since with the operator's credential they all belong to one account.
+ * Remembers the token that created each stored response or conversation, because with the operator's credential they all belong to one
+ * account.
  *
- * The processes of a store share this memory, for `keptMs`. Without a store it ends with the process. An unknown id belongs to no
- * token. Ids are kept as keyed digests.
+ * The processes of a store share this memory, for `keptMs`. Without a store it ends with the process. An unknown id belongs to no token.
+ * Ids are kept as keyed digests.
  */
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import { Effect, FiberSet, Option, Schema, type Scope } from "effect";
@@ -74,7 +75,7 @@ export const make: Effect.Effect<ResponseOwners, never, Scope.Scope> = Effect.ge
     },
     ownerOf: (id, tenant) => {
       const digest = digestOf(id);
-      // The store knows the creator across all gateways.
+      // The store knows the creator of an id at any gateway.
       const stored = store?.find(digest) ?? Effect.undefined;
       return Effect.map(stored, (first) => {
         const token = first ?? memory.find(digest);
@@ -86,7 +87,7 @@ export const make: Effect.Effect<ResponseOwners, never, Scope.Scope> = Effect.ge
 
 const tokenIn = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.String));
 
-/** While the store is unavailable, no owners are found in it, which is logged once. */
+/** Finds no owners while the store is unavailable, and logs that once. */
 const storeOf = (facts: SharedFacts) => {
   const outage = new OutageLog({
     away: "cannot read which tokens made stored responses at other gateways",

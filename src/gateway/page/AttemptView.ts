@@ -11,7 +11,7 @@ import { type Grown, growth } from "../../story/FactWords.ts";
 import { openQuestionOf } from "../../story/Question.ts";
 import type { AttemptStory, IncidentStory } from "../../story/RunStory.ts";
 import { refusalText } from "../../story/SeamWords.ts";
-import { lasting } from "../../story/Times.ts";
+import { formatLasting } from "../../story/Times.ts";
 import { effects, events, phases } from "../../story/Words.ts";
 import { type Html, html, label, none } from "./Html.ts";
 import { answerLine, type QuestionPlace, questionBox } from "./QuestionBox.ts";
@@ -25,7 +25,7 @@ export const attemptView = (record: RunRecord, story: AttemptStory, place: Quest
   const { tone, word } = story.said;
   const open = story.asks ? openQuestionOf(record) : undefined;
   return html`<li class="attempt ${tone}" id="attempt-${story.record.attempt}">
-    <header><h3>Attempt ${story.record.attempt} <small>${story.sent}</small></h3><p><span class="chip ${tone}">${word}</span> <span class="took">${lasting(story.to - story.from)}</span></p></header>
+    <header><h3>Attempt ${story.record.attempt} <small>${story.sent}</small></h3><p><span class="chip ${tone}">${word}</span> <span class="took">${formatLasting(story.to - story.from)}</span></p></header>
     ${meters(facts)}
     <p class="counts">${story.amounts.join(" · ")}</p>
     ${story.seam !== undefined && html`<p class="seam ${story.seam.proven ? "proven" : "open"}">${story.seam.said}</p>`}
@@ -65,7 +65,7 @@ const anchors = ({ evidence, from }: AttemptStory): Html =>
     ? none
     : html`<ol class="anchors" aria-label="What is on record">${evidence.map(
         (it) =>
-          html`<li class="${isLoud(it) ? "loud" : "low"}"><time>+${lasting(Math.max(0, it.at_ms - from))}</time> ${events[it.event]}${it.detail !== undefined && html`: ${label(it.detail.replaceAll("_", " "))}`}</li>`,
+          html`<li class="${isLoud(it) ? "loud" : "low"}"><time>+${formatLasting(Math.max(0, it.at_ms - from))}</time> ${events[it.event]}${it.detail !== undefined && html`: ${label(it.detail.replaceAll("_", " "))}`}</li>`,
       )}</ol>`;
 
 /** True for a failure, or evidence of one. */

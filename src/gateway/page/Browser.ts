@@ -59,7 +59,7 @@ const refresh = async (): Promise<void> => {
   do {
     again = false;
     last.looked = clock();
-    refusal = await look();
+    refusal = await poll();
     if (refusal === undefined) last.seen = clock();
   } while (again);
   refreshing = false;
@@ -70,13 +70,13 @@ const refresh = async (): Promise<void> => {
  * Fetches a view once, and returns an error message on failure. Status 404 (no such run) and 400 (invalid search) also have a
  * view.
  */
-const look = async (): Promise<string | undefined> => {
+const poll = async (): Promise<string | undefined> => {
   try {
     const signal = AbortSignal.timeout(viewMs);
     const response = await fetch(location.href, { headers: { accept: "text/html" }, cache: "no-store", signal });
     if (!response.ok && response.status !== 404 && response.status !== 400)
       return `the server returned status ${response.status}`;
-    take(await response.text());
+    applyPage(await response.text());
     return undefined;
   } catch (error) {
     // `AbortSignal.timeout` aborts with a `TimeoutError`.
@@ -85,16 +85,16 @@ const look = async (): Promise<string | undefined> => {
   }
 };
 
-const take = (text: string): void => {
+const applyPage = (text: string): void => {
   const fresh = new DOMParser().parseFromString(text, "text/html");
   const [from, to] = [fresh.getElementById("view"), document.getElementById("view")];
   if (from === null || to === null) return;
   document.title = fresh.title;
-  become(to, from);
+  morph(to, from);
 };
 
 /** Makes one element equal to another and reuses its nodes, so that focus, selection and scroll position survive. */
-const become = (to: PageElement, from: PageElement): void => {
+const morph = (to: PageElement, from: PageElement): void => {
   // Keep opened details open.
   const isKept = (name: string) => name === "open" && to.nodeName === "DETAILS";
   for (const name of to.getAttributeNames()) {
@@ -109,13 +109,13 @@ const become = (to: PageElement, from: PageElement): void => {
   while (next !== null) {
     const wanted = next;
     next = next.nextSibling;
-    const match = matching(at, wanted);
+    const match = findMatch(at, wanted);
     if (match === null) {
       to.insertBefore(document.adoptNode(wanted), at);
       continue;
     }
     while (at !== null && at !== match) at = removeNode(to, at);
-    if (isElement(match) && isElement(wanted)) become(match, wanted);
+    if (isElement(match) && isElement(wanted)) morph(match, wanted);
     else if (match.nodeValue !== wanted.nodeValue) match.nodeValue = wanted.nodeValue;
     at = match.nextSibling;
   }
@@ -129,7 +129,7 @@ const removeNode = (parent: PageElement, node: PageNode): PageNode | null => {
 };
 
 /** Finds the node to reuse: the next one of the same kind, or a later one with the same id. */
-const matching = (at: PageNode | null, wanted: PageNode): PageNode | null => {
+const findMatch = (at: PageNode | null, wanted: PageNode): PageNode | null => {
   const id = isElement(wanted) ? wanted.id : "";
   for (let node = at; node !== null; node = node.nextSibling) {
     const own = isElement(node) ? node.id : "";
@@ -165,7 +165,7 @@ const cancelPrompt = (run: string): Asked => ({
 });
 
 /** Asks for confirmation; Escape means no. */
-const sure = (asked: Asked): Promise<boolean> =>
+const confirmChoice = (asked: Asked): Promise<boolean> =>
   new Promise((resolve) => {
     const dialog = document.querySelector("dialog");
     if (dialog === null) return resolve(false);
@@ -182,7 +182,7 @@ const sure = (asked: Asked): Promise<boolean> =>
 const answer = async (button: PageElement): Promise<void> => {
   const { choice, confirm, of = "", revision, run } = button.dataset;
   if (choice === undefined || run === undefined) return;
-  if (confirm !== undefined && !(await sure(retryPrompt(confirm, of)))) return;
+  if (confirm !== undefined && !(await confirmChoice(retryPrompt(confirm, of)))) return;
   const given = { revision: Number(revision), choice, ...(confirm === undefined ? {} : { confirm_may_repeat: true }) };
   await post(button, `runs/${encodeURIComponent(run)}/answer`, given, ({ ok, told }) =>
     say(ok ? `Answered: ${button.textContent}` : `Not answered: ${messageOf(told)}`, !ok),
@@ -191,7 +191,7 @@ const answer = async (button: PageElement): Promise<void> => {
 
 const cancel = async (button: PageElement): Promise<void> => {
   const { cancel: run = "", of = "" } = button.dataset;
-  if (!(await sure(cancelPrompt(of)))) return;
+  if (!(await confirmChoice(cancelPrompt(of)))) return;
   say("Cancelling …", false);
   await post(button, `runs/${encodeURIComponent(run)}/cancel`, {}, ({ ok, told }) =>
     say(ok ? messageOf(told) : `Not cancelled: ${messageOf(told)}`, !ok),
@@ -280,7 +280,7 @@ const wantedRuns = (): ReadonlyArray<string> => {
 };
 
 /** Handles a message of the feed's tab, or of a tab that shows a run. */
-const hear = (said: Said): void => {
+const onFeed = (said: Said): void => {
   if ("shows" in said) return void followed.set(said.shows, clock());
   const { message, open, opened } = said;
   last.led = clock();
@@ -348,7 +348,7 @@ const join = (steal: boolean): void => {
   const { BroadcastChannel, navigator } = window;
   const { locks } = navigator;
   const channel = locks === undefined || BroadcastChannel === undefined ? undefined : new BroadcastChannel(shared);
-  channel?.addEventListener("message", ({ data }) => hear(data));
+  channel?.addEventListener("message", ({ data }) => onFeed(data));
   const part = new AbortController();
   const timer = window.setInterval(() => {
     if (shown !== null && !isLeading) channel?.postMessage({ shows: shown });
@@ -368,7 +368,7 @@ const join = (steal: boolean): void => {
       isLeading = true;
       const end = listen((told) => {
         channel?.postMessage(told);
-        hear(told);
+        onFeed(told);
       });
       part.signal.addEventListener("abort", () => {
         end();

@@ -51,13 +51,13 @@ const entities: Readonly<Record<string, string>> = {
 };
 
 const escapeText = (text: string): string =>
-  printable(text).replace(/[&<>"'`]/g, (character) => entities[character] ?? character);
+  replaceUnprintable(text).replace(/[&<>"'`]/g, (character) => entities[character] ?? character);
 
 /**
  * Replaces control characters and lone surrogates, which are invalid in a document, and direction overrides, which could reverse
  * its text.
  */
-const printable = (text: string): string =>
+const replaceUnprintable = (text: string): string =>
   text
     .toWellFormed()
     .replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, (it) => (it === "\n" || it === "\t" ? it : "\ufffd"));

@@ -10,7 +10,7 @@ import { type OpenQuestion, openQuestionOf } from "../../story/Question.ts";
 import { runStatuses } from "../../story/RunStatus.ts";
 import { runStory } from "../../story/RunStory.ts";
 import { attemptsOf, lastRuleOf } from "../../story/RunSummary.ts";
-import { formatCount, groupDigits, lasting, momentUtc, relative } from "../../story/Times.ts";
+import { formatCount, formatLasting, formatRelative, formatUtc, groupDigits } from "../../story/Times.ts";
 import type { ApiInvalid } from "../api/Api.ts";
 import { type Found, scannedRunsMax } from "../api/RunSearch.ts";
 import type { Totals } from "../api/Totals.ts";
@@ -64,11 +64,11 @@ const runSection = ({ absences, asked, found, now, totals }: OverviewModel): Htm
 };
 
 const list = ({ cut, next, runs }: Found, asked: Asked, moment: Moment): Html => html`
-    ${runs.length === 0 ? html`<p class="card empty">${nothing(asked, cut)}</p>` : html`<ul class="runs">${runs.map((run) => row(run, moment))}</ul>`}
+    ${runs.length === 0 ? html`<p class="card empty">${emptyText(asked, cut)}</p>` : html`<ul class="runs">${runs.map((run) => row(run, moment))}</ul>`}
     ${cut && runs.length > 0 && html`<p class="hint">${groupDigits(scannedRunsMax)} runs were searched for this page.</p>`}
     <p class="more">${asked.before !== undefined && html`<a href="${listAddress({ ...asked, before: undefined })}">Newest runs</a> `}${next !== undefined && html`<a href="${listAddress({ ...asked, before: next })}">Older runs</a>`}</p>`;
 
-const nothing = (asked: Asked, cut: boolean): string => {
+const emptyText = (asked: Asked, cut: boolean): string => {
   if (cut) return `None of the newest ${groupDigits(scannedRunsMax)} runs match the search. Older ones may.`;
   if (asked.before !== undefined) return "There are no older runs of this kind.";
   return isNarrowed(asked) ? "No run on record matches the search." : empty[asked.filter];
@@ -106,7 +106,7 @@ const questions = ({ asking, asksMore, now }: OverviewModel): Html => {
   if (first === undefined) return none;
   const { expires_at } = first.question.question;
   const more = asksMore || open.length > questionsMax;
-  return html`<section aria-labelledby="questions-title" class="asked"><h2 id="questions-title">${asksMore ? "Many questions are open" : `${formatCount(open.length, "question")} ${open.length === 1 ? "is" : "are"} open`}${expires_at !== undefined && html` <small>${open.length === 1 ? "it" : "the first"} expires ${relative(expires_at, now)}</small>`}</h2>
+  return html`<section aria-labelledby="questions-title" class="asked"><h2 id="questions-title">${asksMore ? "Many questions are open" : `${formatCount(open.length, "question")} ${open.length === 1 ? "is" : "are"} open`}${expires_at !== undefined && html` <small>${open.length === 1 ? "it" : "the first"} expires ${formatRelative(expires_at, now)}</small>`}</h2>
     ${open.slice(0, questionsMax).map(({ question, record }) => questionCard(record, question, now))}
     ${more && html`<p class="more"><a href="${listAddress({ filter: "asking", before: undefined, sent: {} })}">All runs with open questions</a></p>`}
   </section>`;
@@ -138,7 +138,7 @@ const row = (record: RunRecord, { absences, now }: Moment): Html => {
     <span class="state"><span class="chip ${tone}"${record.end === undefined && html` title="${title}"`}>${mark} ${word}</span></span>
     <span class="who"><b>${label(provider.model ?? provider.id)}</b><small>${provider.model !== undefined && html`${label(provider.id)} · `}<span class="mono">${label(run_id)}</span></small></span>
     ${sparkline(timelineOf(story))}
-    <span class="what">${wait !== undefined && html`<b class="waits">${wait.said}</b> ${wait.times} · `}${alone !== undefined && html`<b class="waits">${alone.said}</b> ${alone.times} · `}${attempts > 1 && html`${formatCount(attempts, "attempt")} · `}${lasting(story.lasted)}${rule !== undefined && html` · <code>${rule}</code>`}${code !== undefined && html` · ${label(code)}`}</span>
-    <time class="when" title="${momentUtc(started_at)}">${relative(started_at, now)}</time>
+    <span class="what">${wait !== undefined && html`<b class="waits">${wait.said}</b> ${wait.times} · `}${alone !== undefined && html`<b class="waits">${alone.said}</b> ${alone.times} · `}${attempts > 1 && html`${formatCount(attempts, "attempt")} · `}${formatLasting(story.lasted)}${rule !== undefined && html` · <code>${rule}</code>`}${code !== undefined && html` · ${label(code)}`}</span>
+    <time class="when" title="${formatUtc(started_at)}">${formatRelative(started_at, now)}</time>
   </a></li>`;
 };

@@ -21,7 +21,7 @@ export const contentSecurityPolicy = [
  *
  * @param title the window's title
  * @param view the content of `main`
- * @param live true if the view changes without news, for example a growing bar
+ * @param live true if the view changes without a new event, for example because a bar grows
  */
 export const pageFrame = (title: string, view: Html, live: boolean): string =>
   html`${new Html("<!doctype html>")}

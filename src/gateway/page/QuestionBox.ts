@@ -7,12 +7,12 @@ import type { Prices } from "../../domain/Prices.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import type { Absence } from "../../story/AbsenceWords.ts";
 import { amounts } from "../../story/FactWords.ts";
-import { choiceDoes } from "../../story/FailureWords.ts";
+import { describeChoice } from "../../story/FailureWords.ts";
 import { describeRepeats, type OpenQuestion, type RepeatableCalls } from "../../story/Question.ts";
 import type { AnswerStory } from "../../story/RunStory.ts";
 import { refusalText } from "../../story/SeamWords.ts";
-import { lasting, momentUtc, relative } from "../../story/Times.ts";
-import { capital, choices, phases } from "../../story/Words.ts";
+import { formatLasting, formatRelative, formatUtc } from "../../story/Times.ts";
+import { capitalize, choices, phases } from "../../story/Words.ts";
 import { type Html, html, label, none } from "./Html.ts";
 
 /** The context in which a question is rendered. */
@@ -45,10 +45,10 @@ export const questionBox = (record: RunRecord, open: OpenQuestion, place: Questi
     ${questionDetails(record, open, place.now)}
     ${place.tells && html`<p class="sentence">${message}</p>`}
     ${place.tells && refusal !== undefined && html`<p class="refusal">${refusalText(refusal)}</p>`}
-    <ul class="choices">${inOrder(question.choices, isRisky).map((choice) => {
+    <ul class="choices">${sortChoices(question.choices, isRisky).map((choice) => {
       const risk = isRisky(choice) ? repeats : undefined;
       return html`<li>${place.answers ? button(record, open, choice, risk) : html`<b>${choices[choice].title}</b>`}
-        <span id="does-${record.run_id}-${choice}">${capital(choiceDoes(choice, open.incident))}.${risk !== undefined && html` <em class="risk">May run again: ${repeatList(risk)}</em>`}</span></li>`;
+        <span id="does-${record.run_id}-${choice}">${capitalize(describeChoice(choice, open.incident))}.${risk !== undefined && html` <em class="risk">May run again: ${repeatList(risk)}</em>`}</span></li>`;
     })}</ul>
   </section>`;
 };
@@ -60,11 +60,11 @@ const questionDetails = (record: RunRecord, open: OpenQuestion, now: number): Ht
   const calls = incident?.decision.calls ?? [];
   const had = incident === undefined ? [] : amounts(incident.facts);
   return html`<dl class="asks">
-      ${at !== undefined && html`<div><dt>Asked</dt><dd><time title="${momentUtc(at)}">${relative(at, now)}</time>, ${lasting(Math.max(0, at - record.started_at))} into the run</dd></div>`}
-      <div><dt>${question.expires_at === undefined ? "Open" : "Expires"}</dt><dd${soon(question.expires_at, now) && html` class="soon"`}>${
+      ${at !== undefined && html`<div><dt>Asked</dt><dd><time title="${formatUtc(at)}">${formatRelative(at, now)}</time>, ${formatLasting(Math.max(0, at - record.started_at))} into the run</dd></div>`}
+      <div><dt>${question.expires_at === undefined ? "Open" : "Expires"}</dt><dd${isSoon(question.expires_at, now) && html` class="soon"`}>${
         question.expires_at === undefined
           ? "until a person answers"
-          : html`<time title="${momentUtc(question.expires_at)}">${relative(question.expires_at, now)}</time>, then it chooses “${choices[open.unattended].title}”`
+          : html`<time title="${formatUtc(question.expires_at)}">${formatRelative(question.expires_at, now)}</time>, then it chooses “${choices[open.unattended].title}”`
       }</dd></div>
       ${calls.length > 0 && html`<div><dt>Calls</dt><dd>${calls.slice(0, callsMax).map(({ call, phase, tool }, index) => html`${index > 0 && ", "}${label(tool)} <span class="mono">${call}</span> ${phases[phase].now}`)}${calls.length > callsMax && ` and ${calls.length - callsMax} more`}</dd></div>`}
       ${had.length > 0 && html`<div><dt>Received</dt><dd>${had.join(" · ")}</dd></div>`}
@@ -77,10 +77,10 @@ const callsMax = 6;
 /** Questions that expire within this time are marked, in milliseconds. */
 const soonMs = 120_000;
 
-const soon = (expires: number | undefined, now: number): boolean => expires !== undefined && expires - now < soonMs;
+const isSoon = (expires: number | undefined, now: number): boolean => expires !== undefined && expires - now < soonMs;
 
 /** Sorts safe choices first, then those that may repeat a call, then `stop`. */
-const inOrder = (offered: ReadonlyArray<Choice>, isRisky: (choice: Choice) => boolean): ReadonlyArray<Choice> => {
+const sortChoices = (offered: ReadonlyArray<Choice>, isRisky: (choice: Choice) => boolean): ReadonlyArray<Choice> => {
   const rank = (choice: Choice) => (choice === "stop" ? 2 : isRisky(choice) ? 1 : 0);
   return offered.toSorted((a, b) => rank(a) - rank(b));
 };

@@ -10,7 +10,7 @@ import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { TokenPrices } from "../../runtime/contract/TokenPrices.ts";
 import type { Absence } from "../../story/AbsenceWords.ts";
-import { relative } from "../../story/Times.ts";
+import { formatRelative } from "../../story/Times.ts";
 import { Api } from "../api/Api.ts";
 import * as Feed from "../api/Feed.ts";
 import * as Handlers from "../api/Handlers.ts";
@@ -61,7 +61,7 @@ export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
     );
     yield* Effect.addFinalizer(() => Effect.promise(api.dispose));
     const list = paths?.list ?? Effect.succeed([]);
-    const metrics = yield* metricsOf(traffic);
+    const metrics = yield* renderMetrics(traffic);
     const sources: PageSources = {
       ...{ prices, recorder, traffic, context, totals, script, list, metrics },
       api: api.handler,
@@ -154,17 +154,17 @@ const storeState = Effect.flatMap(Effect.serviceOption(StoreHealth), (health) =>
 );
 
 /** Returns the metrics of this process, or of all workers if there are several. */
-const metricsOf = Effect.fnUntraced(function* (traffic: Option.Option<Traffic["Service"]>) {
+const renderMetrics = Effect.fnUntraced(function* (traffic: Option.Option<Traffic["Service"]>) {
   const sockets = Option.getOrUndefined(yield* Effect.serviceOption(WorkerSockets));
   const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
-  const here = Effect.gen(function* () {
+  const readOwn = Effect.gen(function* () {
     const { own, status } = Option.getOrElse(traffic, () => noTraffic);
     return [yield* own ?? status, yield* storeState, paths?.list() ?? []] as const;
   });
-  if (sockets === undefined) return Effect.flatMap(here, (of) => Metrics.text(...of));
+  if (sockets === undefined) return Effect.flatMap(readOwn, (of) => Metrics.text(...of));
   const all = yield* SharedMetrics.share(
     sockets,
-    Effect.flatMap(here, (of) => Metrics.rows(...of)),
+    Effect.flatMap(readOwn, (of) => Metrics.rows(...of)),
   );
   return Effect.map(all, Metrics.textOf);
 });
@@ -186,7 +186,7 @@ const overviewPage: View = (sources, query) =>
       now,
       totals: yield* totals,
       paths,
-      absences: yield* absencesOf(sources),
+      absences: yield* readAbsences(sources),
       asking: asking.slice(0, askingMax),
       asksMore: asking.length > askingMax,
       asked,
@@ -194,23 +194,23 @@ const overviewPage: View = (sources, query) =>
     });
     const hasLive = Result.isSuccess(found) && found.success.runs.some(({ state }) => state === "live");
     const grows = hasLive || paths.some(isDisturbed);
-    const notices = yield* noticesOf(sources, now);
+    const notices = yield* renderNotices(sources, now);
     const page = pageFrame(windowTitle("Runs", asking.length), html`<h1 class="sr">Runs</h1>${notices}${view}`, grows);
     return respond(page, { status: Result.isFailure(found) ? 400 : 200, type: document });
   });
 
 /** Returns the runs that continue without their client. */
-const absencesOf = ({ traffic }: PageSources): Effect.Effect<ReadonlyMap<string, Absence>> =>
+const readAbsences = ({ traffic }: PageSources): Effect.Effect<ReadonlyMap<string, Absence>> =>
   Option.isNone(traffic)
     ? Effect.succeed(new Map())
     : Effect.map(traffic.value.status, ({ absent = [] }) => new Map(absent.map((it) => [it.run_id, it])));
 
 /** Renders notices about the whole gateway; nothing if all is well. */
-const noticesOf = ({ traffic }: PageSources, now: number): Effect.Effect<Html> =>
+const renderNotices = ({ traffic }: PageSources, now: number): Effect.Effect<Html> =>
   Effect.gen(function* () {
     const { reason, since = now, writes } = (yield* storeState) ?? wellStored;
     const isDraining = Option.isSome(traffic) && (yield* traffic.value.status).draining;
-    return html`${writes === "failing" && html`<p class="notice bad" role="alert">The store does not accept writes${reason !== undefined && html` (<code>${reason}</code>)`}, first seen ${relative(since, now)}. Responses and retries continue. Their record stays in memory for up to ten minutes until the store is back. Until then no question can be asked.</p>`}${isDraining && html`<p class="notice ask" role="status">The gateway is shutting down. It refuses new requests and finishes those in progress.</p>`}`;
+    return html`${writes === "failing" && html`<p class="notice bad" role="alert">The store does not accept writes${reason !== undefined && html` (<code>${reason}</code>)`}, first seen ${formatRelative(since, now)}. Responses and retries continue. Their record stays in memory for up to ten minutes until the store is back. Until then no question can be asked.</p>`}${isDraining && html`<p class="notice ask" role="status">The gateway is shutting down. It refuses new requests and finishes those in progress.</p>`}`;
   });
 
 const wellStored: StoreState = { writes: "ok" };
@@ -227,8 +227,8 @@ const runPage = (sources: PageSources, runId: string): Effect.Effect<Response, R
     if (record === undefined) return notFound();
     const asking = yield* recorder.runs({ state: "asking", limit: askingMax + 1 });
     const title = windowTitle(`Run ${record.run_id}`, asking.length);
-    const absence = (yield* absencesOf(sources)).get(record.run_id);
-    const view = html`${yield* noticesOf(sources, now)}${runView(record, now, sources.prices, absence)}`;
+    const absence = (yield* readAbsences(sources)).get(record.run_id);
+    const view = html`${yield* renderNotices(sources, now)}${runView(record, now, sources.prices, absence)}`;
     return respond(pageFrame(title, view, record.state === "live"), { type: document });
   });
 

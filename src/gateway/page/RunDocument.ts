@@ -3,7 +3,7 @@
  */
 import { createHash } from "node:crypto";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
-import { momentUtc } from "../../story/Times.ts";
+import { formatUtc } from "../../story/Times.ts";
 import { Html, html } from "./Html.ts";
 import { runPicture } from "./RunPicture.ts";
 import { style } from "./style/Style.ts";
@@ -29,7 +29,7 @@ ${new Html(`<style>${style}</style>`)}
 </head>
 <body>
 <main>${runPicture(record, { now, answers: false, tells: false })}</main>
-<footer><p>Drawn ${momentUtc(now)} by effect-stream-recovery. Facts, lengths and labels; never a prompt or a response.</p></footer>
+<footer><p>Drawn ${formatUtc(now)} by effect-stream-recovery. Facts, lengths and labels; never a prompt or a response.</p></footer>
 </body>
 </html>
 `.markup;

@@ -9,8 +9,8 @@ import { openQuestionOf } from "../../story/Question.ts";
 import { runStatuses } from "../../story/RunStatus.ts";
 import { type CallStory, type RunStory, runStory } from "../../story/RunStory.ts";
 import { tokensOf, tokenWords } from "../../story/RunTokens.ts";
-import { lasting, momentUtc, often, relative } from "../../story/Times.ts";
-import { capital } from "../../story/Words.ts";
+import { formatLasting, formatRelative, formatTimes, formatUtc } from "../../story/Times.ts";
+import { capitalize } from "../../story/Words.ts";
 import { attemptView } from "./AttemptView.ts";
 import { timelineOf } from "./geometry/Timeline.ts";
 import { type Html, html, label, none } from "./Html.ts";
@@ -56,16 +56,16 @@ const head = (
     <dl class="facts">
       <div><dt>Run</dt><dd class="mono">${label(run_id)}</dd></div>
       <div><dt>Provider</dt><dd>${label(provider.id)}</dd></div>
-      <div><dt>Started</dt><dd>${momentUtc(started_at)} <small>${relative(started_at, now)}</small></dd></div>
-      <div><dt>${end === undefined ? "Since then" : "Took"}</dt><dd>${lasting(lasted)}</dd></div>
+      <div><dt>Started</dt><dd>${formatUtc(started_at)} <small>${formatRelative(started_at, now)}</small></dd></div>
+      <div><dt>${end === undefined ? "Since then" : "Took"}</dt><dd>${formatLasting(lasted)}</dd></div>
       ${spent !== undefined && html`<div><dt>Tokens</dt><dd>${spent}</dd></div>`}
       ${end !== undefined && html`<div><dt>End</dt><dd>${status === "cancelled" ? status : html`${end.state} <code>${end.reason}</code>`}${why !== undefined && html` <small>${why}</small>`}</dd></div>`}
-      ${unknown !== undefined && html`<div><dt>Not known</dt><dd>${label(capital(unknown))}.</dd></div>`}
+      ${unknown !== undefined && html`<div><dt>Not known</dt><dd>${label(capitalize(unknown))}.</dd></div>`}
       ${policy !== undefined && policy !== "default" && html`<div><dt>Policy</dt><dd>${label(policy)}</dd></div>`}
       ${wait !== undefined && html`<div><dt>Now</dt><dd><b class="waits">${wait.said}</b> <small>${wait.times}</small></dd></div>`}
       ${alone !== undefined && html`<div><dt>Client</dt><dd><b class="waits">${alone.said}</b> <small>${alone.times}</small></dd></div>`}
-      ${(waited_ms ?? 0) > 0 && html`<div><dt>Waited</dt><dd>${lasting(waited_ms ?? 0)} <small>until the provider could be reached, or for its announced cooldown</small></dd></div>`}
-      ${resumes > 0 && html`<div><dt>Taken over</dt><dd>${often(resumes)}</dd></div>`}
+      ${(waited_ms ?? 0) > 0 && html`<div><dt>Waited</dt><dd>${formatLasting(waited_ms ?? 0)} <small>until the provider could be reached, or for its announced cooldown</small></dd></div>`}
+      ${resumes > 0 && html`<div><dt>Taken over</dt><dd>${formatTimes(resumes)}</dd></div>`}
       ${retry_of !== undefined && html`<div><dt>Client’s retry of</dt><dd class="mono">${link === undefined ? label(retry_of) : html`<a href="${link(retry_of)}">${label(retry_of)}</a>`}</dd></div>`}
     </dl>
   </header>`;

@@ -1,6 +1,6 @@
 /** Renders a response's text in pieces: the attempt that wrote each piece, and the seams between them. */
 import type { RunStory } from "../../story/RunStory.ts";
-import { charactersOf, seamProofs, type TextPiece } from "../../story/SeamWords.ts";
+import { formatCharacters, seamProofs, type TextPiece } from "../../story/SeamWords.ts";
 import { groupDigits } from "../../story/Times.ts";
 import { type Html, html, none } from "./Html.ts";
 
@@ -24,7 +24,7 @@ const textFigure = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number,
 };
 
 const legendOf = ({ attempt, from, proof, to }: TextPiece, index: number): Html =>
-  html`<li><span class="key piece p${index % 2}"><i></i>attempt ${attempt}</span> ${to === undefined ? html`from ${groupDigits(from)} on` : html`${groupDigits(from)} to ${groupDigits(to)}`}${proof !== undefined && html` <span class="key seam"><i></i>after ${charactersOf(from)}: ${seamProofs[proof]}</span>`}</li>`;
+  html`<li><span class="key piece p${index % 2}"><i></i>attempt ${attempt}</span> ${to === undefined ? html`from ${groupDigits(from)} on` : html`${groupDigits(from)} to ${groupDigits(to)}`}${proof !== undefined && html` <span class="key seam"><i></i>after ${formatCharacters(from)}: ${seamProofs[proof]}</span>`}</li>`;
 
 /** Returns the width of the drawing. The last piece is as long as its attempt reports, but long enough to be visible. */
 const widthOf = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number, number>): number => {
@@ -37,7 +37,7 @@ const widthOf = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number, nu
 const ariaLabelOf = (text: ReadonlyArray<TextPiece>): string =>
   `The text in pieces: ${text
     .map(({ attempt, from, proof }) =>
-      proof === undefined ? `attempt ${attempt}` : `attempt ${attempt} after ${charactersOf(from)}, by ${proof}`,
+      proof === undefined ? `attempt ${attempt}` : `attempt ${attempt} after ${formatCharacters(from)}, by ${proof}`,
     )
     .join("; ")}`;
 
@@ -55,7 +55,7 @@ const pieceOf = (
 const stitches = ({ from, proof }: TextPiece, place: (at: number) => string): Html =>
   proof === undefined
     ? none
-    : html`<svg x="${place(from)}" overflow="visible"><title>seam after ${charactersOf(from)}</title>${stitch}<text y="40" text-anchor="middle">${groupDigits(from)}</text></svg>`;
+    : html`<svg x="${place(from)}" overflow="visible"><title>seam after ${formatCharacters(from)}</title>${stitch}<text y="40" text-anchor="middle">${groupDigits(from)}</text></svg>`;
 
 /** The symbol of a seam in this figure and in the timeline. */
 export const stitch: Html = html`<path class="stitch under" d="M-5 10h10M-5 15h10M-5 20h10"/><path class="stitch" d="M-5 10h10M-5 15h10M-5 20h10"/>`;

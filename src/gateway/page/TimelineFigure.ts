@@ -5,8 +5,8 @@ import * as Schema from "effect/Schema";
 import type { Evidence } from "../../domain/RunIncident.ts";
 import { SeamProof } from "../../domain/SeamWords.ts";
 import type { AttemptStory } from "../../story/RunStory.ts";
-import { charactersOf } from "../../story/SeamWords.ts";
-import { formatCount, lasting } from "../../story/Times.ts";
+import { formatCharacters } from "../../story/SeamWords.ts";
+import { formatCount, formatLasting } from "../../story/Times.ts";
 import { events } from "../../story/Words.ts";
 import type { Gap, Timeline } from "./geometry/Timeline.ts";
 import { type Html, html, none } from "./Html.ts";
@@ -28,10 +28,10 @@ export const timelineFigure = (timeline: Timeline): Html => {
 };
 
 const ariaLabelOf = ({ bars, total }: Timeline): string =>
-  `${lasting(total)}: ${bars.map((bar) => `attempt ${bar.record.attempt} from ${lasting(bar.from)} to ${lasting(bar.to)}, ${bar.said.word}`).join("; ")}`;
+  `${formatLasting(total)}: ${bars.map((bar) => `attempt ${bar.record.attempt} from ${formatLasting(bar.from)} to ${formatLasting(bar.to)}, ${bar.said.word}`).join("; ")}`;
 
 const lane = (bar: AttemptStory, timeline: Timeline): Html => html`<div class="lane">
-    <span class="who"><b>${bar.record.attempt}</b> ${bar.record.mode} <span class="took">${lasting(bar.to - bar.from)}</span></span>
+    <span class="who"><b>${bar.record.attempt}</b> ${bar.record.mode} <span class="took">${formatLasting(bar.to - bar.from)}</span></span>
     <svg class="track" height="30" aria-hidden="true">${grid(timeline)}${gapsAfter(bar, timeline).map((gap) => gapLine(gap, timeline))}${body(bar, timeline)}${bar.evidence.map((it) => markOf(it, bar, timeline))}${ending(bar, timeline)}</svg>
   </div>`;
 
@@ -50,7 +50,7 @@ const round = (ms: number): string => {
   if (ms < 1_000) return `${ms} ms`;
   return ms < 60_000
     ? `${ms / 1_000} s`
-    : lasting(ms)
+    : formatLasting(ms)
         .replace(/ 0 s$/, "")
         .replace(/ 0 min$/, "");
 };
@@ -70,7 +70,7 @@ const body = (bar: AttemptStory, timeline: Timeline): Html => {
     ({ from, kind, to }) =>
       html`<rect class="bar ${bar.end} ${kind}" x="${percent(timeline.place(from))}" y="6" width="${percent(
         Math.max(0, timeline.place(to) - timeline.place(from)),
-      )}" height="18" rx="2"><title>${titles[kind]} ${lasting(from)} to ${lasting(to)}</title></rect>`,
+      )}" height="18" rx="2"><title>${titles[kind]} ${formatLasting(from)} to ${formatLasting(to)}</title></rect>`,
   )}`;
 };
 
@@ -100,7 +100,7 @@ const markOf = (it: Evidence, bar: AttemptStory, timeline: Timeline): Html => {
   if (!marked.includes(it.event)) return none;
   const x = percent(timeline.place(Math.min(Math.max(it.at_ms, bar.from), timeline.total)));
   if (it.event === "seam") return isProof(it.detail) ? seamMark(it, bar, x) : none;
-  const title = html`<title>${events[it.event]} ${it.detail} at ${lasting(it.at_ms)}</title>`;
+  const title = html`<title>${events[it.event]} ${it.detail} at ${formatLasting(it.at_ms)}</title>`;
   const shape =
     it.event === "watchdog"
       ? html`<circle class="mark clock" cx="-16" cy="15" r="6.5"/><path class="hands" d="M-16 11.5V15l2.5 1.5"/>`
@@ -112,11 +112,11 @@ const isProof = Schema.is(SeamProof);
 
 /** Marks the time from which this attempt's output is appended to the text already shown. */
 const seamMark = ({ at_ms }: Evidence, { seam }: AttemptStory, x: string): Html =>
-  html`<svg x="${x}" overflow="visible"><title>${seam === undefined ? events.seam : `continues after ${charactersOf(seam.at)}`} at ${lasting(at_ms)}</title>${stitch}</svg>`;
+  html`<svg x="${x}" overflow="visible"><title>${seam === undefined ? events.seam : `continues after ${formatCharacters(seam.at)}`} at ${formatLasting(at_ms)}</title>${stitch}</svg>`;
 
 const ending = (bar: AttemptStory, { place }: Timeline): Html =>
   bar.end === "broke"
-    ? html`<svg x="${percent(place(bar.to))}" overflow="visible"><title>broke at ${lasting(bar.to)}</title><circle class="break" cx="0" cy="15" r="7"/><path class="cross" d="M-3 12l6 6M3 12l-6 6"/></svg>`
+    ? html`<svg x="${percent(place(bar.to))}" overflow="visible"><title>broke at ${formatLasting(bar.to)}</title><circle class="break" cx="0" cy="15" r="7"/><path class="cross" d="M-3 12l6 6M3 12l-6 6"/></svg>`
     : none;
 
 const gapsAfter = (bar: AttemptStory, { gaps }: Timeline): ReadonlyArray<Gap> =>
@@ -125,7 +125,7 @@ const gapsAfter = (bar: AttemptStory, { gaps }: Timeline): ReadonlyArray<Gap> =>
 const gapLine = (gap: Gap, { place }: Timeline): Html => {
   const [from, to] = [place(gap.from), place(gap.to)];
   const what = gap.what === "question" ? "asked" : "waited";
-  const text = `${gap.open ? (gap.what === "question" ? "waits for an answer" : "waits") : what} ${lasting(gap.to - gap.from)}`;
+  const text = `${gap.open ? (gap.what === "question" ? "waits for an answer" : "waits") : what} ${formatLasting(gap.to - gap.from)}`;
   const break_ = gap.shortened
     ? html`<svg x="${percent((from + to) / 2)}" overflow="visible"><path class="cut" d="M-4 20l4-10M0 20l4-10"/></svg>`
     : none;

@@ -1,8 +1,8 @@
 /**
  * Renders the totals: recovered, asked and stopped runs, by rule, provider and model, and their cost.
  */
-import { dollars } from "../../story/RunTokens.ts";
-import { groupDigits, momentUtc } from "../../story/Times.ts";
+import { formatDollars } from "../../story/RunTokens.ts";
+import { formatUtc, groupDigits } from "../../story/Times.ts";
 import { actions } from "../../story/Words.ts";
 import type { Totals } from "../api/Totals.ts";
 import { type Html, html, label, none } from "./Html.ts";
@@ -16,10 +16,10 @@ export const totalsTiles = (totals: Totals): Html => {
   return html`<section aria-labelledby="totals-title"><h2 id="totals-title">Totals <small>${scope(totals)}</small></h2>
     <dl class="totals">
       ${tile("Runs", totals.runs, totals.live === 0 ? none : html`<small>${totals.live} running</small>`, "quiet")}
-      ${tile("Recovered in silence", recovered, broken === 0 ? none : html`<small>of ${groupDigits(broken)} broken</small>`, "good")}
+      ${tile("Recovered silently", recovered, broken === 0 ? none : html`<small>of ${groupDigits(broken)} broken</small>`, "good")}
       ${tile("Asked a person", asked, totals.open_questions === 0 ? none : html`<small>${totals.open_questions} open</small>`, "ask")}
       ${tile("Stopped", stopped, none, stopped === 0 ? "quiet" : "bad")}
-      ${tile("Tokens wasted", tokens.wasted, ofAll(tokens), "quiet")}
+      ${tile("Tokens wasted", tokens.wasted, tokenTotal(tokens), "quiet")}
     </dl>
   </section>`;
 };
@@ -31,14 +31,14 @@ export const totalsTables = (totals: Totals): Html =>
     : html`<section aria-labelledby="tables-title"><h2 id="tables-title">By rule and by model</h2><div class="split">${byRule(totals)}${byProvider(totals)}</div></section>`;
 
 /** Shows the total that includes the wasted tokens, and the cost of both if models have prices. */
-const ofAll = ({ cost_usd: cost, estimated, used, wasted }: Totals["tokens"]): Html =>
+const tokenTotal = ({ cost_usd: cost, estimated, used, wasted }: Totals["tokens"]): Html =>
   used + wasted === 0
     ? none
-    : html`<small>${estimated ? "about, " : ""}of ${groupDigits(used + wasted)}${cost === undefined ? "" : `; ${dollars(cost.wasted)} of ${dollars(cost.used + cost.wasted)}`}</small>`;
+    : html`<small>${estimated ? "about, " : ""}of ${groupDigits(used + wasted)}${cost === undefined ? "" : `; ${formatDollars(cost.wasted)} of ${formatDollars(cost.used + cost.wasted)}`}</small>`;
 
 const scope = ({ complete, runs, since }: Totals): string => {
   if (runs === 0) return "";
-  const from = since === undefined ? "" : ` since ${momentUtc(since)}`;
+  const from = since === undefined ? "" : ` since ${formatUtc(since)}`;
   return complete ? `of every run on record${from}` : `of the newest ${groupDigits(runs)} runs${from}`;
 };
 

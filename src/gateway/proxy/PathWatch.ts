@@ -8,7 +8,7 @@ import { type Context, Effect, Metric, Option, Queue, type Scope } from "effect"
 import { dropOldest } from "../../domain/Limits.ts";
 import { type PathStatus, Paths } from "../../paths/Paths.ts";
 import { measure } from "../../runtime/run/Measures.ts";
-import { whyDown } from "../../story/PathWords.ts";
+import { describeDown } from "../../story/PathWords.ts";
 import { isDisturbed } from "../api/PathList.ts";
 
 /** Cooldowns that have begun, by `kind`: `rate_limited` or `overloaded`. */
@@ -103,7 +103,7 @@ class Watcher {
     for (const { code, path, since, state } of list) {
       if (state !== "down" || this.#outages.has(path)) continue;
       this.#outages.set(path, { since, runs: this.#early.get(path) ?? new Set() });
-      const why = code === undefined ? "" : `: ${whyDown(code)}`;
+      const why = code === undefined ? "" : `: ${describeDown(code)}`;
       yield [`a provider cannot be reached, and runs wait for it${why}`, { path, code }];
     }
     for (const [path, { runs, since }] of this.#outages) {

@@ -99,7 +99,7 @@ const send = async (wire: HttpConnections, request: PassedRequest, signal: Abort
   const abandon = (): unknown => waiting.connecting?.destroy(new Error("The request was abandoned"));
   signal.addEventListener("abort", abandon);
   try {
-    return await wire.connector.dispatching(waiting, () => responseOf(wire.agent, request, signal));
+    return await wire.connector.withWaiting(waiting, () => responseOf(wire.agent, request, signal));
   } finally {
     signal.removeEventListener("abort", abandon);
   }

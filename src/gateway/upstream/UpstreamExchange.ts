@@ -59,7 +59,7 @@ export class UpstreamExchange implements RelayExchange {
   constructor(request: RelayRequest, reporters: RelayReporters, context: ExchangeContext) {
     this.#context = context;
     this.#exchange = new RawExchange(reporters, context.monotonicMs);
-    this.#exchange.whenOver = context.over;
+    this.#exchange.onOver = context.over;
     dispatch(context.wire, request, this.#exchange);
   }
 
@@ -164,7 +164,7 @@ const dispatch = ({ agent, connector }: HttpConnections, request: RelayRequest, 
       headersTimeout: 0,
       bodyTimeout: 0,
     };
-    connector.dispatching(exchange, () => agent.dispatch(options, exchange));
+    connector.withWaiting(exchange, () => agent.dispatch(options, exchange));
   } catch (error) {
     exchange.refuse(error);
   }

@@ -32,13 +32,13 @@ export class HopSignature {
   }
 
   /** @param aheadMs time by which the receiver's clock is ahead of this one, in milliseconds */
-  of(word: string, aheadMs = 0): string {
+  sign(word: string, aheadMs = 0): string {
     const signed = `${this.#now() + Math.round(aheadMs)}.${randomUUID()}`;
     return `${signed}.${this.#hmac(signed, word)}`;
   }
 
   /** True if the signature is valid for this message, was made with the key, and was not used before. */
-  isOf(word: string, signature: unknown): boolean {
+  isValid(word: string, signature: unknown): boolean {
     if (typeof signature !== "string") return false;
     const [time = "", nonce = "", hmac = ""] = signature.split(".");
     const [given, own] = [Buffer.from(hmac), Buffer.from(this.#hmac(`${time}.${nonce}`, word))];

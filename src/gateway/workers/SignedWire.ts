@@ -2,11 +2,11 @@
  * Sends signed HTTP requests to other processes over the same store, and serves theirs. A process is reached over its Unix socket
  * (`WorkerSockets`) or at its advertised address (`OtherGateways`), and each of the two has its own wire.
  *
- * Only queries and hops are served. The signature (`HopSignature`) is bound to the receiver's address, so that a request to one
- * gateway is worthless at another.
+ * Only queries and hops are served. The signature (`HopSignature`) is bound to the receiver's address, so that a request to one gateway is
+ * invalid at another.
  *
- * To add a query, define it with `query` next to its subject, send it with `ask`, and answer it with `serveQuery`. The reader drops
- * values that do not match the schema, so a schema bounds everything it describes (L11).
+ * To add a query, define it with `query` next to its subject, send it with `ask`, and answer it with `serveQuery`. The reader drops values
+ * that do not match the schema, so a schema bounds everything it describes (L11).
  */
 import {
   type ClientRequest,
@@ -138,7 +138,7 @@ export class SignedWire {
       const body = Schema.encodeResult(query.asked)(value);
       if (Result.isFailure(body)) return Effect.fail(new AskError({ reason: "refused", question: query.name }));
       const word = encodeAsked({ name: query.name, body: body.success });
-      return asking(query, to, { [askHeader]: word, [signatureHeader]: this.#sign(word, to) });
+      return sendQuery(query, to, { [askHeader]: word, [signatureHeader]: this.#sign(word, to) });
     });
   }
 
@@ -148,8 +148,8 @@ export class SignedWire {
 
   #sign(word: string, to: Destination): string {
     return "origin" in to
-      ? this.#signature.of(bound(word, to.origin), to.aheadMs)
-      : this.#signature.of(bound(word, undefined));
+      ? this.#signature.sign(bindToReceiver(word, to.origin), to.aheadMs)
+      : this.#signature.sign(bindToReceiver(word, undefined));
   }
 
   /** Answers a query while the scope is open. */
@@ -177,7 +177,7 @@ export class SignedWire {
     response.sendDate = false;
     const { [askHeader]: asks, [hopHeader]: hop, [signatureHeader]: signed } = request.headers;
     const word = asks ?? hop;
-    if (typeof word !== "string" || !this.#signature.isOf(bound(word, this.#origin), signed)) {
+    if (typeof word !== "string" || !this.#signature.isValid(bindToReceiver(word, this.#origin), signed)) {
       refuse(response, 403);
       return false;
     }
@@ -199,8 +199,8 @@ export class SignedWire {
   }
 }
 
-/** Binds a word to its receiver. An origin has no line break, so no two receivers share a bound word. */
-const bound = (word: string, origin: string | undefined): string =>
+/** Binds a message to its receiver. An origin has no line break, so no two receivers share a bound message. */
+const bindToReceiver = (word: string, origin: string | undefined): string =>
   origin === undefined ? word : `${origin}\n${word}`;
 
 const refuse = (response: ServerResponse, status: number): void => {
@@ -230,7 +230,7 @@ const readAsked = (word: string): typeof Asked.Type | undefined => {
   }
 };
 
-const asking = <A, B>(
+const sendQuery = <A, B>(
   { name, replied, replyMs }: Query<A, B>,
   to: Destination,
   headers: Record<string, string>,

@@ -69,9 +69,9 @@ export const make = Effect.fnUntraced(function* (
   key: ReturnType<typeof sharedKey> | undefined,
 ): Effect.fn.Return<WorkerSockets["Service"], never, Scope.Scope> {
   const { folder, self, workers } = place;
-  if (folder === undefined || key === undefined) return alone(place);
+  if (folder === undefined || key === undefined) return makeAlone(place);
   const wire = yield* SignedWire.make(key);
-  yield* listening(socketOf(folder, self), (request, response) => void wire.take(request, response));
+  yield* listenOn(socketOf(folder, self), (request, response) => void wire.take(request, response));
   const others = Array.from({ length: workers }, (_, at) => at + 1).filter((it) => it !== self);
   const to = (worker: number) => ({ socketPath: socketOf(folder, worker) });
   const ask = <A, B>(query: Query<A, B>, value: A, worker: number) => wire.ask(query, value, to(worker));
@@ -90,7 +90,7 @@ export const make = Effect.fnUntraced(function* (
 });
 
 /** A worker that reaches no other. */
-const alone = (place: WorkerNumber): WorkerSockets["Service"] =>
+const makeAlone = (place: WorkerNumber): WorkerSockets["Service"] =>
   WorkerSockets.of({
     ...{ ...place, others: [] },
     ask: ({ name }) => Effect.fail(new AskError({ reason: "gone", question: name })),
@@ -100,7 +100,7 @@ const alone = (place: WorkerNumber): WorkerSockets["Service"] =>
     hopTo: (worker) => ({ to: { socketPath: socketOf(place.folder ?? "", worker) }, headersOf: () => ({}) }),
   });
 
-const listening = (
+const listenOn = (
   socket: string,
   onRequest: (request: IncomingMessage, response: ServerResponse) => void,
 ): Effect.Effect<void, never, Scope.Scope> =>

@@ -6,7 +6,7 @@
  * has its own blocks, so the seam may lie inside one of them or between two.
  */
 import * as Json from "../../domain/Json.ts";
-import { ofCharacters } from "../../domain/Prices.ts";
+import { estimateTokens } from "../../domain/Prices.ts";
 import { AttemptGate } from "../seam/AttemptGate.ts";
 import type { Splice, SplicedAttempt, SplicedEvent, TextGate } from "../seam/Splice.ts";
 import { type TextBlock, TextBlocks } from "../seam/TextBlocks.ts";
@@ -311,9 +311,9 @@ class Attempt implements SplicedAttempt {
     if (told === undefined) return frame;
     const { input, output } = this.#told;
     const second = Json.natural(told.output_tokens);
-    const first = Math.max(output, ofCharacters(this.#before));
+    const first = Math.max(output, estimateTokens(this.#before));
     const both =
-      second === undefined ? {} : { output_tokens: first + Math.max(0, second - ofCharacters(this.#gate.cut)) };
+      second === undefined ? {} : { output_tokens: first + Math.max(0, second - estimateTokens(this.#gate.cut)) };
     const own = inputFields.filter((field) => input !== undefined && field in told);
     const asked = Object.fromEntries(
       own.map((field) => [field, input?.[field] ?? (field === "cache_creation" ? null : 0)]),

@@ -4,7 +4,7 @@
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
-import { ofCharacters } from "../../domain/Prices.ts";
+import { estimateTokens } from "../../domain/Prices.ts";
 import type { SeamPlan } from "../../seam/TextSeam.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "./Input.ts";
 import { closingWords } from "./Words.ts";
@@ -130,7 +130,7 @@ export const restOf = (asked: unknown, { quoted, shown }: Rest, thinking?: unkno
   if (whole === undefined) return asked;
   const thought = Math.min(whole, Json.natural(thinking) ?? 0);
   const least = thought + Math.min(restTokensMin, whole - thought);
-  return Math.min(whole, Math.max(least, whole - ofCharacters(shown) + ofCharacters(quoted)));
+  return Math.min(whole, Math.max(least, whole - estimateTokens(shown) + estimateTokens(quoted)));
 };
 
 /**

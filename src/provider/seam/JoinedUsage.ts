@@ -3,7 +3,7 @@
  * the output of all attempts without the repeated text. The output of an attempt that broke without counts is estimated from its text.
  */
 import * as Json from "../../domain/Json.ts";
-import { ofCharacters } from "../../domain/Prices.ts";
+import { estimateTokens } from "../../domain/Prices.ts";
 
 /** The names of a protocol's usage fields. */
 export interface UsageFields {
@@ -80,7 +80,7 @@ export class JoinedUsage {
     }
     const said = firstOf(usage, output);
     if (said !== undefined) {
-      const all = (firstOf(told, output) ?? 0) + ofCharacters(before.since) + Math.max(0, said - ofCharacters(cut));
+      const all = (firstOf(told, output) ?? 0) + estimateTokens(before.since) + Math.max(0, said - estimateTokens(cut));
       grown += all - said;
       for (const name of output) if (Json.natural(usage[name]) !== undefined) next[name] = all;
     }

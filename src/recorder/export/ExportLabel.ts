@@ -105,7 +105,7 @@ const reported: ReadonlySet<string> = new Set([
   ...["not_started", "not_resumable"],
 ]);
 
-/** A version, a status, or the key of a call, for example `1`, `429` or `0.12`. */
+/** A number as in a version, a status, or the key of a call, for example `1`, `429` or `0.12`. */
 const count = /^\d{1,3}(?:\.\d{1,5})?$/;
 
 /** The release date of a model, for example `20250929` or `2024-08-06`. */
@@ -128,9 +128,9 @@ const tokensOf = (name: string): ReadonlyArray<string> =>
     .split(/[\s_.:+-]+/)
     .filter((token) => token !== "");
 
-const stem = (token: string): string => token.replace(/\d{1,2}$/, "");
+const stripTrailingDigits = (token: string): string => token.replace(/\d{1,2}$/, "");
 const isFamily = (token: string): boolean =>
-  families.has(token) || (token !== stem(token) && families.has(stem(token)));
+  families.has(token) || (token !== stripTrailingDigits(token) && families.has(stripTrailingDigits(token)));
 const isWord = (token: string): boolean => words.has(token) || codeWord(token);
 const isModelWord = (token: string): boolean => isFamily(token) || modelWords.has(token) || isWord(token);
 

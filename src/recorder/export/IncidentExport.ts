@@ -32,7 +32,7 @@ export class IncidentExportError extends Schema.TaggedError<IncidentExportError>
   message: Schema.String,
 }) {}
 
-/** Names that may be exported besides known words. */
+/** Names that may be exported in addition to known words. */
 export interface ExportOptions {
   /**
    * Names from the caller's own program that are exported unchanged: its tools, models and policies. Maximum 64 letters, digits

@@ -42,7 +42,7 @@ export interface PostgresClientOptions {
  */
 const quietMs = migrationMs + 2_000;
 
-/** Time without traffic once the process is about to exit, in milliseconds. It is short, because a supervisor waits for the exit. */
+/** Time without traffic once the process is about to exit, in milliseconds. Short, because a supervisor waits for the exit. */
 const hurriedMs = 2_000;
 
 /**
@@ -73,7 +73,7 @@ export class Sockets {
   }
 
   /** Shortens all timeouts, because the process is about to exit. */
-  hurry(): void {
+  shortenTimeouts(): void {
     this.#quietMs = hurriedMs;
     for (const socket of this.#open) socket.setTimeout(hurriedMs);
   }
@@ -113,7 +113,7 @@ export const make = ({
     });
     // Sockets and servers take real time, even if a test controls this process's clock.
     const real = Effect.provideService(Effect.provide(made, Reactivity.layer), Clock.Clock, realClock);
-    return yield* Effect.mapError(inScopeOfItsOwn(real), unusable);
+    return yield* Effect.mapError(withSeparateScope(real), unusableAddressError);
   });
 
 /** Opens one connection for the lifetime of the scope. It is not reopened if it breaks. */
@@ -132,7 +132,7 @@ export const makeCommitOne = (
     const ssl = yield* tlsOf(options.address);
     const made = PgPool.make({ ...configOf(options, ssl), maxConnections: 1, multiplex: true });
     const real = Effect.provideService(made, Clock.Clock, realClock);
-    const pool = yield* Effect.mapError(inScopeOfItsOwn(real), unusable);
+    const pool = yield* Effect.mapError(withSeparateScope(real), unusableAddressError);
     return (text, values) =>
       Effect.provideService(
         pool.use((connection) => commitOn(connection, text, values)),
@@ -142,8 +142,8 @@ export const makeCommitOne = (
   });
 
 /**
- * Pipelines a whole transaction. The server continues with the later statements after a failure, so the middle one must be safe outside a
- * transaction.
+ * Pipelines a whole transaction. The server continues with the later statements after a failure, so the middle statement must be safe
+ * outside a transaction.
  */
 const commitOn = Effect.fnUntraced(function* (
   connection: PgConnection.PgConnection,
@@ -181,7 +181,7 @@ const configOf = (
     ...(password === undefined ? {} : { password }),
     startupParameters: {
       ...Object.fromEntries(Object.entries(limitsOf(lockMs)).map(([limit, ms]) => [limit, String(ms)])),
-      // Every statement of the store can use an index. A sequential scan would conflict with every concurrent write.
+      // Every statement of the store can use an index. A sequential scan would conflict with every concurrent write, so it is disabled.
       enable_seqscan: "off",
       jit: "off",
       ...(schema === undefined ? {} : { search_path: schema }),
@@ -193,7 +193,7 @@ const configOf = (
  * Runs an effect in a separate scope, which closes after everything added later to the caller's scope. A pool opens connections in fibers
  * of its scope, and a closing scope starts none. Otherwise a finalizer that lost its connection would wait for ever for the next one.
  */
-const inScopeOfItsOwn = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<A, E, Scope.Scope> =>
+const withSeparateScope = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<A, E, Scope.Scope> =>
   Effect.flatMap(
     Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit)),
     (scope) => Scope.provide(made, scope),
@@ -213,19 +213,19 @@ const tlsOf = (address: PostgresAddress): Effect.Effect<ConnectionOptions | fals
       ...(certificate === undefined ? {} : { cert: readFileSync(certificate) }),
       ...(key === undefined ? {} : { key: readFileSync(key) }),
     }),
-    catch: unreadable,
+    catch: unreadableFileError,
   });
 };
 
 /** The system's message contains the file name. */
-const unreadable = (cause: unknown): RecorderError =>
+const unreadableFileError = (cause: unknown): RecorderError =>
   new RecorderError({
     reason: "bad_option",
     run_id: "",
     message: `the PostgreSQL address: ${cause instanceof Error ? cause.message : String(cause)}`,
   });
 
-const unusable = (error: SqlError): RecorderError =>
+const unusableAddressError = (error: SqlError): RecorderError =>
   new RecorderError({
     reason: "bad_option",
     run_id: "",

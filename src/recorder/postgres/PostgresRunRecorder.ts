@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer";
 import type * as Redacted from "effect/Redacted";
 import * as Scope from "effect/Scope";
 import * as SqlClient from "effect/sql/SqlClient";
-import { inRealTime } from "../MonotonicTime.ts";
+import { sleepRealTime } from "../MonotonicTime.ts";
 import { RecorderError } from "../RecorderError.ts";
 import { RunRecorder } from "../RunRecorder.ts";
 import { lockWaitMsDefault } from "../sql/SqlDatabase.ts";
@@ -63,7 +63,7 @@ const openRecorder = Effect.fnUntraced(function* (options: PostgresOptions) {
   }
   const password = options.password ?? PostgresClient.passwordOf(process.env);
   const sockets = new PostgresClient.Sockets();
-  // This scope closes last, so that the deadline for the last use of the server applies until then.
+  // This scope closes last, so that the deadline for the exiting process's last use of the server covers everything before.
   const ending = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit));
   const client = (name: string, most: number) =>
     PostgresClient.make({ address, connections: most, lockMs, name, password, sockets });
@@ -89,17 +89,17 @@ const openRecorder = Effect.fnUntraced(function* (options: PostgresOptions) {
   );
   const recorder = yield* Effect.provideService(made, SqlClient.SqlClient, sql);
   const over = Effect.andThen(
-    inRealTime(PostgresClient.lastUseMs),
+    sleepRealTime(PostgresClient.lastUseMs),
     Effect.sync(() => sockets.end()),
   );
-  // Read now, because `hurry` is replaced below.
+  // Read before `hurry` is replaced below.
   const statements = recorder.hurry ?? Effect.void;
   const hurry = Effect.gen(function* () {
     yield* statements;
-    yield* Effect.sync(() => sockets.hurry());
+    yield* Effect.sync(() => sockets.shortenTimeouts());
     yield* Effect.forkIn(Effect.interruptible(over), ending);
   });
-  // Closing the recorder hurries too, because its caller has no more time than a gateway that was asked to stop.
+  // Closing the recorder shortens the timeouts too, because a closing caller has as little time as a gateway that was asked to stop.
   yield* Effect.addFinalizer(() => hurry);
   // Mutates the object, because the transfer to another store identifies it.
   return Object.assign(recorder, { hurry });

@@ -4,13 +4,13 @@
 import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
 import * as Queue from "effect/Queue";
-import { inRealTime, realClock } from "../MonotonicTime.ts";
-import type { Listen } from "../sql/SqlWords.ts";
+import { realClock, sleepRealTime } from "../MonotonicTime.ts";
+import type { Listen } from "../sql/SqlNotifications.ts";
 import * as PostgresClient from "./PostgresClient.ts";
 
 /**
  * Pause between two queries on a silent connection, in milliseconds. The queries detect a connection that was cut off silently. They also
- * cause traffic, because a connection without traffic is closed.
+ * cause traffic, which keeps the connection open.
  */
 const askMs = 5_000;
 
@@ -29,7 +29,7 @@ export const listen =
         }),
       );
       // If a query gets no answer, the socket's timeout closes the connection.
-      const asking = Effect.forever(Effect.andThen(inRealTime(askMs), own.query("SELECT 1")));
+      const asking = Effect.forever(Effect.andThen(sleepRealTime(askMs), own.query("SELECT 1")));
       return yield* Effect.raceFirst(hearing, asking);
     });
     return Effect.provideService(Effect.scoped(listening), Clock.Clock, realClock);

@@ -35,7 +35,7 @@ export interface Kept {
 /** Minimum time for which ended runs are kept, in milliseconds. It lets a client that returns learn the outcome of its run. */
 const keptLeastMs = 60_000;
 
-/** Longer than the life of any store, in milliseconds. */
+/** Longer than any store is in use, in milliseconds. */
 const foreverMs = 100 * 365 * dayMs;
 
 /** An invalid setting of an operator. */
@@ -45,7 +45,7 @@ export interface KeptProblem {
 }
 
 /** Converts an operator's settings to a retention, or reports the first problem. */
-export const retentionOf = ({ keepRuns, keepRunsMax }: Kept): Required<Retention> | KeptProblem => {
+export const resolveRetention = ({ keepRuns, keepRunsMax }: Kept): Required<Retention> | KeptProblem => {
   const isForever = keepRuns === "forever";
   const ageMs = isForever ? foreverMs : keepRuns === undefined ? retentionDefault.ageMs : parseDuration(keepRuns);
   if (ageMs === undefined || ageMs < keptLeastMs)
@@ -71,7 +71,7 @@ export interface Old {
 }
 
 /** Returns the criteria of a retention at a moment, in milliseconds since the epoch. */
-export const oldAt = (at: number, retention: Retention): Old => {
+export const criteriaAt = (at: number, retention: Retention): Old => {
   const { ageMs, runs } = { ...retentionDefault, ...retention };
   return {
     at,
@@ -81,16 +81,16 @@ export const oldAt = (at: number, retention: Retention): Old => {
   };
 };
 
-/** Deletes the old runs of a store. A program that keeps runs calls it periodically. */
+/** Deletes the old runs of a store. */
 export interface Retaining {
   /**
    * Deletes old ended runs and returns their number.
    *
    * @param told called with the number of runs deleted so far
    */
-  readonly look: (retention: Retention, told?: (runs: number) => void) => Effect.Effect<number, RecorderError>;
-  /** Counts the runs that `look` would delete. */
-  readonly due: (retention: Retention) => Effect.Effect<number, RecorderError>;
+  readonly deleteOld: (retention: Retention, told?: (runs: number) => void) => Effect.Effect<number, RecorderError>;
+  /** Counts the runs that `deleteOld` would delete. */
+  readonly countOld: (retention: Retention) => Effect.Effect<number, RecorderError>;
 }
 
 // Not part of the `RunRecorder` service, so that custom recorders need not implement retention.

@@ -13,7 +13,7 @@ export class Listeners {
     return () => void this.#all.delete(own);
   };
 
-  say(word: Word): void {
+  notify(word: Word): void {
     for (const listener of [...this.#all]) listener(word);
   }
 }

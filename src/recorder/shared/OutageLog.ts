@@ -10,9 +10,9 @@ export const saidAgainMs = 60_000;
 
 /** Log messages of an outage. */
 export interface OutageWords {
-  /** The work that does not happen during the outage. The reason is appended. */
+  /** Message at the start of the outage; the reason is appended. */
   readonly away: string;
-  /** The work that happens again after the outage. */
+  /** Message after the outage. */
   readonly back: string;
 }
 
@@ -52,7 +52,7 @@ export class OutageLog {
   }
 
   /** Records a success. */
-  readonly worked: Effect.Effect<void> = Effect.suspend(() => {
+  readonly recordSuccess: Effect.Effect<void> = Effect.suspend(() => {
     const outage = this.#outage;
     this.#outage = undefined;
     if (outage === undefined || !outage.isSaid) return Effect.void;
@@ -70,7 +70,7 @@ export class OutageLog {
   tryWithin<A>(asked: Effect.Effect<A, { readonly message: string }>, waitMs: number): Effect.Effect<A | undefined> {
     return asked.pipe(
       Effect.timeoutOrElse({ duration: waitMs, orElse: () => Effect.fail({ message: "it does not answer" }) }),
-      Effect.tap(this.worked),
+      Effect.tap(this.recordSuccess),
       Effect.catch(({ message }) => Effect.as(this.recordFailure(message), undefined)),
     );
   }
@@ -80,7 +80,7 @@ export class OutageLog {
 const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
 
 interface Outage {
-  /** Monotonic time, in milliseconds. */
+  /** Start of the outage, in monotonic milliseconds. */
   readonly since: number;
   failures: number;
   isSaid: boolean;

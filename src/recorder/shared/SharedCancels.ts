@@ -10,5 +10,5 @@ import type { FactsFault, SharedFacts } from "./SharedFacts.ts";
 /** The facts that represent cancels, and the lookup of a run's owner. */
 export interface SharedCancels extends Pick<SharedFacts, "all" | "find" | "on" | "put" | "take"> {
   /** Finds the process that owns a run, by its label for people (`4711@host`); undefined without an owner. */
-  readonly driver: (runId: string) => Effect.Effect<string | undefined, FactsFault>;
+  readonly findOwner: (runId: string) => Effect.Effect<string | undefined, FactsFault>;
 }

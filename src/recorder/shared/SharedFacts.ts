@@ -1,6 +1,6 @@
 /**
- * Describes facts that equal processes over one store share, in addition to its runs. There is no list of members: each invariant across
- * processes is a row.
+ * Describes facts that equal processes over one store share, in addition to its runs. The processes do not know each other: everything that
+ * must hold across them is a row.
  *
  * A fact is a row with a kind and a key, and it expires. A notification only tells its receivers to read the rows. A process that misses
  * one finds the rows at its next poll, so correctness never depends on notifications, only latency does. No value contains a prompt or a
@@ -36,7 +36,7 @@ export interface Fact {
   readonly value: string;
   /** The process that put it. */
   readonly node: string;
-  /** Unique per put, even for one key. */
+  /** Unique for each put, even if the key is the same. */
   readonly stamp: string;
   /** Time since it was put, in milliseconds. */
   readonly ageMs: number;
@@ -93,7 +93,7 @@ export interface SharedFacts {
    */
   readonly draw: (bucket: string, count: number, size: BucketSize) => Effect.Effect<number, FactsFault>;
   /** True if notifications arrive as they are sent. If false, `Look` arrives every `lookMs` and nothing else does. */
-  readonly hears: () => boolean;
+  readonly hasNotifications: () => boolean;
   /**
    * Adds a listener for every notification. The listener must neither throw nor wait.
    *

@@ -7,8 +7,8 @@ import * as Exit from "effect/Exit";
 import * as Random from "effect/Random";
 import type * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
-import { digester } from "../Digest.ts";
-import { inRealTime, monotonicMs, realClock } from "../MonotonicTime.ts";
+import { makeDigester } from "../Digest.ts";
+import { monotonicMs, realClock, sleepRealTime } from "../MonotonicTime.ts";
 import { RecorderError } from "../RecorderError.ts";
 import { failureOf, isUndecided, OutcomeUnknown } from "./postgres/SqlState.ts";
 import * as SqlFailure from "./SqlFailure.ts";
@@ -25,7 +25,7 @@ const awayPauseMs = 200;
 /** Maximum serialisation conflicts of one transaction before it fails. */
 const conflictsMax = 100;
 
-/** Transactions that conflicted restart at a random moment within this many lock pauses. */
+/** Range in which conflicting transactions restart at a random time, in lock pauses. */
 const conflictSpread = 4;
 
 /**
@@ -62,10 +62,7 @@ export interface DatabaseOptions {
   readonly place: string;
   /** Timeout for another program's lock, in milliseconds. */
   readonly lockWaitMs?: number;
-  /**
-   * True for each part that belongs to the program: a client whose connection the program may hold, and a database whose other tables stay
-   * untouched.
-   */
+  /** Parts that belong to the program: a client whose connection the program may hold, and a database whose other tables stay untouched. */
   readonly shared: { readonly client: boolean; readonly tables: boolean };
 }
 
@@ -75,7 +72,7 @@ export class SqlDatabase {
   /** True after a write found the disk full, until a probe finds room. */
   isFull = false;
   readonly #options: DatabaseOptions;
-  #digest: ReturnType<typeof digester> | undefined;
+  #digest: ReturnType<typeof makeDigester> | undefined;
 
   readonly #patience: LockPatience;
   readonly #newer: Newer;
@@ -90,16 +87,16 @@ export class SqlDatabase {
     if (step !== undefined && !options.shared.client) {
       this.step = (rows) => {
         const made = this.#newer.unwritable === undefined && step(rows);
-        if (made === true) this.#patience.over();
+        if (made === true) this.#patience.forgetLock();
         return made;
       };
     }
-    this.free = options.shared.client ? this.#explain(this.#apart(Effect.void, true)) : Effect.void;
+    this.free = options.shared.client ? this.#explain(this.#runOutsideTransaction(Effect.void, true)) : Effect.void;
   }
 
   /** Creates missing tables and reads the store's key. */
   readonly ready: Effect.Effect<void, RecorderError> = Effect.suspend(() =>
-    this.#explain(this.#apart(this.#prepare, true)),
+    this.#explain(this.#runOutsideTransaction(this.#prepare, true)),
   );
 
   /**
@@ -111,8 +108,8 @@ export class SqlDatabase {
   ): Effect.Effect<A, Explained<E> | RecorderError> {
     if (this.#newer.unwritable !== undefined) return Effect.fail(this.#newer.unwritable);
     const transaction = this.#connected(body, this.tables.dialect.write);
-    const written = Effect.tap(this.#withTables(transaction), () => Effect.sync(() => this.#patience.over()));
-    return this.#explain(this.#apart(written, true));
+    const written = Effect.tap(this.#withTables(transaction), () => Effect.sync(() => this.#patience.forgetLock()));
+    return this.#explain(this.#runOutsideTransaction(written, true));
   }
 
   /**
@@ -135,33 +132,34 @@ export class SqlDatabase {
     const { commitOne } = this.#options;
     if (commitOne === undefined) return Effect.undefined;
     return commitOne(this.tables.textOf(template), values).pipe(
-      Effect.tap((rows) => Effect.sync(() => rows && this.#patience.over())),
+      Effect.tap((rows) => Effect.sync(() => rows && this.#patience.forgetLock())),
       Effect.catchCause(() => Effect.undefined),
       Effect.withTracerEnabled(false),
     );
   }
 
   /** Shortens all waits for locks and servers, because the process is about to exit. */
-  hurry(): void {
-    this.#patience.hurry();
+  shortenTimeouts(): void {
+    this.#patience.shortenTimeouts();
   }
 
   /** Reads a snapshot. A reader never waits for a writer and does not need a writable file. */
   read<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
     const snapshot = this.#connected(body, this.tables.dialect.read);
-    return this.#explain(this.#apart(this.#withTables(snapshot), false));
+    return this.#explain(this.#runOutsideTransaction(this.#withTables(snapshot), false));
   }
 
   /**
-   * Runs a statement as its own transaction, at the database's default isolation. Use it only for rows on which no run's record depends.
+   * Runs a statement as its own transaction, at the database's default isolation. Do not use it for rows on which the record of a run
+   * depends.
    */
-  once<A, E>(statement: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
+  execute<A, E>(statement: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
     const { unwritable } = this.#newer;
     if (unwritable !== undefined) return Effect.fail(unwritable);
     const told = Effect.catchIf(this.#withTables(statement), isUndecided, (cause) =>
       Effect.die(new OutcomeUnknown("a statement", { cause })),
     );
-    return this.#explain(this.#apart(told, true));
+    return this.#explain(this.#runOutsideTransaction(told, true));
   }
 
   /**
@@ -180,8 +178,8 @@ export class SqlDatabase {
   }
 
   readonly #prepare = Effect.suspend(() =>
-    Effect.map(SqlSchema.ready(this.tables, this.#options.place, this.#options.shared.tables), (found) => {
-      this.#digest = digester(found.key);
+    Effect.map(SqlSchema.prepare(this.tables, this.#options.place, this.#options.shared.tables), (found) => {
+      this.#digest = makeDigester(found.key);
       this.#newer.unwritable = found.unwritable;
     }).pipe(
       Effect.tapError((error) =>
@@ -198,7 +196,10 @@ export class SqlDatabase {
   }
 
   /** Runs a body outside the caller's transaction, because the store has its own. */
-  #apart<A, E>(body: Effect.Effect<A, E>, writes: boolean): Effect.Effect<A, E | SqlFailure.ConnectionHeld> {
+  #runOutsideTransaction<A, E>(
+    body: Effect.Effect<A, E>,
+    writes: boolean,
+  ): Effect.Effect<A, E | SqlFailure.ConnectionHeld> {
     if (!this.#options.shared.client) return body;
     const { sql } = this.tables;
     return Effect.contextWith((context: Context.Context<never>) => {
@@ -210,7 +211,7 @@ export class SqlDatabase {
         sqlite: () =>
           Effect.flatMap(isOpen(sql), (open): Effect.Effect<A, E | SqlFailure.ConnectionHeld> => {
             if (!open) return alone;
-            // A read needs no other connection and sees committed data, because the caller's transaction has written nothing of the store.
+            // A read needs no other connection and sees committed data, because the caller's transaction has not written to the store.
             return writes ? Effect.fail(new SqlFailure.ConnectionHeld()) : body;
           }),
         orElse: () => alone,
@@ -236,7 +237,7 @@ export class SqlDatabase {
         this.#patience.shouldRetry(triedAt, false);
         return Effect.fail(new SqlFailure.ConnectionHeld());
       });
-      return Effect.raceFirst(begin(marked), Effect.andThen(inRealTime(this.#patience.leftMs), late));
+      return Effect.raceFirst(begin(marked), Effect.andThen(sleepRealTime(this.#patience.leftMs), late));
     });
   }
 
@@ -246,7 +247,7 @@ export class SqlDatabase {
       if (error.reason === "disk_full") this.isFull = true;
       return Effect.andThen(SqlFailure.count(error), Effect.fail(error));
     };
-    return patiently(body, this.#patience).pipe(
+    return retryWhileLocked(body, this.#patience).pipe(
       Effect.catch((error): Effect.Effect<never, Explained<E> | RecorderError> => {
         if (isOfDatabase(error)) return failWith(error);
         // Any other failure comes from the body.
@@ -271,8 +272,8 @@ const isOpen = (sql: SqlClient.SqlClient): Effect.Effect<boolean> =>
   Effect.map(Effect.exit(sql.afterCommit(Effect.void)), Exit.isSuccess);
 
 /**
- * Bounds the wait for locks. Only the first write that meets a lock uses the whole timeout. So a process can exit while its store is
- * locked, even with several writes left.
+ * Bounds the wait for locks. Only the first write that meets a lock uses the whole timeout. So a process can exit soon while its store is
+ * locked, even if several writes are pending.
  */
 class LockPatience {
   #waitMs: number;
@@ -306,17 +307,17 @@ class LockPatience {
   }
 
   /** Caps the timeout from now on. */
-  hurry(): void {
+  shortenTimeouts(): void {
     this.#waitMs = Math.min(this.#waitMs, hurriedMs);
   }
 
   /** Forgets the lock, because a write succeeded. */
-  over(): void {
+  forgetLock(): void {
     this.#lastMetAt = Number.NEGATIVE_INFINITY;
   }
 }
 
-const patiently = <A, E, R>(
+const retryWhileLocked = <A, E, R>(
   body: Effect.Effect<A, E, R>,
   patience: LockPatience,
   pauseMs = lockFirstPauseMs,
@@ -329,8 +330,8 @@ const patiently = <A, E, R>(
       (error) => isPassing(error, tried) && patience.shouldRetry(triedAt, tried > 1),
       (error) =>
         Effect.andThen(
-          Effect.flatMap(pauseFor(error, pauseMs), inRealTime),
-          patiently(body, patience, Math.min(pauseMs * 2, awayPauseMs), tried + 1),
+          Effect.flatMap(pauseFor(error, pauseMs), sleepRealTime),
+          retryWhileLocked(body, patience, Math.min(pauseMs * 2, awayPauseMs), tried + 1),
         ),
     );
   });

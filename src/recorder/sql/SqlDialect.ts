@@ -110,7 +110,7 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
   word: sql.literal('TEXT COLLATE "C"'),
   // A write that waits for a lock also holds the lease's row and blocks the heartbeat. So it renews the lease only if the lease is late.
   beatsMissed: 2,
-  id: { column: SqlPostgres.idColumn, note: (row) => SqlPostgres.note(sql, row?.xid) },
+  id: { column: SqlPostgres.idColumn, note: (row) => SqlPostgres.rememberXid(sql, row?.xid) },
   head: "run_id, seq, shelf, version, owner",
   row: sql.literal("seq, shelf, run_id, version, owner, record, changed"),
   toStorable: (text) => text.replaceAll("\0", "\uFFFD"),

@@ -29,7 +29,7 @@ export interface FactsOptions {
   readonly now: () => number;
   readonly listeners: Listeners;
   /** True if notifications arrive as they are sent. */
-  readonly hears: () => boolean;
+  readonly hasNotifications: () => boolean;
   /** Notifies every process if the statement `told` changed a row; undefined if the store has no notifications. */
   readonly notify: ((told: Fragment, word: string) => Fragment) | undefined;
 }
@@ -53,7 +53,7 @@ const isTold = (kind: FactKind): boolean => toldKinds.some((it) => it === kind);
 
 /** Creates the shared facts of a store. */
 export const make = (options: FactsOptions): SharedFacts => {
-  const { database, hears, listeners, node, now } = options;
+  const { database, hasNotifications: hears, listeners, node, now } = options;
   const { dialect, facts, sql } = database.tables;
   const time = () => dialect.time(now());
   const factColumns = () => sql`key, value, node, stamp, ${time()} - put_at AS age_ms, until - ${time()} AS left_ms`;
@@ -61,7 +61,7 @@ export const make = (options: FactsOptions): SharedFacts => {
     node,
     secret: options.secret,
     put: (kind, key, value, keepMs) =>
-      database.once(
+      database.execute(
         Effect.suspend(() => {
           const put = sql`INSERT INTO ${facts} (kind, key, value, node, stamp, put_at, until)
             VALUES (${kind}, ${key}, ${value}, ${node}, ${globalThis.crypto.randomUUID()}, ${time()}, ${time()} + ${keepMs})
@@ -72,16 +72,16 @@ export const make = (options: FactsOptions): SharedFacts => {
         }),
       ),
     find: (kind, key) =>
-      database.once(
+      database.execute(
         Effect.map(
           sql<FactRow>`SELECT ${factColumns()} FROM ${facts} WHERE kind = ${kind} AND key = ${key} AND until > ${time()}`,
           ([row]) => (row === undefined ? undefined : factOf(row)),
         ),
       ),
     take: (kind, key) =>
-      Effect.suspend(() => database.once(taking(options, kind, key, globalThis.crypto.randomUUID()))),
+      Effect.suspend(() => database.execute(takeFact(options, kind, key, globalThis.crypto.randomUUID()))),
     all: (kind) =>
-      database.once(
+      database.execute(
         Effect.map(
           sql<FactRow>`SELECT ${factColumns()} FROM ${facts} WHERE kind = ${kind} AND until > ${time()}
             ORDER BY put_at DESC LIMIT ${factsMax}`,
@@ -89,9 +89,11 @@ export const make = (options: FactsOptions): SharedFacts => {
         ),
       ),
     spend: (group, spent, keepMs) =>
-      Effect.suspend(() => database.once(spending(options, group, spent, keepMs, globalThis.crypto.randomUUID()))),
-    draw: (bucket, count, size) => Effect.suspend(() => database.once(drawing(options, bucket, count, size))),
-    hears,
+      Effect.suspend(() =>
+        database.execute(addSpending(options, group, spent, keepMs, globalThis.crypto.randomUUID())),
+      ),
+    draw: (bucket, count, size) => Effect.suspend(() => database.execute(drawTokens(options, bucket, count, size))),
+    hasNotifications: hears,
     on: listeners.on,
   };
 };
@@ -101,7 +103,7 @@ export const make = (options: FactsOptions): SharedFacts => {
  *
  * @param taken idempotency key for retries on a server. A file always reports its result
  */
-const taking = ({ database, now }: FactsOptions, kind: FactKind, key: string, taken: string) => {
+const takeFact = ({ database, now }: FactsOptions, kind: FactKind, key: string, taken: string) => {
   const { dialect, facts, sql } = database.tables;
   let tries = 0;
   return Effect.suspend(() => {
@@ -138,7 +140,7 @@ const countedMs = 60_000;
  *
  * @param key idempotency key for retries on a server. A file always reports its result
  */
-const spending = (
+const addSpending = (
   { database, node, now }: FactsOptions,
   group: string,
   { retries, tokens }: { readonly retries: number; readonly tokens: number },
@@ -179,7 +181,7 @@ const bucketMs = 3_600_000;
  * count twice and permit one retry fewer, or a returned token may count twice and permit one more. Refilling corrects either within a tenth
  * of a second.
  */
-const drawing = (
+const drawTokens = (
   { database, now }: Pick<FactsOptions, "database" | "now">,
   bucket: string,
   count: number,
@@ -226,7 +228,7 @@ export const announceAnswer = (
 /** Lists runs whose questions were answered recently. */
 export const listAnswered = (database: SqlDatabase): Effect.Effect<ReadonlyArray<string>, RecorderError> => {
   const { facts, sql } = database.tables;
-  return database.once(
+  return database.execute(
     Effect.map(
       sql<{ readonly key: string }>`SELECT key FROM ${facts} WHERE kind = ${answeredKind}
         ORDER BY put_at DESC LIMIT ${factsMax}`,
@@ -236,8 +238,8 @@ export const listAnswered = (database: SqlDatabase): Effect.Effect<ReadonlyArray
 };
 
 /** Reads SQLite's `data_version`, which changes when another connection writes to the file. */
-export const versionOf = (database: SqlDatabase): Effect.Effect<number, RecorderError> =>
-  database.once(
+export const readDataVersion = (database: SqlDatabase): Effect.Effect<number, RecorderError> =>
+  database.execute(
     Effect.map(
       database.tables.sql<{ readonly data_version: number }>`PRAGMA data_version`,
       ([row]) => row?.data_version ?? 0,
@@ -245,20 +247,20 @@ export const versionOf = (database: SqlDatabase): Effect.Effect<number, Recorder
   );
 
 /** Reads a mark for the facts of each kind. It changes when a fact of the kind is put. */
-export const marksOf = (
+export const readMarks = (
   database: SqlDatabase,
   kinds: ReadonlyArray<string>,
 ): Effect.Effect<ReadonlyMap<string, string>, RecorderError> => {
   const { facts, sql } = database.tables;
   const rows = sql<{ readonly kind: string; readonly mark: string }>`
     SELECT kind, COUNT(*) || ' ' || SUM(CAST(put_at AS INTEGER)) AS mark FROM ${facts} WHERE ${sql.in("kind", kinds)} GROUP BY kind`;
-  return database.once(Effect.map(rows, (all) => new Map(all.map(({ kind, mark }) => [kind, mark]))));
+  return database.execute(Effect.map(rows, (all) => new Map(all.map(({ kind, mark }) => [kind, mark]))));
 };
 
 /** Returns the label of the process that owns a run; undefined if none does, or its lease is fenced. */
-export const driver = (database: SqlDatabase, runId: string): Effect.Effect<string | undefined, RecorderError> => {
+export const findOwner = (database: SqlDatabase, runId: string): Effect.Effect<string | undefined, RecorderError> => {
   const { leases, runs, sql } = database.tables;
-  return database.once(
+  return database.execute(
     Effect.map(
       sql<{ readonly label: string }>`SELECT l.label FROM ${runs} r JOIN ${leases} l ON l.id = r.owner
         WHERE r.run_id = ${runId} AND r.ended_at IS NULL AND l.fenced = 0`,
@@ -276,8 +278,8 @@ export const forget = ({
   return Effect.suspend(() => {
     const time = dialect.time(now());
     return Effect.andThen(
-      database.once(sql`DELETE FROM ${facts} WHERE until <= ${time}`),
-      Effect.asVoid(database.once(sql`DELETE FROM ${groups} WHERE until <= ${time}`)),
+      database.execute(sql`DELETE FROM ${facts} WHERE until <= ${time}`),
+      Effect.asVoid(database.execute(sql`DELETE FROM ${groups} WHERE until <= ${time}`)),
     );
   });
 };

@@ -109,7 +109,7 @@ const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["
   ],
   outcome_unknown: [
     "unavailable",
-    "was lost, or lost track, during a commit, and cannot be asked since: we cannot tell whether this write is on record",
+    "was disconnected, or lost track of the transaction, during a commit, and since then cannot be asked for its outcome: we cannot tell whether this write is on record",
   ],
 };
 
@@ -150,7 +150,7 @@ const passing: ReadonlySet<ServerFailure> = new Set([
 ]);
 
 /** True if a store that could not be opened may open later with the same options. */
-export const mayPass = ({ cause, reason }: RecorderError): boolean => {
+export const isTransient = ({ cause, reason }: RecorderError): boolean => {
   const server = failureOf(cause);
   return server === undefined ? reason === "locked" || reason === "disk_full" : passing.has(server);
 };
@@ -174,8 +174,8 @@ const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([
   "untrusted",
 ]);
 
-/** True if a single write may have failed its whole group. */
-export const isOfOne = ({ cause, reason }: RecorderError): boolean =>
+/** True if one bad write may have made its whole group fail. */
+export const isOneRunsFailure = ({ cause, reason }: RecorderError): boolean =>
   (reason === "corrupt" || reason === "unavailable") && !ofAll.has(failureOf(cause));
 
 /** Counts a failure of the database. Do not count refusals of a single run. */

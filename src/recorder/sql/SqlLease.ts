@@ -21,8 +21,8 @@ const recordsMax = 10_000;
 const lostRunsMax = 10_000;
 
 /**
- * Maximum fenced leases of this process that are remembered. Each was fenced by another process, and no commit takes so long that ten
- * fences fit into it.
+ * Maximum fenced leases of this process that are remembered. Another process fenced each of them, and no commit takes so long that the
+ * lease is fenced ten times meanwhile.
  */
 const formerMax = 10;
 
@@ -94,7 +94,8 @@ const rowless = new RecorderError({
 });
 
 /** Selects a lease if it is not fenced. @param column additional columns */
-export const holding = (column: string): string => `SELECT id${column} FROM {leases} WHERE id = ? AND fenced = 0`;
+export const selectUnfenced = (column: string): string =>
+  `SELECT id${column} FROM {leases} WHERE id = ? AND fenced = 0`;
 
 /** The lease of this process and the runs that it owns. */
 export class SqlLease {
@@ -107,13 +108,13 @@ export class SqlLease {
   #id: string | undefined;
   /** A new lease that a transaction inserted and that is not adopted yet. Concurrent transactions share it. */
   #next: string | undefined;
-  /** Fenced leases, at most `formerMax`. The result of a transaction under a fenced lease may arrive after results under its successor. */
+  /** Fenced leases, at most `formerMax`. The result of a transaction under a fenced lease may arrive after results under the next lease. */
   readonly #former = new Set<string>();
   /** Number of runs that the current lease owns. */
   #needs = 0;
   #beatAt = Number.NEGATIVE_INFINITY;
   /** Called in the step in which the number of runs that the lease owns rises from zero. */
-  whenNeeded: () => void = () => undefined;
+  onNeeded: () => void = () => undefined;
 
   constructor(tables: SqlTables, options: LeaseOptions) {
     this.#tables = tables;
@@ -127,7 +128,7 @@ export class SqlLease {
   }
 
   /** The lease, unless a transaction would have to renew it. The transaction itself checks that it is not fenced. */
-  get steady(): string | undefined {
+  get freshId(): string | undefined {
     return this.#isLate ? undefined : this.#id;
   }
 
@@ -141,7 +142,7 @@ export class SqlLease {
     return this.#options.leaseMs / beatsInLease;
   }
 
-  get driveCount(): number {
+  get ownedCount(): number {
     return this.#needs;
   }
 
@@ -179,22 +180,22 @@ export class SqlLease {
     if (this.#former.has(id)) return;
     if (beatAt !== undefined) this.#beatAt = Math.max(this.#beatAt, beatAt);
     if (this.#id !== id) {
-      this.#lose();
+      this.#loseRuns();
       this.#id = id;
       if (this.#next === id) this.#next = undefined;
     }
-    if (beatAt !== undefined) this.#watch.beaten(beatAt, id);
+    if (beatAt !== undefined) this.#watch.recordRenewal(beatAt, id);
   }
 
   /** Handles a lease that another process fenced. If it is the current lease, its runs are lost. */
-  lose(id: string): void {
-    if (this.#id === id) this.#lose();
+  handleFence(id: string): void {
+    if (this.#id === id) this.#loseRuns();
   }
 
   /**
    * Registers a listener for runs lost to another process.
    *
-   * @param listener returns true if it had the run, which it then stops
+   * @param listener returns true if a stream of this process was running the run; the listener then stops that stream
    * @returns a function that removes the listener
    */
   onLost(listener: (runId: string) => boolean): () => void {
@@ -202,21 +203,21 @@ export class SqlLease {
     return () => void this.#listeners.delete(listener);
   }
 
-  #lose(): void {
+  #loseRuns(): void {
     const lost = [...this.#driven];
     for (const [runId] of lost.slice(0, -lostRunsMax)) this.#driven.delete(runId);
     for (const [runId, { lease, told }] of lost.slice(-lostRunsMax)) {
       this.#driven.set(runId, { lease, ...(told === undefined ? {} : { told }) });
     }
-    if (this.#id !== undefined) this.#pass(this.#id);
+    if (this.#id !== undefined) this.#rememberFenced(this.#id);
     this.#id = undefined;
     this.#needs = 0;
     this.#leaving.clear();
-    for (const [runId, { told }] of lost) if (told === undefined && this.#isHeard(runId)) this.tell(runId);
+    for (const [runId, { told }] of lost) if (told === undefined && this.#isHeard(runId)) this.markLossNotified(runId);
   }
 
   /** Remembers that a lease is fenced for good. */
-  #pass(id: string): void {
+  #rememberFenced(id: string): void {
     if (this.#next === id) this.#next = undefined;
     this.#former.add(id);
     const [oldest] = this.#former;
@@ -230,26 +231,26 @@ export class SqlLease {
   }
 
   /** Returns the state of a run that this process owns or has lost. */
-  findDriven(runId: string): Driven | undefined {
+  findOwned(runId: string): Driven | undefined {
     return this.#driven.get(runId);
   }
 
-  drive(runId: string, lease: string, known?: Driven["known"]): void {
+  addOwned(runId: string, lease: string, known?: Driven["known"]): void {
     const before = this.#driven.get(runId);
     const keeps = known !== undefined && (before !== undefined || this.#driven.size < recordsMax);
     const needs = lease === this.#id && before?.lease !== lease;
     if (needs) this.#needs += 1;
     this.#driven.set(runId, { lease, ...(keeps ? { known } : {}) });
-    if (needs && this.#needs === 1) this.whenNeeded();
+    if (needs && this.#needs === 1) this.onNeeded();
   }
 
   /** Runs that wait to be released, as far as this process knows. */
-  get leaving(): ReadonlyArray<string> {
+  get pendingReleases(): ReadonlyArray<string> {
     return this.#leaving.all;
   }
 
   /** True if a run is being released. This process does not claim the run again until the release is confirmed. */
-  isLeaving(runId: string): boolean {
+  isReleasing(runId: string): boolean {
     return this.#leaving.has(runId);
   }
 
@@ -258,7 +259,7 @@ export class SqlLease {
    *
    * @returns the run's state; undefined if there is nothing to release or a release is in flight
    */
-  part(runId: string): Driven | undefined {
+  beginRelease(runId: string): Driven | undefined {
     const as = this.#driven.get(runId);
     return as !== undefined && this.#leaving.tryBegin(runId, as) ? as : undefined;
   }
@@ -266,17 +267,17 @@ export class SqlLease {
   /**
    * Records that a run was released.
    *
-   * @param as state that `part` returned
-   * @param wasOwned true if the statement found the run owned. This process could not have claimed it again then, so its current state is
-   *   the earlier one
+   * @param as state that `beginRelease` returned
+   * @param wasOwned true if the run still had an owner when the statement ran. Then this process cannot have claimed it again meanwhile, so
+   *   the state is still the same
    */
   completeRelease(runId: string, as: Driven, wasOwned: boolean): void {
-    this.#leaving.done(runId, as);
+    this.#leaving.markDone(runId, as);
     const mine = this.#driven.get(runId);
-    this.leave(runId, wasOwned && mine?.lease === as.lease ? mine : as);
+    this.disown(runId, wasOwned && mine?.lease === as.lease ? mine : as);
   }
 
-  /** Records that a run could not be released. @param as state that `part` returned */
+  /** Records that a run could not be released. @param as state that `beginRelease` returned */
   failRelease(runId: string, as: Driven): void {
     this.#leaving.fail(runId, as, this.#driven.has(runId));
   }
@@ -284,14 +285,14 @@ export class SqlLease {
   /**
    * Gives up ownership of a run. A run that this process has lost stays lost.
    *
-   * @param as state of the run when that was written; this process may have claimed it again since
+   * @param as state of the run at the write that ended the ownership; this process may have claimed it again since
    */
-  leave(runId: string, as: Driven | undefined): void {
+  disown(runId: string, as: Driven | undefined): void {
     this.#leaving.forget(runId);
     const mine = this.#driven.get(runId);
     if (mine === undefined) return;
     if (mine.lease !== this.#id) {
-      this.tell(runId);
+      this.markLossNotified(runId);
       return;
     }
     if (mine !== as) return;
@@ -300,7 +301,7 @@ export class SqlLease {
   }
 
   /** Records that the stream of a lost run was notified of the loss. Until then this process does not claim the run again. */
-  tell(runId: string): void {
+  markLossNotified(runId: string): void {
     const mine = this.#driven.get(runId);
     if (mine !== undefined && mine.lease !== this.#id) this.#driven.set(runId, { lease: mine.lease, told: true });
   }
@@ -343,7 +344,8 @@ export class SqlLease {
   }
 
   /**
-   * Returns other processes' leases that own open runs. The cost depends on the number of such processes, not on the number of their runs.
+   * Returns other processes' leases that own open runs. The cost grows with the number of such processes, not with the number of their
+   * runs.
    */
   readonly owners: Effect.Effect<ReadonlyArray<Owner>, SqlError> = Effect.suspend(() => {
     const { dialect, leases, runs, sql } = this.#tables;
@@ -400,7 +402,7 @@ export class SqlLease {
         if (renewed !== undefined) return renewed;
       } else {
         const { column, note } = dialect.id;
-        const [row] = yield* this.#tables.ask<{ readonly xid?: string }>(holding(column), [this.#id]);
+        const [row] = yield* this.#tables.ask<{ readonly xid?: string }>(selectUnfenced(column), [this.#id]);
         if (row !== undefined) {
           if (column !== "") yield* note(row);
           return { id: this.#id, beatAt: undefined };
@@ -420,7 +422,7 @@ export class SqlLease {
   /** Returns a lease that another transaction inserts or has inserted; undefined if it was fenced before this process knew of it. */
   readonly #renewOrMake = Effect.fnUntraced(function* (this: SqlLease, next: string) {
     const held = (yield* this.#renew(next)) ?? (yield* this.#make(next));
-    if (held === undefined) this.#pass(next);
+    if (held === undefined) this.#rememberFenced(next);
     return held;
   });
 
@@ -480,7 +482,7 @@ export class SqlLeaving<A extends object> {
     return true;
   }
 
-  done(runId: string, as: A): void {
+  markDone(runId: string, as: A): void {
     if (this.#runs.get(runId)?.as === as) this.#runs.delete(runId);
   }
 

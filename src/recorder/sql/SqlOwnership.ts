@@ -16,7 +16,7 @@ import { closeWait } from "../Orphan.ts";
 import { type RecorderError, runError } from "../RecorderError.ts";
 import type { RunRecord } from "../RunRecord.ts";
 import type { LeaseStanding } from "./lease/SqlLeaseWatch.ts";
-import { listsOf } from "./postgres/SqlLists.ts";
+import { transpose } from "./postgres/SqlLists.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFailure from "./SqlFailure.ts";
 import type { Driven, Held, Owner, SqlLease } from "./SqlLease.ts";
@@ -56,10 +56,12 @@ interface Claim {
  * Creates the implementation of `RunRecorder.claim`. Claims that are ready in one turn of the scheduler share a transaction, because a dead
  * process leaves many runs and every other process claims them. Each claim is granted, refused or delayed individually.
  */
-export const claimer = (given: Ownership): Effect.Effect<(runId: string) => Effect.Effect<RunRecord, RecorderError>> =>
+export const makeClaim = (
+  given: Ownership,
+): Effect.Effect<(runId: string) => Effect.Effect<RunRecord, RecorderError>> =>
   Effect.map(Effect.context<never>(), (services) => {
     const claims = new Claims(given, services);
-    return (runId) => waiting(given, (isLast) => claims.take(runId, isLast));
+    return (runId) => retryWhileSilent(given, (isLast) => claims.claim(runId, isLast));
   });
 
 class Claims {
@@ -74,7 +76,7 @@ class Claims {
     this.#services = services;
   }
 
-  take(runId: string, isLast: boolean): Effect.Effect<Step<RunRecord>, RecorderError> {
+  claim(runId: string, isLast: boolean): Effect.Effect<Step<RunRecord>, RecorderError> {
     const taken = Effect.uninterruptibleMask((restore) => {
       const one: Claim = { runId, isLast, done: Deferred.makeUnsafe(), isLeft: false, isMade: false };
       this.#waiting.push(one);
@@ -83,13 +85,13 @@ class Claims {
         // Uses a separate fiber, because a caller may leave while the claims of others are in flight.
         Effect.runForkWith(this.#services)(this.#work);
       }
-      return Effect.onInterrupt(restore(Deferred.await(one.done)), () => this.#leave(one));
+      return Effect.onInterrupt(restore(Deferred.await(one.done)), () => this.#abandon(one));
     });
     return Effect.andThen(this.#given.database.free, taken);
   }
 
   /** Handles a caller that left. If its claim is committed, releases the run. */
-  #leave(one: Claim): Effect.Effect<void> {
+  #abandon(one: Claim): Effect.Effect<void> {
     return Effect.suspend(() => {
       one.isLeft = true;
       this.#waiting = this.#waiting.filter((it) => it !== one);
@@ -108,11 +110,11 @@ class Claims {
       Effect.sync(() => {
         for (const { done } of claims) Deferred.doneUnsafe(done, Exit.fail(error));
       });
-    return Effect.suspend(() => this.#given.database.write(claiming(this.#given, claims))).pipe(
+    return Effect.suspend(() => this.#given.database.write(claimRuns(this.#given, claims))).pipe(
       Effect.flatMap((found) => this.#applyClaims(found)),
       Effect.catch((error) =>
         // If one claim alone fails (a damaged page), the others must not fail.
-        claims.length > 1 && SqlFailure.isOfOne(error)
+        claims.length > 1 && SqlFailure.isOneRunsFailure(error)
           ? Effect.forEach(claims, (one) => this.#commit([one]), { discard: true })
           : failAll(error),
       ),
@@ -135,7 +137,7 @@ class Claims {
         Deferred.doneUnsafe(one.done, Exit.fail(verdict));
       } else {
         one.isMade = true;
-        lease.drive(one.runId, held.id, verdict);
+        lease.addOwned(one.runId, held.id, verdict);
         if (one.isLeft) left.push(one.runId);
         Deferred.doneUnsafe(one.done, Exit.succeed({ _tag: "done", value: verdict.record }));
       }
@@ -156,7 +158,7 @@ interface Claimed {
   readonly verdicts: ReadonlyMap<Claim, Taken | "silent">;
 }
 
-const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, claims: ReadonlyArray<Claim>) {
+const claimRuns = Effect.fnUntraced(function* ({ database, lease }: Ownership, claims: ReadonlyArray<Claim>) {
   const { tables } = database;
   let held = yield* lease.hold;
   let owners: ReadonlyArray<Owner> | undefined;
@@ -174,7 +176,7 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, cl
     const owner = row?.owner ?? undefined;
     if (owner !== undefined) {
       owners ??= yield* lease.owners;
-      const standing = standings.get(owner) ?? (yield* standingOf(lease, owners, owner));
+      const standing = standings.get(owner) ?? (yield* resolveStanding(lease, owners, owner));
       standings.set(owner, standing);
       if (standing !== "over") {
         verdicts.set(one, standing === "silent" && !one.isLast ? "silent" : runError("owned", one.runId));
@@ -184,7 +186,7 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, cl
     free.set(one.runId, one);
   }
   const renewalTimeOf = (runId: string) => owners?.find(({ id }) => id === rows.get(runId)?.owner)?.renewedAt;
-  const taken = yield* taking(tables, [...free.keys()], held.id, renewalTimeOf);
+  const taken = yield* takeRuns(tables, [...free.keys()], held.id, renewalTimeOf);
   for (const [runId, one] of free) verdicts.set(one, taken.get(runId) ?? runError("unknown_run", runId));
   if ([...verdicts.values()].includes("silent")) held = yield* lease.holdWatching;
   return { held, owners: owners ?? [], verdicts } satisfies Claimed;
@@ -194,14 +196,14 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, cl
 const refusalOf = (lease: SqlLease, held: Held, runId: string, row: Owned | undefined) => {
   if (row === undefined) return "unknown_run" as const;
   if (row.state === "ended") return "run_ended" as const;
-  const mine = lease.findDriven(runId);
+  const mine = lease.findOwned(runId);
   // This process has lost the run, but its stream here does not know that yet and would continue to write.
   const isHere = mine !== undefined && mine.lease !== held.id && mine.told === undefined;
-  return row.owner === held.id || isHere || lease.isLeaving(runId) ? ("owned" as const) : undefined;
+  return row.owner === held.id || isHere || lease.isReleasing(runId) ? ("owned" as const) : undefined;
 };
 
 /** Claims runs for this process. A damaged run maps to its error. */
-const taking = Effect.fnUntraced(function* (
+const takeRuns = Effect.fnUntraced(function* (
   tables: SqlTables,
   runIds: ReadonlyArray<string>,
   held: string,
@@ -210,7 +212,7 @@ const taking = Effect.fnUntraced(function* (
   const taken = new Map<string, Taken>();
   if (runIds.length === 0) return taken;
   const [all, waited]: [Array<{ runId: string; version: number }>, Array<SqlStore.Changed>] = [[], []];
-  const rows = yield* rowsOf(tables, runIds);
+  const rows = yield* readRows(tables, runIds);
   const found = yield* SqlStore.decodeRows(tables, rows);
   for (const [index, { run_id: runId }] of rows.entries()) {
     const result = found[index];
@@ -225,7 +227,7 @@ const taking = Effect.fnUntraced(function* (
     taken.set(runId, { version: before.version, record, ...SqlStore.toKept(before) });
     if (record !== before.record) waited.push({ runId, before, record, owner: held });
   }
-  yield* own(tables, all, held);
+  yield* assignOwner(tables, all, held);
   const kept = yield* SqlStore.save(tables, waited);
   for (const { before, record, runId } of waited)
     taken.set(runId, { version: (before?.version ?? 0) + 1, record, ...kept.get(runId) });
@@ -233,7 +235,7 @@ const taking = Effect.fnUntraced(function* (
 });
 
 /** Assigns runs to a lease if their versions are still those that were read. */
-export const own = Effect.fnUntraced(function* (
+export const assignOwner = Effect.fnUntraced(function* (
   { ask, dialect }: SqlTables,
   all: ReadonlyArray<{ readonly runId: string; readonly version: number }>,
   owner: string,
@@ -241,7 +243,7 @@ export const own = Effect.fnUntraced(function* (
   if (all.length === 0) return;
   const isTogether = dialect.name === "postgres";
   const rows = isTogether
-    ? [yield* ask(ownTogether, [owner, ...listsOf(all, 2, ({ runId, version }) => [runId, version])])]
+    ? [yield* ask(ownTogether, [owner, ...transpose(all, 2, ({ runId, version }) => [runId, version])])]
     : yield* Effect.forEach(all, ({ runId, version }) => ask(ownOne, [owner, runId, version]));
   if (rows.flat().length !== all.length) return yield* Effect.fail(new SqlFailure.RowChanged());
 });
@@ -267,13 +269,13 @@ const readOwned = ({ ask, dialect, runs, sql }: SqlTables, claims: ReadonlyArray
     : sql<Owned>`SELECT run_id, state, owner FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
 };
 
-const rowsOf = ({ ask, dialect, runs, sql }: SqlTables, runIds: ReadonlyArray<string>) =>
+const readRows = ({ ask, dialect, runs, sql }: SqlTables, runIds: ReadonlyArray<string>) =>
   dialect.name === "postgres"
     ? ask<SqlStore.Row>(`SELECT ${dialect.head}, record, changed FROM {runs} WHERE run_id = ANY (?::text[])`, [runIds])
     : sql<SqlStore.Row>`SELECT ${dialect.row} FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
 
 /** Returns the standing of an owner's lease, and fences it if it is over. */
-const standingOf = (
+const resolveStanding = (
   lease: SqlLease,
   owners: ReadonlyArray<Owner>,
   owner: string,
@@ -299,15 +301,15 @@ export const release = ({ database, lease }: Ownership, runId: string): Effect.E
   );
 
 /** Releases the runs whose release failed while the store accepted no writes. */
-export const giveBack = (database: SqlDatabase, lease: SqlLease): Effect.Effect<void, RecorderError> =>
+export const releasePending = (database: SqlDatabase, lease: SqlLease): Effect.Effect<void, RecorderError> =>
   Effect.suspend(() =>
-    Effect.forEach(lease.leaving, (runId) => writeRelease(database, lease, runId), { discard: true }),
+    Effect.forEach(lease.pendingReleases, (runId) => writeRelease(database, lease, runId), { discard: true }),
   );
 
 const writeRelease = (database: SqlDatabase, lease: SqlLease, runId: string): Effect.Effect<void, RecorderError> =>
   // A release that was marked as in flight must be marked as ended, even if it is interrupted.
   Effect.uninterruptibleMask((restore) => {
-    const mine = lease.part(runId);
+    const mine = lease.beginRelease(runId);
     if (mine === undefined) return Effect.void;
     const { runs, sql } = database.tables;
     // If another process has the run by now, no row matches. The run is then lost, and stays lost.
@@ -325,7 +327,7 @@ const writeRelease = (database: SqlDatabase, lease: SqlLease, runId: string): Ef
 /**
  * Finds runs that no process owns and no process has decided; see `RunRecorder.orphans`.
  *
- * @param waits false to return at once, including runs of silent processes, and take nothing from them; `all` to also wait for processes
+ * @param waits false to return at once, including runs of silent processes, without ending their leases; `all` to also wait for processes
  *   without a heartbeat seen so far
  */
 export const orphans = (
@@ -334,7 +336,8 @@ export const orphans = (
   waits: boolean | "all",
 ): Effect.Effect<ReadonlyArray<RunRecord>, RecorderError> => {
   const { database, lease } = given;
-  if (waits !== false) return waiting(given, (isLast) => orphansNow(given, limit, isLast, waits === "all"));
+  if (waits !== false)
+    return retryWhileSilent(given, (isLast) => takeOrphansStep(given, limit, isLast, waits === "all"));
   const lookNow = Effect.gen(function* () {
     const lost = (yield* lease.owners).filter((it) => it.gone || isDoubtful(lease.standing(it.lease), false));
     return yield* readAbandoned(database.tables, lost, limit);
@@ -342,7 +345,7 @@ export const orphans = (
   return database.read(lookNow);
 };
 
-const orphansNow = (
+const takeOrphansStep = (
   { database, lease }: Ownership,
   limit: number,
   isLast: boolean,
@@ -375,7 +378,7 @@ const isDoubtful = (standing: LeaseStanding, all: boolean): boolean =>
   standing === "over" || standing === "silent" || (all && standing === "fresh");
 
 /** Repeats a step until no lease that it depends on is silent. A silent lease becomes held or over within one lease. */
-const waiting = <A>(
+const retryWhileSilent = <A>(
   { clock, lease, waitMs }: Ownership,
   step: (isLast: boolean) => Effect.Effect<Step<A>, RecorderError>,
 ): Effect.Effect<A, RecorderError> =>
@@ -398,7 +401,7 @@ const readAbandoned = (tables: SqlTables, lost: ReadonlyArray<Owner>, limit: num
   const columns = dialect.row;
   const ids = lost.map(({ id }) => id);
   return Effect.map(
-    SqlRuns.readable(tables, limit, (after, count) => {
+    SqlRuns.readRecords(tables, limit, (after, count) => {
       const unowned = sql`SELECT * FROM (SELECT ${columns} FROM ${runs}
         WHERE owner IS NULL AND ${undecided} AND seq > ${after ?? -1} ORDER BY seq LIMIT ${count}) AS a`;
       if (ids.length === 0) return sql<SqlStore.Row>`${unowned}`;

@@ -11,31 +11,32 @@ import * as Layer from "effect/Layer";
 import type * as Scope from "effect/Scope";
 import * as SqlClient from "effect/sql/SqlClient";
 import { monotonicMs, runWithin } from "../MonotonicTime.ts";
-import { refusal } from "../Question.ts";
+import { checkAnswer } from "../Question.ts";
 import { RecorderError, runError } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import { listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs, type Write } from "../RunRecorder.ts";
-import { oldAt, type Retaining, type Retention, retentionDefault, withRetaining } from "../retention/Retention.ts";
+import { criteriaAt, type Retaining, type Retention, retentionDefault, withRetaining } from "../retention/Retention.ts";
 import { OutageLog } from "../shared/OutageLog.ts";
-import { transferring } from "../transfer/RunTransfer.ts";
+import { withTransfer } from "../transfer/RunTransfer.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
 import * as ServerDemands from "./postgres/ServerDemands.ts";
 import * as SqlRoom from "./postgres/SqlRoom.ts";
 import { type CommitOne, lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlDialect from "./SqlDialect.ts";
 import { beatsInLease, SqlLease } from "./SqlLease.ts";
+import * as SqlNotifications from "./SqlNotifications.ts";
 import * as SqlOwnership from "./SqlOwnership.ts";
 import * as SqlRuns from "./SqlRuns.ts";
 import * as SqlStore from "./SqlStore.ts";
 import * as SqlTables from "./SqlTables.ts";
 import * as SqlTransfer from "./SqlTransfer.ts";
-import * as SqlWords from "./SqlWords.ts";
 import * as SqlWriter from "./SqlWriter.ts";
 import * as SqlFile from "./sqlite/SqlFile.ts";
 import * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
 
 /**
- * Default lease of a process, in milliseconds. Its runs can be taken over this long after its death. It is renewed three times per lease.
+ * Default lease of a process, in milliseconds. Its runs can be taken over this long after its death. It is renewed three times in that
+ * time.
  */
 export const leaseMsDefault = 15_000;
 
@@ -99,7 +100,7 @@ export const SqlRunRecorder = {
       const file = options.file ?? SqlFile.defaultFile();
       const named = options.file === undefined ? "$STREAM_RECOVERY_DB" : "file";
       const problem = SqlFile.problem(file, "a file, or PostgresRunRecorder.layer for a PostgreSQL address");
-      if (problem !== undefined) return Layer.effect(RunRecorder, Effect.fail(badOption(`${named}: ${problem}`)));
+      if (problem !== undefined) return Layer.effect(RunRecorder, Effect.fail(badOptionError(`${named}: ${problem}`)));
       const shared = { client: false, tables: options.prefix !== undefined };
       return Layer.provide(
         Layer.effect(RunRecorder, make({ place: file, ...options }, shared)),
@@ -108,7 +109,7 @@ export const SqlRunRecorder = {
     }),
 } as const;
 
-/** True for each part that a program also uses itself: the client, for its own statements, and the database, for its own tables. */
+/** True for each part that a program also uses itself: the client for its own statements, the database for its own tables. */
 interface Shared {
   readonly client: boolean;
   readonly tables: boolean;
@@ -121,7 +122,7 @@ export interface OwnConnections {
   /** Commits a statement in one round trip. Without it, a run starts with an ordinary transaction. */
   readonly commitOne?: CommitOne;
   /** Listens for notifications of other processes. Without it, the store is polled. */
-  readonly listen?: SqlWords.Listen;
+  readonly listen?: SqlNotifications.Listen;
   /** Limits that all connections, including the client's, requested from their server. */
   readonly limits?: ServerDemands.ServerLimits;
 }
@@ -165,7 +166,7 @@ export const make = (
       elapsed: () => monotonicMs(clock),
     });
     yield* prepare(database, place, limits);
-    const words = yield* SqlWords.make(database, lease, now, listen && { listen, beating });
+    const words = yield* SqlNotifications.make(database, lease, now, listen && { listen, beating });
     // A recorder that has written nothing has no lease to release.
     yield* Effect.addFinalizer(() =>
       lease.id === undefined
@@ -173,13 +174,13 @@ export const make = (
         : logFailure(releaseLease(database.write(lease.end), closeMs), "could not release the lease"),
     );
     const inGroups = yield* SqlWriter.make(database, lease, closeMs);
-    // It closes before the writer, which then commits the writes that this could not.
+    // This layer closes before the writer, which then commits the writes that this layer could not.
     const write = yield* SqlWriter.makeTogether(database, lease, inGroups);
-    yield* Effect.forkScoped(heartbeat(database, beating, lease));
-    const looking = yield* startRetention(retaining(database, now), options);
+    yield* Effect.forkScoped(runHeartbeat(database, beating, lease));
+    const looking = yield* startRetention(makeRetaining(database, now), options);
     const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
     const recorder = {
-      ...(beating === database ? {} : { hurry: Effect.sync(() => database.hurry()) }),
+      ...(beating === database ? {} : { hurry: Effect.sync(() => database.shortenTimeouts()) }),
       ...(yield* serve({ database, lease, clock, waitMs: silentWaitMs }, write, words?.announceAnswer)),
       ...(words?.facts === undefined ? {} : { shared: words.facts }),
       ...(words === undefined ? {} : { cancels: words.cancels, pacing: words.pacing }),
@@ -187,14 +188,14 @@ export const make = (
       waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
       claimWaitMs: silentWaitMs + recorderWaitMs,
     };
-    return withRetaining(transferring(recorder, SqlTransfer.make(database)), looking);
+    return withRetaining(withTransfer(recorder, SqlTransfer.make(database)), looking);
   });
 
 /** Creates tables only if the server meets the requirements. */
 const prepare = (database: SqlDatabase, place: string, limits: ServerDemands.ServerLimits | undefined) => {
   const { dialect, sql } = database.tables;
   if (dialect.name !== "postgres") return database.ready;
-  return Effect.andThen(database.once(ServerDemands.meet(sql, place, limits)), database.ready);
+  return Effect.andThen(database.execute(ServerDemands.checkServer(sql, place, limits)), database.ready);
 };
 
 /**
@@ -204,32 +205,33 @@ const prepare = (database: SqlDatabase, place: string, limits: ServerDemands.Ser
 const processProblem = (process: string | undefined): RecorderError | undefined =>
   process === undefined || /^[a-z\d-]{1,64}$/.test(process)
     ? undefined
-    : badOption("process: expected 1 to 64 of a-z, 0-9 and -");
+    : badOptionError("process: expected 1 to 64 of a-z, 0-9 and -");
 
 /** Returns an error for an invalid duration. A lease of 0 ms would expire at once, and an infinite one never. */
 const msProblem = (name: string, ms: number | undefined, min: number): RecorderError | undefined =>
   ms === undefined || (ms >= min && ms <= dayMs)
     ? undefined
-    : badOption(`${name}: expected ${min} to ${dayMs} milliseconds, got ${ms}`);
+    : badOptionError(`${name}: expected ${min} to ${dayMs} milliseconds, got ${ms}`);
 
-const badOption = (message: string): RecorderError => new RecorderError({ reason: "bad_option", run_id: "", message });
+const badOptionError = (message: string): RecorderError =>
+  new RecorderError({ reason: "bad_option", run_id: "", message });
 
 /**
  * Renews the lease while the recorder lives. A failed heartbeat is retried before the next one is due. So after an outage, others see a
  * live process before they may declare it dead.
  */
-const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease): Effect.Effect<never> => {
+const runHeartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease): Effect.Effect<never> => {
   const outage = new OutageLog({ away: "could not renew the lease", back: "renewing the lease again" });
   const renew = Effect.suspend(() => {
     const { silentMs } = lease;
     // Programs of several versions may share a server, and a newer one may have migrated to tables that this one must not write.
     const known = beating === database ? Effect.void : beating.ready;
     const beaten = Effect.andThen(known, beating.write(lease.beat(beating.tables)));
-    return Effect.flatMap(Effect.tap(beaten, outage.worked), (beat) => {
+    return Effect.flatMap(Effect.tap(beaten, outage.recordSuccess), (beat) => {
       if (beat === undefined) return Effect.void;
       const { held, id } = beat;
       if (held === undefined) {
-        lease.lose(id);
+        lease.handleFence(id);
         return Effect.logWarning(
           "another process has taken over the runs of this process, which was silent for too long",
         );
@@ -240,7 +242,7 @@ const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease)
       });
       return Effect.andThen(
         silentMs <= lease.beatMs * beatsInLease ? Effect.void : late,
-        SqlOwnership.giveBack(database, lease),
+        SqlOwnership.releasePending(database, lease),
       );
     });
   });
@@ -265,12 +267,12 @@ const triesInBeat = 4;
 const serve = (
   given: SqlOwnership.Ownership,
   write: Write,
-  answered: SqlWords.Answered = () => Effect.void,
+  answered: SqlNotifications.Answered = () => Effect.void,
 ): Effect.Effect<RunRecorder["Service"]> => {
   const { clock, database, lease } = given;
   const { tables } = database;
   const run = (runId: string) => Effect.map(database.read(SqlStore.load(tables, runId)), (stored) => stored?.record);
-  return Effect.map(SqlOwnership.claimer(given), (claim) =>
+  return Effect.map(SqlOwnership.makeClaim(given), (claim) =>
     RunRecorder.of({
       durable: true,
       write,
@@ -297,7 +299,7 @@ const serve = (
   );
 };
 
-/** Row that a file must accept after its disk was full. A write of a run changes 7 pages of 4 KiB, so it is larger. */
+/** Row that a file must accept after its disk was full. It is larger than a write of a run, which changes 7 pages of 4 KiB. */
 const asMuch = "x".repeat(32 * 1024);
 
 /**
@@ -327,10 +329,10 @@ const probe = (database: SqlDatabase): Effect.Effect<void, RecorderError> =>
 const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRecorder.Answer, now: () => number) {
   const { by, choice, revision, run_id } = given;
   const stored = yield* SqlStore.load(database.tables, run_id);
-  const unanswered = refusal(stored?.record, given, now());
+  const unanswered = checkAnswer(stored?.record, given, now());
   if (unanswered !== undefined) return yield* unanswered;
   if (stored === undefined) return yield* runError("unknown_run", run_id);
-  const checked = SqlEntryCheck.readable(run_id, [{ _tag: "QuestionAnswered", revision, answer: choice, by }]);
+  const checked = SqlEntryCheck.normalizeEntries(run_id, [{ _tag: "QuestionAnswered", revision, answer: choice, by }]);
   if ("reason" in checked) return yield* checked;
   const next = RunRecord.applyAll(stored.record, checked) ?? stored.record;
   if (typeof next === "string") return yield* runError(next, run_id);
@@ -339,21 +341,21 @@ const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRec
 });
 
 /** Creates the retention. One call deletes old runs and expired leases. */
-const retaining = (database: SqlDatabase, now: () => number): Retaining => {
+const makeRetaining = (database: SqlDatabase, now: () => number): Retaining => {
   const old = (retention: Retention) =>
-    Effect.map(SqlRuns.readAgreedNow(database, now()), (at) => ({ at, which: oldAt(at, retention) }));
+    Effect.map(SqlRuns.readAgreedNow(database, now()), (at) => ({ at, which: criteriaAt(at, retention) }));
   return {
-    look: Effect.fnUntraced(function* (retention, told) {
+    deleteOld: Effect.fnUntraced(function* (retention, told) {
       const { at, which } = yield* old(retention);
       const gone = yield* SqlRuns.prune(database, which, told);
       yield* SqlRuns.pruneLeases(database, at);
       return gone;
     }),
-    due: (retention) => Effect.flatMap(old(retention), ({ which }) => SqlRuns.due(database, which)),
+    countOld: (retention) => Effect.flatMap(old(retention), ({ which }) => SqlRuns.countOld(database, which)),
   };
 };
 
-const retain = ({ look }: Retaining, retention: Retention) => {
+const retain = ({ deleteOld: look }: Retaining, retention: Retention) => {
   const { everyMs } = { ...retentionDefault, ...retention };
   return Effect.forever(
     Effect.andThen(logFailure(look(retention), "could not delete old runs"), Effect.sleep(everyMs)),

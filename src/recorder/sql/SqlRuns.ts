@@ -32,11 +32,11 @@ export const list = Effect.fnUntraced(function* (tables: SqlTables, query: RunQu
       ? []
       : yield* sql<{ readonly seq: number }>`SELECT seq FROM ${runs} WHERE run_id = ${query.before}`;
   const start = before[0] === undefined ? undefined : Number(before[0].seq);
-  const found = yield* readable(tables, query.limit ?? listLimitDefault, (after, count) => {
+  const found = yield* readRecords(tables, query.limit ?? listLimitDefault, (after, count) => {
     const bound = after ?? start;
     return sql<SqlStore.Row>`SELECT ${dialect.row} FROM ${runs} WHERE ${sql.and([
       ...(bound === undefined ? [] : [sql`seq < ${bound}`]),
-      ...(query.state === undefined ? [] : [ofState(sql, query.state)]),
+      ...(query.state === undefined ? [] : [stateCondition(sql, query.state)]),
       ...(query.broken === true ? [sql`broken > 0`] : []),
       ...searchConditions(sql, query),
     ])} ORDER BY seq DESC LIMIT ${count}`;
@@ -45,7 +45,7 @@ export const list = Effect.fnUntraced(function* (tables: SqlTables, query: RunQu
 });
 
 /** Filters by state, phrased to match the partial index of open, open but not live, or ended runs. */
-const ofState = (sql: SqlTables["sql"], state: NonNullable<RunQuery["state"]>) => {
+const stateCondition = (sql: SqlTables["sql"], state: NonNullable<RunQuery["state"]>) => {
   if (state === "ended") return sql`ended_at IS NOT NULL`;
   const open = sql`ended_at IS NULL AND state = ${state}`;
   return state === "live" ? open : sql`${open} AND state <> 'live'`;
@@ -79,7 +79,7 @@ const textCondition = (sql: SqlTables["sql"], name: string, text: string): Fragm
  *
  * @param page reads the rows after the one with this `seq`, in list order
  */
-export const readable = Effect.fnUntraced(function* (
+export const readRecords = Effect.fnUntraced(function* (
   tables: SqlTables,
   limit: number,
   page: (after: number | undefined, count: number) => Effect.Effect<ReadonlyArray<SqlStore.Row>, SqlError>,
@@ -110,7 +110,7 @@ export const prune = Effect.fnUntraced(function* (
   onProgress: (runs: number) => void = () => {},
 ) {
   const { dialect, runs, sql } = database.tables;
-  const last = yield* lastOld(database, query);
+  const last = yield* findLastOld(database, query);
   let gone = 0;
   let after: EndedPlace | undefined;
   while (true) {
@@ -130,9 +130,9 @@ export const prune = Effect.fnUntraced(function* (
 });
 
 /** Counts the runs that `prune` would delete. */
-export const due = Effect.fnUntraced(function* (database: SqlDatabase, query: OldQuery) {
+export const countOld = Effect.fnUntraced(function* (database: SqlDatabase, query: OldQuery) {
   const { runs, sql } = database.tables;
-  const last = yield* lastOld(database, query);
+  const last = yield* findLastOld(database, query);
   const [row] = yield* database.read(
     sql<{ readonly n: number }>`SELECT COUNT(*) AS n FROM ${runs} WHERE ${upToPlace(sql, last)}`,
   );
@@ -162,10 +162,10 @@ const afterPlace = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
 /**
  * Returns the position of the last old run, by age or by the number of later ends. All runs that ended before this position are old too.
  */
-const lastOld = Effect.fnUntraced(function* (database: SqlDatabase, query: OldQuery) {
+const findLastOld = Effect.fnUntraced(function* (database: SqlDatabase, query: OldQuery) {
   const { endedBefore = -1, keep = everyRun, keptFrom = Number.MAX_SAFE_INTEGER } = query;
   const byAge: EndedPlace = { at: endedBefore, seq: -1 };
-  const beyond = yield* newestBeyond(database, keep, query.at);
+  const beyond = yield* findNewestBeyond(database, keep, query.at);
   const byNumber = beyond === undefined || beyond.at < keptFrom ? beyond : { at: keptFrom, seq: -1 };
   return byNumber === undefined || byNumber.at < byAge.at ? byAge : byNumber;
 });
@@ -175,7 +175,7 @@ const lastOld = Effect.fnUntraced(function* (database: SqlDatabase, query: OldQu
  *
  * @param until end time after which runs are not counted, for automatic retention
  */
-const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: number, until?: number) {
+const findNewestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: number, until?: number) {
   const { runs, sql } = database.tables;
   if (keep === everyRun) return undefined;
   let [left, before]: [number, EndedPlace] = [

@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect";
 import type * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
-import { keyBytes, newKey } from "../Digest.ts";
+import { generateKey, keyBytes } from "../Digest.ts";
 import { RecorderError } from "../RecorderError.ts";
 import * as SqlState from "./postgres/SqlState.ts";
 import * as SqlTables from "./SqlTables.ts";
@@ -30,15 +30,17 @@ export interface Ready {
  * @param place name of the database for messages
  * @param shared true if the database belongs to a program, whose tables stay untouched. Otherwise a file of another program is refused
  */
-export const ready = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place: string, shared: boolean) {
-  const found = yield* Effect.catchIf(versions(tables), isMissingTable, () => Effect.void);
+export const prepare = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place: string, shared: boolean) {
+  const found = yield* Effect.catchIf(readVersions(tables), isMissingTable, () => Effect.void);
   const isOlder = found === undefined || found.schema < schemaVersion;
   const stands = isOlder ? yield* tables.dialect.migrate(migrate(tables, place, shared)) : found;
   const { name } = tables.dialect;
-  if (stands.reader > schemaVersion) return yield* newerSchema(stands.schema, place, instead[name]);
+  if (stands.reader > schemaVersion) return yield* newerSchemaError(stands.schema, place, instead[name]);
   const unwritable =
-    stands.writer > schemaVersion ? newerSchema(stands.schema, place, onlyReads[name] ?? instead[name]) : undefined;
-  return { key: yield* digestKey(tables), unwritable } satisfies Ready;
+    stands.writer > schemaVersion
+      ? newerSchemaError(stands.schema, place, onlyReads[name] ?? instead[name])
+      : undefined;
+  return { key: yield* readDigestKey(tables), unwritable } satisfies Ready;
 });
 
 /** True if a statement failed because the store does not have its tables, or no longer has them. */
@@ -53,7 +55,7 @@ interface Versions {
   readonly writer: number;
 }
 
-const versions = ({ meta, sql }: SqlTables.SqlTables): Effect.Effect<Versions | undefined, SqlError> =>
+const readVersions = ({ meta, sql }: SqlTables.SqlTables): Effect.Effect<Versions | undefined, SqlError> =>
   Effect.map(
     sql<Named & { readonly value: string }>`SELECT name, value FROM ${meta}
       WHERE name IN ('schema_version', 'min_reader', 'min_writer')`,
@@ -69,14 +71,14 @@ const versions = ({ meta, sql }: SqlTables.SqlTables): Effect.Effect<Versions | 
 
 const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place: string, shared: boolean) {
   const { meta, prefix, sql } = tables;
-  const names = yield* tablesIn(sql);
+  const names = yield* listTables(sql);
   if (!names.includes(`${prefix}meta`)) {
     if (yield* isUnprefixed(sql, names)) yield* rename(tables);
-    else if (!shared && names.length > 0) return yield* notOurs(names, place);
+    else if (!shared && names.length > 0) return yield* foreignDatabaseError(names, place);
   }
   yield* sql`CREATE TABLE IF NOT EXISTS ${meta} (name TEXT PRIMARY KEY, value TEXT NOT NULL)`;
   // Another process may have migrated already, so only the state inside the transaction counts.
-  const found = yield* versions(tables);
+  const found = yield* readVersions(tables);
   if (found !== undefined && found.schema >= schemaVersion) return found;
   for (const migration of migrations.slice(found?.schema ?? 0)) yield* migration(tables, found === undefined);
   // The programs of one machine are updated together. Those of a server are not, so different versions run side by side for a while.
@@ -91,7 +93,7 @@ const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place:
 });
 
 /** Lists the tables of a file. Many programs share a server, so tables on a server prove nothing. */
-const tablesIn = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<string>, SqlError> =>
+const listTables = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<string>, SqlError> =>
   sql.onDialectOrElse({
     sqlite: () =>
       Effect.map(sql<Named>`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`, (rows) =>
@@ -136,11 +138,11 @@ const rename = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
   yield* createIndexes(tables);
 });
 
-const notOurs = (names: ReadonlyArray<string>, place: string) =>
+const foreignDatabaseError = (names: ReadonlyArray<string>, place: string) =>
   new RecorderError({
     reason: "corrupt",
     run_id: "",
-    message: `${place} is a database of another program (it has the table ${names[0]}); name another file, or a prefix to keep runs beside its tables`,
+    message: `${place} is a database of another program (it has the table ${names[0]}); name another file, or set a prefix to keep runs next to its tables`,
   });
 
 /** Advice by kind of store. A server's address names a database, and optionally a schema in it. */
@@ -149,20 +151,20 @@ const instead: Readonly<Record<SqlTables.SqlTables["dialect"]["name"], string>> 
   postgres: "Update this program, or name another database or schema in the address",
 };
 
-/** Programs of a server are updated one by one, so an older one continues as well as it can. */
+/** The programs that use a server are updated one by one, so an older one continues as well as it can. */
 const onlyReads: Partial<typeof instead> = {
   postgres: "Update this program; until then it only reads here, and its streams continue unrecorded",
 };
 
 /** @param then advice for the person */
-const newerSchema = (found: number, place: string, then: string) =>
+const newerSchemaError = (found: number, place: string, then: string) =>
   new RecorderError({
     reason: "newer_schema",
     run_id: "",
     message: `${place} has schema version ${found}, but this program knows version ${schemaVersion}: a newer program has written it. ${then}`,
   });
 
-const digestKey = Effect.fnUntraced(function* ({ meta, prefix, sql }: SqlTables.SqlTables) {
+const readDigestKey = Effect.fnUntraced(function* ({ meta, prefix, sql }: SqlTables.SqlTables) {
   const [row] = yield* sql<{ readonly value: string }>`SELECT value FROM ${meta} WHERE name = 'digest_key'`;
   const key = Uint8Array.from(Buffer.from(row?.value ?? "", "hex"));
   if (key.length === keyBytes) return key;
@@ -173,10 +175,10 @@ const digestKey = Effect.fnUntraced(function* ({ meta, prefix, sql }: SqlTables.
   });
 });
 
-const first = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
+const createTables = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
   const { dialect, incidents, leases, meta, questions, runs, sql } = tables;
   const { ordinal, word } = dialect;
-  const key = Buffer.from(newKey()).toString("hex");
+  const key = Buffer.from(generateKey()).toString("hex");
   yield* sql`CREATE TABLE ${leases} (
     id ${word} PRIMARY KEY, label TEXT NOT NULL, started_at DOUBLE PRECISION NOT NULL,
     expires_at DOUBLE PRECISION NOT NULL, fenced INTEGER NOT NULL${dialect.told.column})`;
@@ -209,7 +211,7 @@ const createIndexes = Effect.fnUntraced(function* ({ prefix, runs, sql }: SqlTab
 });
 
 /** Counts renewals of a lease. A sweep reads only runs of expired leases, never those of live processes. */
-const second = Effect.fnUntraced(function* ({ leases, prefix, runs, sql }: SqlTables.SqlTables) {
+const addLeaseBeats = Effect.fnUntraced(function* ({ leases, prefix, runs, sql }: SqlTables.SqlTables) {
   yield* sql`ALTER TABLE ${leases} ADD COLUMN beats INTEGER NOT NULL DEFAULT 0`;
   yield* sql`ALTER TABLE ${leases} ADD COLUMN lease_ms DOUBLE PRECISION NOT NULL DEFAULT 0`;
   yield* sql`DROP INDEX ${sql.literal(`${prefix}runs_driven`)}`;
@@ -218,9 +220,9 @@ const second = Effect.fnUntraced(function* ({ leases, prefix, runs, sql }: SqlTa
 });
 
 /** Adds facts, which processes share and which expire, and the secret for their keys. */
-const third = Effect.fnUntraced(function* ({ dialect, facts, groups, meta, prefix, sql }: SqlTables.SqlTables) {
+const addFacts = Effect.fnUntraced(function* ({ dialect, facts, groups, meta, prefix, sql }: SqlTables.SqlTables) {
   const { word } = dialect;
-  const secret = Buffer.from(newKey()).toString("hex");
+  const secret = Buffer.from(generateKey()).toString("hex");
   yield* sql`CREATE TABLE ${facts} (
     kind ${word} NOT NULL, key ${word} NOT NULL, value TEXT NOT NULL, node TEXT NOT NULL, stamp TEXT NOT NULL,
     put_at DOUBLE PRECISION NOT NULL, until DOUBLE PRECISION NOT NULL, PRIMARY KEY (kind, key))`;
@@ -235,7 +237,7 @@ const third = Effect.fnUntraced(function* ({ dialect, facts, groups, meta, prefi
  * Adds the tables of the delivery log, for older programs that may share the server with this one. This version does not use them:
  * docs/postgres.md.
  */
-const deliveries = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effect.Effect<void, SqlError> => {
+const addDeliveryTables = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effect.Effect<void, SqlError> => {
   if (dialect.name !== "postgres") return Effect.void;
   const [all, parts] = [sql.literal(`${prefix}deliveries`), sql.literal(`${prefix}deliveryparts`)];
   const { word } = dialect;
@@ -259,7 +261,7 @@ const deliveries = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effect.Effec
  *
  * If a store already has runs, records stay in their rows, because older programs that use the store do not know the parts.
  */
-const parted: Migration = ({ dialect, leases, parts, prefix, runs, shelves, sql }, isFirst) => {
+const moveParts: Migration = ({ dialect, leases, parts, prefix, runs, shelves, sql }, isFirst) => {
   if (dialect.name !== "postgres") return Effect.void;
   return Effect.gen(function* () {
     yield* sql`CREATE TABLE ${shelves} (
@@ -269,7 +271,7 @@ const parted: Migration = ({ dialect, leases, parts, prefix, runs, shelves, sql 
       n BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (shelf, seq, kind, id))`;
     yield* sql`ALTER TABLE ${runs} ADD COLUMN shelf INTEGER NOT NULL DEFAULT 0, ADD COLUMN changed TEXT,
       ALTER COLUMN record DROP NOT NULL`;
-    // New versions of a row need free space next to the old ones, so that no index has to be written.
+    // An update writes a new version of the row. With free space on the same page it need not write any index.
     yield* sql`ALTER TABLE ${runs} SET (fillfactor = 30)`;
     yield* sql`ALTER TABLE ${leases} ADD COLUMN knows INTEGER NOT NULL DEFAULT 0`;
     yield* sql`DROP INDEX ${sql.literal(`${prefix}runs_ended`)}`;
@@ -287,7 +289,7 @@ const parted: Migration = ({ dialect, leases, parts, prefix, runs, shelves, sql 
  * Indexes open runs that wait for an answer, so that a sweep need not scan the live ones. A file has the live runs of only one
  * machine and stays unchanged.
  */
-const waiting: Migration = ({ dialect, prefix, runs, sql }) =>
+const indexWaiting: Migration = ({ dialect, prefix, runs, sql }) =>
   dialect.name === "postgres"
     ? Effect.asVoid(sql`CREATE INDEX ${sql.literal(`${prefix}runs_waiting`)} ON ${runs} (seq)
         WHERE ended_at IS NULL AND state <> 'live'`)
@@ -297,7 +299,7 @@ const waiting: Migration = ({ dialect, prefix, runs, sql }) =>
  * Makes PostgreSQL delete ended runs by age, as a file does. Versions 5 and 6 kept parts in partitions: their content stays there, and the
  * newest partition takes all new parts. An operator of a large store should create the index beforehand: docs/postgres.md.
  */
-const unpartitioned: Migration = ({ dialect, prefix, runs, shelves, sql }) => {
+const indexEnded: Migration = ({ dialect, prefix, runs, shelves, sql }) => {
   if (dialect.name !== "postgres") return Effect.void;
   return Effect.gen(function* () {
     yield* sql`DROP INDEX IF EXISTS ${sql.literal(`${prefix}runs_aged`)}`;
@@ -319,4 +321,12 @@ const oldestNeighbour = 2;
 type Migration = (tables: SqlTables.SqlTables, isFirst: boolean) => Effect.Effect<void, SqlError>;
 
 /** One migration per version, in order. A published migration never changes its result. */
-const migrations: ReadonlyArray<Migration> = [first, second, third, deliveries, parted, waiting, unpartitioned];
+const migrations: ReadonlyArray<Migration> = [
+  createTables,
+  addLeaseBeats,
+  addFacts,
+  addDeliveryTables,
+  moveParts,
+  indexWaiting,
+  indexEnded,
+];

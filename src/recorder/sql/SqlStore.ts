@@ -7,14 +7,14 @@ import * as Schema from "effect/Schema";
 import type { SqlError } from "effect/sql/SqlError";
 import { type RecorderError, runError } from "../RecorderError.ts";
 import { RunRecord } from "../RunRecord.ts";
-import { listsOf } from "./postgres/SqlLists.ts";
+import { transpose } from "./postgres/SqlLists.ts";
 import * as SqlParts from "./postgres/SqlParts.ts";
 import * as SqlUnshelved from "./postgres/SqlUnshelved.ts";
 import * as SqlFailure from "./SqlFailure.ts";
-import { holding } from "./SqlLease.ts";
+import { selectUnfenced } from "./SqlLease.ts";
 import type { SqlTables } from "./SqlTables.ts";
 import * as SqlFileParts from "./sqlite/SqlFileParts.ts";
-import { columns, inserting, isDriven, templates, templatesWhere, updating } from "./sqlite/SqlFileRow.ts";
+import { columns, insertValues, isDriven, templates, templatesWhere, updateValues } from "./sqlite/SqlFileRow.ts";
 import type { RowStatement } from "./sqlite/SqlNodeSqlite.ts";
 
 /** A record with the other columns of its row. */
@@ -30,7 +30,7 @@ export interface Stored extends SqlParts.Place {
 
 /** Columns of a row without its record. */
 export interface Head {
-  /** Grows in the order in which runs start. */
+  /** Increases in the order in which runs start. */
   readonly seq: number | string;
   /** Shelf of the run's parts on PostgreSQL; see `SqlParts`. */
   readonly shelf?: number;
@@ -45,14 +45,14 @@ export interface Row extends Head {
   readonly changed?: string | null;
 }
 
-/** Returns the place of a run's parts. */
+/** Returns the key of a run's rows in the parts table. */
 export const placeOf = ({ seq, shelf }: Pick<Head, "seq" | "shelf">): SqlParts.Place => ({
   seq: Number(seq),
   shelf: shelf ?? 0,
 });
 
 /** Reads the versions and owners of runs. */
-export const heads = (
+export const readHeads = (
   { ask, dialect, runs, sql }: SqlTables,
   runIds: ReadonlyArray<string>,
 ): Effect.Effect<ReadonlyArray<Head>, SqlError> =>
@@ -74,7 +74,7 @@ export const load = Effect.fnUntraced(function* (tables: SqlTables, runId: strin
 /** Decodes the records of rows, in order. A damaged one becomes an error and does not affect the others. */
 export const decodeRows = Effect.fnUntraced(function* (tables: SqlTables, rows: ReadonlyArray<Row>) {
   if (rows.length === 0) return [];
-  const inRows = yield* partsOf(
+  const inRows = yield* readParts(
     tables,
     rows.filter(({ shelf = 0 }) => shelf === 0),
   );
@@ -85,10 +85,10 @@ export const decodeRows = Effect.fnUntraced(function* (tables: SqlTables, rows: 
         try: () => {
           const place = placeOf(row);
           const parts = place.shelf === 0 ? inRows(row.run_id) : shelved.get(place.seq);
-          const base = place.shelf === 0 ? undefined : SqlParts.baseOf(parts?.record);
-          const own = base === undefined ? JSON.parse(row.record ?? "") : SqlParts.recordOf(base, row.changed);
+          const base = place.shelf === 0 ? undefined : SqlParts.parseBase(parts?.record);
+          const own = base === undefined ? JSON.parse(row.record ?? "") : SqlParts.applyChanges(base, row.changed);
           const [incidents, questions] = [parts?.incidents ?? [], parts?.questions ?? []].map(parseAll);
-          const record = decode({ ...plain(own), incidents, questions });
+          const record = decode({ ...requireObject(own), incidents, questions });
           const where = base === undefined ? place : { ...place, base };
           return { ...where, version: Number(row.version), owner: row.owner ?? undefined, record };
         },
@@ -98,7 +98,7 @@ export const decodeRows = Effect.fnUntraced(function* (tables: SqlTables, rows: 
 });
 
 /** Reads incidents and questions of runs that keep their records in their rows. */
-const partsOf = Effect.fnUntraced(function* (
+const readParts = Effect.fnUntraced(function* (
   { incidents: ofIncidents, questions: ofQuestions, sql }: SqlTables,
   rows: ReadonlyArray<Row>,
 ) {
@@ -165,10 +165,10 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
   const known = changed.flatMap(({ before, ...run }) => (before === undefined ? [] : [{ ...run, before }]));
   const kept = new Map<string, SqlParts.Kept>();
   if (fresh.length > 0) {
-    const { keptIn, values } = newRows(tables, fresh);
+    const { keptIn, values } = encodeNewRows(tables, fresh);
     for (const [runId, it] of keptIn(yield* tables.ask<Head>(insertTogether, values))) kept.set(runId, it);
-    // Nearly no new run has parts.
-    const put = fresh.flatMap((run) => shelvedOf(kept.get(run.runId)?.place ?? inRow, run));
+    // Almost no new run has parts.
+    const put = fresh.flatMap((run) => changedParts(kept.get(run.runId)?.place ?? inRow, run));
     if (put.length > 0) yield* tables.ask(SqlParts.putTogether, SqlParts.putValues(put));
   }
   if (known.length > 0) {
@@ -188,10 +188,10 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
 });
 
 /** Returns the rows of new runs, and the data to keep for each afterwards. */
-const newRows = (tables: SqlTables, fresh: ReadonlyArray<Changed>) => {
+const encodeNewRows = (tables: SqlTables, fresh: ReadonlyArray<Changed>) => {
   const all = fresh.map((run) => ({ run, written: SqlParts.encode(run.record, undefined, undefined) }));
   return {
-    values: listsOf(all, 10, ({ run, written }) => [...newColumns(run, tables.dialect), written.body ?? ""]),
+    values: transpose(all, 10, ({ run, written }) => [...newColumns(run, tables.dialect), written.body ?? ""]),
     keptIn: (rows: ReadonlyArray<Head>): Kept => {
       const places = new Map(rows.map((row) => [row.run_id, placeOf(row)]));
       return new Map(
@@ -208,7 +208,7 @@ const newRows = (tables: SqlTables, fresh: ReadonlyArray<Changed>) => {
  * @param fresh runs without incidents and questions
  */
 export const beginStatement = (tables: SqlTables, fresh: ReadonlyArray<Changed>, lease: string) => {
-  const { keptIn, values } = newRows(tables, fresh);
+  const { keptIn, values } = encodeNewRows(tables, fresh);
   return {
     template: insertHeld,
     values: [...values, lease],
@@ -224,10 +224,10 @@ const toKeptAfterWrite = ({ seq, shelf }: SqlParts.Place, { base }: SqlParts.Wri
 });
 
 /** Returns the parts of a run that changed: incidents and questions. Nearly every write changes none. */
-const shelvedOf = (place: SqlParts.Place, { before, record }: Changed): ReadonlyArray<SqlParts.Part> =>
+const changedParts = (place: SqlParts.Place, { before, record }: Changed): ReadonlyArray<SqlParts.Part> =>
   place.shelf === 0 || SqlParts.isOneRow(before?.record, record)
     ? []
-    : SqlParts.changesOf(place, before?.record, record);
+    : SqlParts.diffParts(place, before?.record, record);
 
 /**
  * Updates runs that are on record. Parts share the statement of the rows. The transaction fails if a row or a record is not as expected.
@@ -239,13 +239,13 @@ const updateKnown = Effect.fnUntraced(function* (
   const records = all.flatMap(({ run: { before }, written: { body } }) =>
     body === undefined ? [] : [SqlParts.recordPart(before, body)],
   );
-  const parts = all.flatMap(({ run }) => shelvedOf(run.before, run));
+  const parts = all.flatMap(({ run }) => changedParts(run.before, run));
   const put = [...records, ...parts.filter(({ body }) => body !== undefined)];
-  const lists = listsOf(all, 9, ({ run, written }) => [...updateColumns(run), written.record, written.changed]);
+  const lists = transpose(all, 9, ({ run, written }) => [...updateColumns(run), written.record, written.changed]);
   const rows = yield* put.length === 0
     ? tables.ask(updateTogether, lists)
     : tables.ask(updateWithParts, [...lists, ...SqlParts.putValues(put), ...SqlParts.foundValues(records)]);
-  yield* orChanged(rows.length === all.length + records.length);
+  yield* requireRow(rows.length === all.length + records.length);
   yield* SqlParts.remove(
     tables,
     parts.filter(({ body }) => body === undefined),
@@ -254,11 +254,11 @@ const updateKnown = Effect.fnUntraced(function* (
 
 const saveUnshelved = (tables: SqlTables, runs: ReadonlyArray<Changed>) => {
   const all = runs.map(({ before, record, runId }) => ({ runId, before: before?.record, after: record }));
-  return Effect.flatMap(SqlUnshelved.save(tables, all), orChanged);
+  return Effect.flatMap(SqlUnshelved.save(tables, all), requireRow);
 };
 
 /** Fails the transaction if a row that it should have changed is missing. */
-const orChanged = (isThere: boolean): Effect.Effect<void, SqlFailure.RowChanged> =>
+const requireRow = (isThere: boolean): Effect.Effect<void, SqlFailure.RowChanged> =>
   isThere ? Effect.void : Effect.fail(new SqlFailure.RowChanged());
 
 const newColumns = ({ owner, record, runId }: Changed, { toStorable }: SqlTables["dialect"]) => {
@@ -276,7 +276,7 @@ const newColumns = ({ owner, record, runId }: Changed, { toStorable }: SqlTables
 };
 
 /** The parts of a run go to the newest shelf. If there is no shelf, the record stays in its row. */
-const insertingWhere = (where: string) => `WITH v AS (
+const insertTemplate = (where: string) => `WITH v AS (
     SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
       WITH ORDINALITY AS u (run_id, owner, parked, ended_at, broken, provider, model, started_at, state, record, n)
   ), s AS (
@@ -293,10 +293,10 @@ const insertingWhere = (where: string) => `WITH v AS (
   )
   SELECT run_id, seq, shelf FROM h`;
 
-const insertTogether = insertingWhere("");
+const insertTogether = insertTemplate("");
 
-const insertHeld = insertingWhere(
-  ` WHERE EXISTS (${holding("")}) AND current_setting('transaction_isolation') = 'serializable'`,
+const insertHeld = insertTemplate(
+  ` WHERE EXISTS (${selectUnfenced("")}) AND current_setting('transaction_isolation') = 'serializable'`,
 );
 
 const updateColumns = ({ before, owner, record, runId }: Changed) => [
@@ -328,13 +328,13 @@ export const rowStatement = (
 ): RowStatement => {
   const [template, values] =
     before === undefined
-      ? inserting({ record, owner, runId }, dialect.toStorable)
-      : updating(before, { record, owner, runId });
+      ? insertValues({ record, owner, runId }, dialect.toStorable)
+      : updateValues(before, { record, owner, runId });
   return [heldTemplates[template], [...values, lease]];
 };
 
 /** The templates write nothing if the lease was fenced, because the process that fences a lease takes its runs over. */
-const heldTemplates = templatesWhere(`EXISTS (${holding("")})`);
+const heldTemplates = templatesWhere(`EXISTS (${selectUnfenced("")})`);
 
 const insert = Effect.fnUntraced(function* (
   tables: SqlTables,
@@ -342,13 +342,13 @@ const insert = Effect.fnUntraced(function* (
   record: RunRecord,
   owner: string | undefined,
 ) {
-  const [template, values] = inserting({ record, owner, runId }, tables.dialect.toStorable);
+  const [template, values] = insertValues({ record, owner, runId }, tables.dialect.toStorable);
   yield* tables.ask(templates[template], values);
   yield* saveInFile(tables, runId, undefined, record);
 });
 
 const saveInFile = (tables: SqlTables, runId: string, before: RunRecord | undefined, after: RunRecord) =>
-  Effect.flatMap(SqlFileParts.save(tables, runId, before, after), orChanged);
+  Effect.flatMap(SqlFileParts.save(tables, runId, before, after), requireRow);
 
 /** Place of a run without parts, as in a file: its record is in its row. */
 export const inRow: SqlParts.Place = { seq: 0, shelf: 0 };
@@ -374,9 +374,9 @@ const updateRow = Effect.fnUntraced(function* (
   record: RunRecord,
   owner: string | undefined,
 ) {
-  const [template, values] = updating(before, { record, owner, runId });
+  const [template, values] = updateValues(before, { record, owner, runId });
   const rows = yield* tables.ask(`${templates[template]} RETURNING seq`, values);
-  yield* orChanged(rows.length === 1);
+  yield* requireRow(rows.length === 1);
   yield* saveInFile(tables, runId, before.record, record);
 });
 
@@ -389,7 +389,7 @@ const byRun = ({ run_id }: Part): string => run_id;
 
 const decode = Schema.decodeUnknownSync(RunRecord);
 
-const plain = (value: unknown): object => {
-  if (typeof value !== "object" || value === null) throw new Error("the record is no JSON object");
+const requireObject = (value: unknown): object => {
+  if (typeof value !== "object" || value === null) throw new Error("the record is not a JSON object");
   return value;
 };

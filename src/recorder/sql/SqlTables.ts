@@ -73,11 +73,11 @@ export const make = (client: SqlClient, prefix: string): SqlTables => {
     groups: nameOf("groups"),
     parts: sql.literal(`${prefix}parts`),
     shelves: sql.literal(`${prefix}shelves`),
-    ...asking(sql, prefix),
+    ...makeAsk(sql, prefix),
   };
 };
 
-const asking = (sql: SqlClient, prefix: string): Pick<SqlTables, "ask" | "textOf"> => {
+const makeAsk = (sql: SqlClient, prefix: string): Pick<SqlTables, "ask" | "textOf"> => {
   const texts = new Map<string, string>();
   const numberParameters = (text: string) => {
     let n = 0;
@@ -105,7 +105,7 @@ const asking = (sql: SqlClient, prefix: string): Pick<SqlTables, "ask" | "textOf
     const known = textOf(template);
     return Effect.contextWith((context: Context.Context<never>): Effect.Effect<ReadonlyArray<Row>, SqlError> => {
       const [connection] = Context.getOrUndefined(context, sql.transactionService) ?? [];
-      // Unchecked, as in a client's own statements, because callers know their columns.
+      // The row type is unchecked, as in a client's own statements, because callers know their columns.
       return connection === undefined
         ? sql.unsafe<Row>(known, values)
         : (connection.execute(known, values, undefined) as Effect.Effect<ReadonlyArray<Row>, SqlError>);

@@ -2,7 +2,8 @@
  * Commits the writes of this process in groups. Each write returns once it is on disk (law L8), and many share one commit.
  *
  * `make` returns a write that works for every entry. It assumes that this process's knowledge is current: a run is new, or its record is
- * known and its lease is valid. The statements check that. If it no longer holds, the group starts again and reads the rows first.
+ * known and its lease is valid. The statements check these assumptions. If one no longer holds, the group starts again and reads the rows
+ * first.
  *
  * `makeTogether` adds a fast path for a file on this machine, which commits synchronously. Writes that are ready within one turn of the
  * scheduler share a commit. It accepts only the usual writes, and leaves all others to the first path, which reads, waits and reports
@@ -19,10 +20,10 @@ import * as Queue from "effect/Queue";
 import * as Scheduler from "effect/Scheduler";
 import type * as Scope from "effect/Scope";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
-import { inRealTime, runWithin } from "../MonotonicTime.ts";
-import { invalid, RecorderError, runError } from "../RecorderError.ts";
+import { runWithin, sleepRealTime } from "../MonotonicTime.ts";
+import { invalidEntryError, RecorderError, runError } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
-import { type Commit, committing, type Outcome, type Write } from "../RunRecorder.ts";
+import { type Commit, type Outcome, type Write, withCommit } from "../RunRecorder.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
 import * as SqlParts from "./postgres/SqlParts.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
@@ -48,7 +49,8 @@ const lockedMax = 8;
 const lockedPauseMs = 1;
 
 /**
- * Time for which the end of a run waits for another run's write, in milliseconds. A commit is a third of the store's cost of a short stream.
+ * Time for which the end of a run waits for another run's write, so that both share a commit, in milliseconds. A commit is a third of the
+ * store's cost of a short stream.
  */
 const endPauseMs = 1;
 
@@ -74,14 +76,15 @@ export const make = (
   Effect.gen(function* () {
     const queue = yield* Queue.bounded<Job, Cause.Done>(queuedWritesMax);
     const commit = commitAll(database, lease);
-    const fiber = yield* Effect.forkDetach(work(queue, commit));
+    const fiber = yield* Effect.forkDetach(processQueue(queue, commit));
     yield* Effect.addFinalizer(() => Effect.andThen(Queue.end(queue), runWithin(Fiber.join(fiber), closeMs)));
     const { dialect } = database.tables;
     const write: Write = (runId, entries) =>
       Effect.suspend(() => {
         if (entries.length === 0) return Effect.void;
-        const checked = SqlEntryCheck.readable(runId, entries);
-        if (!dialect.canStore(runId)) return Effect.fail(invalid(runId, 0, `.run_id: expected ${dialect.keepable}`));
+        const checked = SqlEntryCheck.normalizeEntries(runId, entries);
+        if (!dialect.canStore(runId))
+          return Effect.fail(invalidEntryError(runId, 0, `.run_id: expected ${dialect.keepable}`));
         if ("reason" in checked) return Effect.fail(checked);
         const done = Deferred.makeUnsafe<void, RecorderError>();
         const onDone = (outcome: Outcome): void =>
@@ -94,8 +97,8 @@ export const make = (
     // On a file, a write waits for a transaction that its caller is in, and only the caller's fiber knows that transaction. So only
     // PostgreSQL gets the fiberless commit.
     if (dialect.name !== "postgres") return write;
-    return committing(write, "late", (runId, entries, onDone) => {
-      const checked = SqlEntryCheck.readable(runId, entries);
+    return withCommit(write, "late", (runId, entries, onDone) => {
+      const checked = SqlEntryCheck.normalizeEntries(runId, entries);
       const isTaken =
         !("reason" in checked) &&
         dialect.canStore(runId) &&
@@ -110,7 +113,7 @@ const errorAfterClose = (run_id: string): RecorderError =>
 type CommitGroup = (jobs: ReadonlyArray<Job>) => Effect.Effect<void>;
 
 /** Commits groups until the queue ends. An interrupted writer still commits its queue, because the queued events have already happened. */
-const work = (queue: Queue.Queue<Job, Cause.Done>, commit: CommitGroup): Effect.Effect<void> =>
+const processQueue = (queue: Queue.Queue<Job, Cause.Done>, commit: CommitGroup): Effect.Effect<void> =>
   Effect.gen(function* () {
     while (true) {
       const first = yield* Queue.take(queue);
@@ -124,20 +127,20 @@ const work = (queue: Queue.Queue<Job, Cause.Done>, commit: CommitGroup): Effect.
 const commitAll =
   (database: SqlDatabase, lease: SqlLease): CommitGroup =>
   (jobs) =>
-    begin(database, lease, jobs).pipe(
+    commitNewRuns(database, lease, jobs).pipe(
       // A write that cannot be serialized fails this fast path for all. The transaction then rejects only that write.
       Effect.catchCause(() => Effect.succeed(jobs)),
       Effect.flatMap((left) => (left.length === 0 ? Effect.void : commitTransaction(database, lease)(left))),
     );
 
 /** Commits new runs in one round trip if the server can do that. Returns the writes that are left to a transaction. */
-const begin = Effect.fnUntraced(function* (database: SqlDatabase, lease: SqlLease, jobs: ReadonlyArray<Job>) {
-  const id = lease.steady;
+const commitNewRuns = Effect.fnUntraced(function* (database: SqlDatabase, lease: SqlLease, jobs: ReadonlyArray<Job>) {
+  const id = lease.freshId;
   if (id === undefined || !database.canCommitOne) return jobs;
   const runs = new Map<string, Open | undefined>();
   for (const job of jobs) {
-    const isNew = !runs.has(job.runId) && isRepeatable(job) && lease.findDriven(job.runId) === undefined;
-    const run = isNew ? beginning(id, job) : runs.get(job.runId);
+    const isNew = !runs.has(job.runId) && isRepeatable(job) && lease.findOwned(job.runId) === undefined;
+    const run = isNew ? openNew(id, job) : runs.get(job.runId);
     runs.set(job.runId, run !== undefined && apply(run, job) === undefined ? run : undefined);
   }
   const begun = new Map<string, Open>();
@@ -151,10 +154,10 @@ const begin = Effect.fnUntraced(function* (database: SqlDatabase, lease: SqlLeas
   const { keptIn, template, values } = SqlStore.beginStatement(database.tables, fresh, id);
   const rows = yield* database.commitOne(template, values);
   const kept = rows && keptIn(rows);
-  // If the commit is not confirmed, the transaction takes all jobs, because entries that are on record change nothing.
+  // If the commit is not confirmed, the transaction repeats all jobs; entries that are already on record change nothing.
   if (kept === undefined) return jobs;
   yield* Metric.update(SqlFailure.commits, 1);
-  remember(lease, { held: { id, beatAt: undefined }, kept, runs: begun });
+  updateLease(lease, { held: { id, beatAt: undefined }, kept, runs: begun });
   for (const { onDone, runId } of jobs) if (begun.has(runId)) onDone("recorded");
   return jobs.filter(({ runId }) => !begun.has(runId));
 });
@@ -162,7 +165,7 @@ const begin = Effect.fnUntraced(function* (database: SqlDatabase, lease: SqlLeas
 const commitTransaction =
   (database: SqlDatabase, lease: SqlLease): CommitGroup =>
   (jobs) =>
-    database.write(transaction(database, lease, jobs)).pipe(
+    database.write(makeTransaction(database, lease, jobs)).pipe(
       Effect.tap(({ refused }) =>
         Effect.forEach(
           refused.filter((why) => why !== undefined),
@@ -174,7 +177,7 @@ const commitTransaction =
       Effect.flatMap((committed) => Effect.sync(() => settle(lease, jobs, committed))),
       Effect.catch((error) => {
         // If one write alone fails (a damaged page, a refused value), the others must not fail.
-        if (jobs.length > 1 && SqlFailure.isOfOne(error)) {
+        if (jobs.length > 1 && SqlFailure.isOneRunsFailure(error)) {
           return Effect.forEach(jobs, (job) => commitTransaction(database, lease)([job]), { discard: true });
         }
         return failAll(jobs, error);
@@ -207,7 +210,7 @@ interface Committed {
 }
 
 /** Creates the transaction of a group. It trusts this process's knowledge the first time, and reads every row if it has to run again. */
-const transaction = (
+const makeTransaction = (
   database: SqlDatabase,
   lease: SqlLease,
   jobs: ReadonlyArray<Job>,
@@ -238,11 +241,11 @@ const writeJobs = (
     const asked = new Set<string>();
     for (const job of jobs) {
       if (runs.has(job.runId) || asked.has(job.runId)) continue;
-      const run = trusts ? usual(lease, held.id, job) : undefined;
+      const run = trusts ? openKnown(lease, held.id, job) : undefined;
       if (run === undefined) asked.add(job.runId);
       else runs.set(job.runId, run);
     }
-    const found = asked.size === 0 ? [] : yield* SqlStore.heads(tables, [...asked]);
+    const found = asked.size === 0 ? [] : yield* SqlStore.readHeads(tables, [...asked]);
     const heads = new Map(found.map((it) => [it.run_id, it]));
     for (const runId of asked) runs.set(runId, yield* open(database, lease, held.id, runId, heads.get(runId)));
     const refused = jobs.map((job) => {
@@ -261,7 +264,7 @@ const writeJobs = (
   });
 
 /** Opens a new run. If its id is on record, the insert fails. */
-const beginning = (owner: string, { entries }: Entries): Open | undefined =>
+const openNew = (owner: string, { entries }: Entries): Open | undefined =>
   entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner } : undefined;
 
 /** True if the start of the run may be repeated safely, because its first entry names the process that started it. */
@@ -269,9 +272,9 @@ const isRepeatable = ({ entries: [first] }: Entries): boolean =>
   first?._tag === "RunStarted" && first.started_by !== undefined;
 
 /** Opens a new run or one whose row is known to this process; returns undefined if the row has to be read. */
-const usual = (lease: SqlLease, held: string, write: Entries): Open | undefined => {
-  const mine = lease.findDriven(write.runId);
-  if (mine === undefined) return beginning(held, write);
+const openKnown = (lease: SqlLease, held: string, write: Entries): Open | undefined => {
+  const mine = lease.findOwned(write.runId);
+  if (mine === undefined) return openNew(held, write);
   // Knowledge of a run under another lease is stale.
   const { known } = mine;
   if (mine.lease !== held || known?.place === undefined) return undefined;
@@ -287,7 +290,7 @@ const open = (
   runId: string,
   head: SqlStore.Head | undefined,
 ): Effect.Effect<Open | RecorderError, SqlError | SqlFailure.RowChanged> => {
-  const mine = lease.findDriven(runId);
+  const mine = lease.findOwned(runId);
   if (head === undefined) return Effect.succeed({ before: undefined, record: undefined, owner: held, driven: mine });
   const isLost = mine !== undefined && mine.lease !== held;
   const owner = head.owner ?? undefined;
@@ -343,29 +346,29 @@ const apply = (run: Open, { entries, runId }: Entries): RecorderError | undefine
 };
 
 const settle = (lease: SqlLease, jobs: ReadonlyArray<Job>, committed: Committed): void => {
-  remember(lease, committed);
+  updateLease(lease, committed);
   for (const [index, { onDone }] of jobs.entries()) onDone(committed.refused[index] ?? "recorded");
 };
 
 /** Applies a committed transaction to the lease. */
-const remember = (
+const updateLease = (
   lease: SqlLease,
   { held, kept, runs }: Pick<Committed, "held" | "runs"> & Partial<Committed>,
 ): void => {
   lease.adopt(held);
   for (const [runId, run] of runs) {
     if ("message" in run) {
-      if (run.reason === "fenced") lease.tell(runId);
+      if (run.reason === "fenced") lease.markLossNotified(runId);
       continue;
     }
     if (run.record === undefined) continue;
     if (run.owner !== held.id) {
-      lease.leave(runId, run.driven);
+      lease.disown(runId, run.driven);
       continue;
     }
     const version = (run.before?.version ?? 0) + Number(run.record !== run.before?.record);
     const where = kept?.get(runId) ?? (kept && run.before && SqlStore.toKept(run.before));
-    lease.drive(runId, held.id, { version, record: run.record, ...where });
+    lease.addOwned(runId, held.id, { version, record: run.record, ...where });
   }
 };
 
@@ -380,12 +383,13 @@ export const makeTogether = (
     const services = yield* Effect.context<never>();
     const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher();
     const group = new SqlGroup(database, lease, services, {
-      soon: (flush) => dispatcher.scheduleTask(flush, 0),
+      scheduleSoon: (flush) => dispatcher.scheduleTask(flush, 0),
       // A group does not use a fiber, because a fiber would cost each write more than its share of a commit.
-      after: (ms, flush) => void Effect.runForkWith(services)(Effect.andThen(inRealTime(ms), Effect.sync(flush))),
+      scheduleAfter: (ms, flush) =>
+        void Effect.runForkWith(services)(Effect.andThen(sleepRealTime(ms), Effect.sync(flush))),
     });
     yield* Effect.addFinalizer(() => Effect.sync(() => group.close()));
-    return committing(write, "soon", (...[runId, entries, onDone]) => {
+    return withCommit(write, "soon", (...[runId, entries, onDone]) => {
       if (!group.take(runId, entries, onDone)) onDone("undecided");
     });
   });
@@ -399,9 +403,9 @@ interface Prepared {
 
 interface Times {
   /** Commits in a separate step, after everything that is ready has been written. */
-  readonly soon: (flush: () => void) => void;
+  readonly scheduleSoon: (flush: () => void) => void;
   /** Commits after `ms` of real time. A lock takes real time, even if a test controls the clock. */
-  readonly after: (ms: number, flush: () => void) => void;
+  readonly scheduleAfter: (ms: number, flush: () => void) => void;
 }
 
 class SqlGroup {
@@ -424,16 +428,16 @@ class SqlGroup {
 
   /** Adds a write to the next commit. Returns false if the write has to take the other path. */
   take(...[runId, entries, onDone]: Parameters<Commit>): boolean {
-    if (this.#isClosed || this.#jobs.length >= queuedWritesMax || this.#lease.steady === undefined) return false;
-    const checked = SqlEntryCheck.readable(runId, entries);
+    if (this.#isClosed || this.#jobs.length >= queuedWritesMax || this.#lease.freshId === undefined) return false;
+    const checked = SqlEntryCheck.normalizeEntries(runId, entries);
     if ("reason" in checked || !this.#database.tables.dialect.canStore(runId)) return false;
     this.#jobs.push({ runId, entries: checked, onDone });
     if (this.#isDue) return true;
     // If no other run could share the commit, an end need not wait.
-    if (!checked.some(({ _tag }) => _tag === "RunEnded") || this.#lease.driveCount <= 1) {
+    if (!checked.some(({ _tag }) => _tag === "RunEnded") || this.#lease.ownedCount <= 1) {
       this.#isDue = true;
-      this.#times.soon(() => this.#flush());
-    } else if (this.#jobs.length === 1) this.#times.after(endPauseMs, () => this.#flush());
+      this.#times.scheduleSoon(() => this.#flush());
+    } else if (this.#jobs.length === 1) this.#times.scheduleAfter(endPauseMs, () => this.#flush());
     return true;
   }
 
@@ -451,19 +455,19 @@ class SqlGroup {
     if (made === "locked" && !this.#isClosed && this.#locked < lockedMax) {
       this.#locked += 1;
       // Writes that arrive in the meantime join this commit.
-      this.#times.after(lockedPauseMs, () => this.#flush());
+      this.#times.scheduleAfter(lockedPauseMs, () => this.#flush());
       return;
     }
     [this.#jobs, this.#locked, this.#isDue] = [[], 0, false];
     if (made === true) SqlFailure.commits.updateUnsafe(1, this.#services);
     const committed = made === true ? prepared : undefined;
-    if (committed !== undefined) remember(this.#lease, committed);
+    if (committed !== undefined) updateLease(this.#lease, committed);
     for (const job of jobs) job.onDone(committed?.taken.has(job) === true ? "recorded" : "undecided");
   }
 
   /** Prepares a commit. Returns undefined without a valid lease, or if a write is not plain data; the other path then finds the cause. */
   #prepare(jobs: ReadonlyArray<Job>): Prepared | undefined {
-    const id = this.#lease.steady;
+    const id = this.#lease.freshId;
     try {
       return id === undefined ? undefined : this.#encode(id, jobs);
     } catch {
@@ -493,8 +497,8 @@ class SqlGroup {
 
   /** Opens a new run, or one whose row is known to this process. */
   #open(id: string, job: Job): Open | undefined {
-    const mine = this.#lease.findDriven(job.runId);
-    if (mine === undefined) return beginning(id, job);
+    const mine = this.#lease.findOwned(job.runId);
+    if (mine === undefined) return openNew(id, job);
     if (mine.known === undefined) return undefined;
     const before = { ...SqlStore.inRow, ...mine.known, owner: id };
     return { before, record: mine.known.record, owner: id, driven: mine };

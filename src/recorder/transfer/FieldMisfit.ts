@@ -5,7 +5,7 @@ import * as SchemaIssue from "effect/SchemaIssue";
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1();
 
-/** Returns the path and what was expected there, but never the value, which may be a user's text. */
+/** Returns the path of the field and the expected value, but never the actual value, which may be a user's text. */
 export const fieldMisfit = (issue: SchemaIssue.Issue): { readonly field: string; readonly expected: string } => {
   const first = format(issue).issues[0];
   const path = (first?.path ?? []).map((step) => (typeof step === "object" ? step.key : step));

@@ -65,15 +65,15 @@ export type FileLine =
 
 /** Returns the first line, including its line break. */
 export const headLine = (at: number, digestKey: string): string =>
-  lineOf({ format, version: fileVersion, at, digest_key: digestKey } satisfies FileHead);
+  encodeLine({ format, version: fileVersion, at, digest_key: digestKey } satisfies FileHead);
 
 /** Returns a run's line, including its line break. Records are plain data, so they need no encoding by the schema. */
-export const runLine = (run: RunRecord): string => lineOf({ run });
+export const runLine = (run: RunRecord): string => encodeLine({ run });
 
 /** Returns the last line, including its line break. */
-export const endLine = (end: FileEnd["end"]): string => lineOf({ end } satisfies FileEnd);
+export const endLine = (end: FileEnd["end"]): string => encodeLine({ end } satisfies FileEnd);
 
-const lineOf = (value: object): string => `${JSON.stringify(value)}\n`;
+const encodeLine = (value: object): string => `${JSON.stringify(value)}\n`;
 
 // Refuses unknown fields. Otherwise fields that a newer version added to a record would be lost silently.
 const strict = { onExcessProperty: "error" } as const;
@@ -89,7 +89,7 @@ export const parseHead = (text: string): Result.Result<FileHead, RunFileError> =
     const versions = `its format is version ${Number(document.version)}, and this program knows version ${fileVersion}`;
     return fail("newer_format", 1, "version", `${versions}: update this program`);
   }
-  return Result.mapError(readHead(document), (error) => misfit(1, error));
+  return Result.mapError(readHead(document), (error) => lineError(1, error));
 };
 
 /** Parses a line after the first. */
@@ -99,16 +99,16 @@ export const parseLine = (number: number, text: string): Result.Result<FileLine,
   if (Json.record(json.json)?.end !== undefined) {
     return Result.mapBoth(readEnd(json.json), {
       onSuccess: ({ end }): FileLine => ({ _tag: "end", end }),
-      onFailure: (error) => misfit(number, error),
+      onFailure: (error) => lineError(number, error),
     });
   }
   return Result.mapBoth(readRun(json.json), {
     onSuccess: ({ run }): FileLine => ({ _tag: "run", run }),
-    onFailure: (error) => misfit(number, error),
+    onFailure: (error) => lineError(number, error),
   });
 };
 
-const misfit = (line: number, { issue }: Schema.SchemaError): RunFileError => {
+const lineError = (line: number, { issue }: Schema.SchemaError): RunFileError => {
   const { expected, field } = fieldMisfit(issue);
   return fileError("bad_line", line, field.replace(/^\./, ""), expected);
 };

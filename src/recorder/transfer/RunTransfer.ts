@@ -1,8 +1,9 @@
 /**
  * Moves whole runs between stores. The record stays the same, but the run loses its owner.
  *
- * A digest is only valid under the key that made it. So an empty store adopts the key of the first runs that it receives. A store that has
- * runs and its own key accepts ended runs, and refuses an open run whose transcript it could never compare.
+ * A digest is only valid under the key that made it. So an empty store adopts the key of the first runs that it receives. A store that
+ * already has runs and another key accepts ended runs. It refuses an open run with a transcript digest, because it could never compare that
+ * digest.
  */
 import type * as Effect from "effect/Effect";
 import type { RecorderError } from "../RecorderError.ts";
@@ -58,7 +59,7 @@ export interface RunTransfer {
 const transfers = new WeakMap<object, RunTransfer>();
 
 /** Registers how the store of this recorder transfers whole runs. */
-export const transferring = <Recorder extends object>(recorder: Recorder, transfer: RunTransfer): Recorder => {
+export const withTransfer = <Recorder extends object>(recorder: Recorder, transfer: RunTransfer): Recorder => {
   transfers.set(recorder, transfer);
   return recorder;
 };

@@ -17,7 +17,7 @@ import type * as Fiber from "effect/Fiber";
 import type { Handoff } from "../attempt/Handoff.ts";
 import { weigherOf } from "../attempt/Reveal.ts";
 import type { AttachAfter, AttachRefused } from "../contract/AttachRefused.ts";
-import { canReturn, type Stopper, stopperOf } from "../contract/InterruptSignature.ts";
+import { canReturn, deriveStopper, type Stopper } from "../contract/InterruptSignature.ts";
 import { Presence } from "../contract/Presence.ts";
 import { type RunEvent, RunInterrupted } from "../contract/RunEvent.ts";
 import type { RunOptions } from "../contract/RunOptions.ts";
@@ -187,7 +187,7 @@ export class LingeringRun<P> {
     if (run === undefined) return true;
     if (this.#reader !== reader) return false;
     this.#reader = undefined;
-    if (!run.ledger.ended && run.stopper === undefined && !canReturn(exit)) run.stop(stopperOf(exit));
+    if (!run.ledger.ended && run.stopper === undefined && !canReturn(exit)) run.stop(deriveStopper(exit));
     if (run.stopper === undefined) this.#presence.markAway();
     // The whole response can no longer reach a reader, because part of it is gone.
     if (this.#presence.isAway && !this.#kept.isWhole) this.#presence.evict();

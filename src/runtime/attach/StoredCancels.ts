@@ -66,8 +66,8 @@ export const request = (facts: CancelFacts, it: Cancel, stands: boolean): Effect
   });
 
 /** Returns the display name of the process that owns a run; undefined if there is none, or the store cannot say. */
-export const driverOf = ({ driver }: SharedCancels, runId: string): Effect.Effect<string | undefined> =>
-  Effect.orElseSucceed(driver(runId), () => undefined);
+export const driverOf = ({ findOwner }: SharedCancels, runId: string): Effect.Effect<string | undefined> =>
+  Effect.orElseSucceed(findOwner(runId), () => undefined);
 
 /** Returns the runs with a pending cancel. If the store fails, the next poll for orphaned runs asks again. */
 export const standing = (facts: CancelFacts | undefined): Effect.Effect<ReadonlySet<string>> =>
@@ -120,7 +120,9 @@ export const hearing = Effect.fnUntraced(function* (
     away: "cannot receive cancels from other processes",
     back: "receiving cancels from other processes again",
   });
-  const looked = Effect.catch(Effect.andThen(look, outage.worked), ({ message }) => outage.recordFailure(message));
+  const looked = Effect.catch(Effect.andThen(look, outage.recordSuccess), ({ message }) =>
+    outage.recordFailure(message),
+  );
   const bells = yield* Queue.sliding<void>(1);
   yield* Effect.acquireRelease(
     Effect.sync(() =>

@@ -7,7 +7,7 @@
 import * as Cause from "effect/Cause";
 import * as Effect from "effect/Effect";
 import * as Stream from "effect/Stream";
-import { lazily } from "../contract/LazyStream.ts";
+import { makeLazy } from "../contract/LazyStream.ts";
 
 /** Maximum elements that are read ahead of the reader's demand. */
 export const readAheadMax = 64;
@@ -68,7 +68,7 @@ export const fromAsyncIterable = <A, E>(
  */
 export const fromReader = <A, E>(open: () => PolledReader<A>, onError: (error: unknown) => E): Stream.Stream<A, E> => {
   const source: AsyncSource<A, E> = { open, onError };
-  const stream = lazily(() =>
+  const stream = makeLazy(() =>
     Stream.unwrap(
       Effect.map(
         Effect.acquireRelease(Effect.sync(source.open), (reader) => Effect.sync(() => reader.close())),

@@ -483,7 +483,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
         this.#host.note(this.number, "terminal_candidate", observation.finish);
         this.#watch?.terminal(this.#host.now());
       }
-      if (hasCursor) this.cursor = ObservationReading.cursor(options.cursor?.(part)) ?? this.cursor;
+      if (hasCursor) this.cursor = ObservationReading.readCursor(options.cursor?.(part)) ?? this.cursor;
       if (observations === undefined) observations = [observation];
       else observations.push(observation);
       if (broken !== undefined) break;

@@ -11,7 +11,7 @@ import type { ReaderWord } from "../contract/Presence.ts";
 import type { PartEvent } from "../contract/RunEvent.ts";
 import type { Taps } from "../contract/Taps.ts";
 import type { ReadyCall } from "../contract/ToolCall.ts";
-import { type LedgerAttempt, type NamedCall, type ToolLedger, wholeCalls } from "../tools/ToolLedger.ts";
+import { completedCalls, type LedgerAttempt, type NamedCall, type ToolLedger } from "../tools/ToolLedger.ts";
 import type { AttemptSeams } from "./AttemptHost.ts";
 import type { Handoff, Slot } from "./Handoff.ts";
 import type { Batch, Carried, Reveal } from "./Reveal.ts";
@@ -320,7 +320,7 @@ export class PartFlow<P> {
     for (const observation of transit.observations) {
       if (facts.wouldShow(observation)) return true;
       // Every complete call must be named on record, even if its row was folded and adds no facts.
-      if (observation.calls.length > 0 && wholeCalls(observation.calls).length > 0) return true;
+      if (observation.calls.length > 0 && completedCalls(observation.calls).length > 0) return true;
     }
     return false;
   }
@@ -399,7 +399,7 @@ const cut = <P>(transit: Transit<P>): Array<Transit<P>> => {
 const noParts: ReadonlyArray<never> = [];
 
 const wholeOf = <P>({ observations }: Transit<P>): ReadonlyArray<NamedCall> =>
-  observations.flatMap(({ calls }) => wholeCalls(calls));
+  observations.flatMap(({ calls }) => completedCalls(calls));
 
 /** Returns the first `count` parts. */
 const firstOf = <P>(transits: ReadonlyArray<Transit<P>>, count: number): Array<Transit<P>> => {

@@ -42,8 +42,8 @@ export class Deadlines<D extends Due> {
   /** Adds or moves a member, which is not due before `at`. */
   set(member: D, at: number): void {
     member.dueAt = at;
-    if (this.has(member)) this.#settle(member, member.place);
-    else this.#rise(member, this.#members.length);
+    if (this.has(member)) this.#restoreOrder(member, member.place);
+    else this.#siftUp(member, this.#members.length);
   }
 
   /** Removes a member. Returns true if it was there. */
@@ -52,7 +52,7 @@ export class Deadlines<D extends Due> {
     const { place } = member;
     member.place = -1;
     const last = this.#members.pop();
-    if (last !== undefined && last !== member) this.#settle(last, place);
+    if (last !== undefined && last !== member) this.#restoreOrder(last, place);
     return true;
   }
 
@@ -75,33 +75,33 @@ export class Deadlines<D extends Due> {
   }
 
   /** Restores heap order for a member from its own position or a free one. */
-  #settle(member: D, place: number): void {
-    this.#sink(member, place);
-    if (member.place === place) this.#rise(member, place);
+  #restoreOrder(member: D, place: number): void {
+    this.#siftDown(member, place);
+    if (member.place === place) this.#siftUp(member, place);
   }
 
-  #rise(member: D, from: number): void {
+  #siftUp(member: D, from: number): void {
     let place = from;
     while (place > 0) {
       const above = (place - 1) >> 1;
       const parent = this.#members[above];
       if (parent === undefined || !isBefore(member, parent)) break;
-      this.#stand(parent, place);
+      this.#put(parent, place);
       place = above;
     }
-    this.#stand(member, place);
+    this.#put(member, place);
   }
 
-  #sink(member: D, from: number): void {
+  #siftDown(member: D, from: number): void {
     let place = from;
     for (;;) {
       const child = this.#nearerChild(place);
       if (child === undefined || !isBefore(child, member)) break;
       const next = child.place;
-      this.#stand(child, place);
+      this.#put(child, place);
       place = next;
     }
-    this.#stand(member, place);
+    this.#put(member, place);
   }
 
   #nearerChild(place: number): D | undefined {
@@ -110,7 +110,7 @@ export class Deadlines<D extends Due> {
     return left !== undefined && right !== undefined && isBefore(right, left) ? right : left;
   }
 
-  #stand(member: D, place: number): void {
+  #put(member: D, place: number): void {
     this.#members[place] = member;
     member.place = place;
   }

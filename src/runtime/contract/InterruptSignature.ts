@@ -47,7 +47,7 @@ export class InterruptSignature extends Context.Service<InterruptSignature, Sign
 class ClientAbort extends Context.Service<ClientAbort, true>()("effect/http/HttpServerError/ClientAbort") {}
 
 /** Derives the stopper from the exit of the consumer's scope. A user's signature wins over a lifecycle one. */
-export const stopperOf = (exit: Exit.Exit<unknown, unknown>): Stopper => {
+export const deriveStopper = (exit: Exit.Exit<unknown, unknown>): Stopper => {
   if (Exit.isSuccess(exit)) return "consumer_finished";
   if (!Cause.hasInterrupts(exit.cause)) return "caller_failed";
   const signatures = signaturesOf(exit.cause);

@@ -32,7 +32,7 @@ Object.setPrototypeOf(LazyStream.prototype, Object.getPrototypeOf(Stream.empty))
  *
  * @param make builds the stream; called on each request
  */
-export const lazily = <A, E, R>(make: () => Stream.Stream<A, E, R>): Stream.Stream<A, E, R> =>
+export const makeLazy = <A, E, R>(make: () => Stream.Stream<A, E, R>): Stream.Stream<A, E, R> =>
   // LazyStream has the prototype of every stream, which TypeScript cannot see.
   new LazyStream(make) as unknown as Stream.Stream<A, E, R>;
 
@@ -45,14 +45,14 @@ interface Openable<A, E, R> {
   readonly [opener]?: (scope: Scope.Scope) => Opened<A, E, R>;
 }
 
-/** Attaches a way to open the stream without its channel, for `pullIn`. */
+/** Attaches a way to open the stream without its channel, for `openPull`. */
 export const withOpener = <A, E, R>(
   stream: Stream.Stream<A, E, R>,
   open: (scope: Scope.Scope) => Opened<A, E, R>,
 ): Stream.Stream<A, E, R> => Object.assign(stream, { [opener]: open });
 
 /** Opens a stream in a scope, bypassing its channel if possible. A failure to open surfaces as the failure of the first pull. */
-export const pullIn = <A, E, R>(
+export const openPull = <A, E, R>(
   stream: Stream.Stream<A, E, R> & Openable<A, E, R>,
   scope: Scope.Scope,
 ): Effect.Effect<Pull.Pull<ReadonlyArray<A>, E, void, R>, never, R> => {

@@ -154,7 +154,8 @@ export interface RunBase<P, E, R> {
    */
   readonly group?: string;
   /**
-   * Tokens of the request, counted or estimated by the caller. They are the cost of repeating it until a provider reports the real number.
+   * Tokens of the request, counted or estimated by the caller. Until a provider reports the real number, they count as the cost of
+   * repeating the request.
    */
   readonly requestTokens?: number;
   /** Finishes that count as failures, so that another route can answer. Default none. */
@@ -287,10 +288,10 @@ export interface TakeUpOptions<P, E, R> {
  * Reduces the options to those that an ended run still needs, because its calls may run and its end may be recorded later. The request and
  * the parts reader can be large, so they are released (L11).
  */
-export const letGo = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R> => {
+export const releaseStreams = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R> => {
   // Destructured here, because destructured parameters would add the internal options, which the published types lack, to those types.
   const { canContinue, continueText, group, provider, refreshCredentials, requestTokens, tools } = options;
-  const text: TextOptions<P> = continueText === "auto" ? { continueText, seam: seamOfEnded } : {};
+  const text: TextOptions<P> = continueText === "auto" ? { continueText, seam: failAfterEnd } : {};
   return {
     provider,
     tools,
@@ -305,6 +306,6 @@ export const letGo = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
 };
 
 /** An ended run needs no seam, because its seam was made when it began. */
-const seamOfEnded = (): never => {
+const failAfterEnd = (): never => {
   throw new Error("the run has ended");
 };

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect";
 import { toBounded } from "../../recorder/BoundedRecorder.ts";
-import * as CallWord from "../../recorder/CallWord.ts";
+import * as CallVerdicts from "../../recorder/CallVerdicts.ts";
 import type { CallRecord, CallVerdict, RunRecord, VerdictBy } from "../../recorder/RunRecord.ts";
 import { type RecorderError, RunRecorder } from "../../recorder/RunRecorder.ts";
 import type { SettledCall } from "../contract/ToolCall.ts";
@@ -85,5 +85,8 @@ const put = (
   Effect.gen(function* () {
     const recorder = toBounded(yield* RunRecorder);
     const facts = record.attempts.find((it) => it.attempt === attempt)?.facts;
-    yield* recorder.write(record.run_id, CallWord.onOne(attempt, { call, tool }, { verdict, by }, facts));
+    yield* recorder.write(
+      record.run_id,
+      CallVerdicts.entriesForOneCall(attempt, { call, tool }, { verdict, by }, facts),
+    );
   });

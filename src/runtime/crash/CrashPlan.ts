@@ -10,8 +10,8 @@ import type { Choice, Decision } from "../../domain/Decision.ts";
 import type { Evidence, RunIncident } from "../../domain/RunIncident.ts";
 import { atMost } from "../../facts/Growth.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
-import { runAfter } from "../../policy/Rules.ts";
-import * as CallWord from "../../recorder/CallWord.ts";
+import { runStateAfter } from "../../policy/Rules.ts";
+import * as CallVerdicts from "../../recorder/CallVerdicts.ts";
 import * as End from "../../recorder/End.ts";
 import * as Incident from "../../recorder/Incident.ts";
 import * as Orphan from "../../recorder/Orphan.ts";
@@ -67,12 +67,12 @@ export interface PlanOptions {
  * `continue`.
  */
 export const canContinueUnasked = (record: RunRecord.RunRecord): boolean => {
-  const due = Orphan.due(record);
-  return due !== undefined && wordToGoOn(due) !== undefined;
+  const due = Orphan.findDueStep(record);
+  return due !== undefined && findReasonToContinue(due) !== undefined;
 };
 
 /** Returns the incident that makes the run continue; undefined if there is none. */
-const wordToGoOn = (due: Orphan.Due): RunIncident | undefined => {
+const findReasonToContinue = (due: Orphan.Due): RunIncident | undefined => {
   switch (due._tag) {
     case "decide":
       return undefined;
@@ -102,7 +102,7 @@ export const next = (record: RunRecord.RunRecord, options: PlanOptions): Recover
   const open = RunRecord.openQuestion(record);
   return open === undefined || !isReplacing(step)
     ? step
-    : after([{ _tag: "QuestionStillOpen", revision: open.revision }], step);
+    : prependEntries([{ _tag: "QuestionStillOpen", revision: open.revision }], step);
 };
 
 const processLossEnd = ({ cancelled }: PlanOptions): End.End =>
@@ -113,16 +113,16 @@ const isReplacing = (step: RecoveryStep): boolean =>
   step._tag === "write" && step.entries.some(({ _tag }) => _tag !== "RunParked");
 
 const planStep = (record: RunRecord.RunRecord, options: PlanOptions): RecoveryStep => {
-  const due = Orphan.due(record);
+  const due = Orphan.findDueStep(record);
   // A run without an attempt on record has sent nothing, so there is nothing to recover.
   if (due === undefined) return write(endEntries(record, End.stop("not_started"), options.now), { outcome: "stopped" });
-  const cancelled = options.cancelled === true ? Orphan.dueOfCancel(record) : undefined;
+  const cancelled = options.cancelled === true ? Orphan.decideCancel(record) : undefined;
   if (cancelled !== undefined) return decide(record, cancelled, options);
-  const word = options.restored === true ? wordToGoOn(due) : undefined;
+  const word = options.restored === true ? findReasonToContinue(due) : undefined;
   const [attempt] = Orphan.lastResponse(record);
   if (word !== undefined && attempt !== undefined) {
     const { budget, failure, run } = word;
-    const input = { facts: Orphan.afterCrash(word.facts), failure, run, budget };
+    const input = { facts: Orphan.assumeCrash(word.facts), failure, run, budget };
     return decide(record, { _tag: "decide", attempt, input }, options);
   }
   switch (due._tag) {
@@ -133,7 +133,7 @@ const planStep = (record: RunRecord.RunRecord, options: PlanOptions): RecoverySt
     case "waiting":
       return planWaiting(record, due, options);
     case "answered":
-      return actOnAnswer(record, due, options);
+      return carryOutAnswer(record, due, options);
   }
 };
 
@@ -141,14 +141,14 @@ type DueOf<T extends Orphan.Due["_tag"]> = Extract<Orphan.Due, { readonly _tag: 
 
 const decide = (record: RunRecord.RunRecord, due: DueOf<"decide">, options: PlanOptions): RecoveryStep => {
   const { standing } = due;
-  if (standing !== undefined) return actOn(record, standing, crashEntries(record, due.input.facts), options);
+  if (standing !== undefined) return carryOut(record, standing, crashEntries(record, due.input.facts), options);
   const { attempt, input } = due;
   const incident = Incident.make(
     options.policy,
     { ...input, jitter: options.jitter },
     {
       run_id: record.run_id,
-      number: Orphan.incidentsSoFar(record) + 1,
+      number: Orphan.lastIncidentNumber(record) + 1,
       attempt: attempt.attempt,
       at: options.now,
       provider: record.provider,
@@ -164,11 +164,11 @@ const decide = (record: RunRecord.RunRecord, due: DueOf<"decide">, options: Plan
     ...(replaced?.status === "open" ? [Incident.markEntry(replaced, "superseded")] : []),
     { _tag: "IncidentOpened", incident },
   ];
-  return actOn(record, incident, entries, options);
+  return carryOut(record, incident, entries, options);
 };
 
 /** Carries out a decision without a provider: a retry is offered, a question is asked, an end is recorded. */
-const actOn = (
+const carryOut = (
   record: RunRecord.RunRecord,
   incident: RunIncident,
   entries: ReadonlyArray<RunRecord.Entry>,
@@ -185,7 +185,7 @@ const actOn = (
       return park(record, "question", asked, { outcome: "asked", rule, revision: question.revision });
     }
     case "do_not_retry": {
-      if (runAfter(rule) === "completed") {
+      if (runStateAfter(rule) === "completed") {
         return write([...entries, ...endEntries(record, End.complete(), options.now)], { outcome: "completed", rule });
       }
       return write([...entries, ...endEntries(record, End.stopAt(incident), options.now)], {
@@ -236,7 +236,7 @@ const questionOf = (
 ): RunRecord.QuestionRecord => {
   const decided = incident.decision.choices ?? ["stop"];
   const open = RunRecord.openQuestion(record);
-  return Question.put(incident, {
+  return Question.make(incident, {
     revision: (record.questions.at(-1)?.revision ?? 0) + 1,
     attempt: attemptsOf(record),
     choices: Orphan.isResumable(record) ? decided : decided.filter((it) => it !== "retry" && it !== "continue"),
@@ -252,7 +252,7 @@ const planWaiting = (record: RunRecord.RunRecord, due: DueOf<"waiting">, options
   if (question.expires_at !== undefined && question.expires_at <= options.now)
     return { _tag: "expire", question, choice: Question.expiryChoice(question), standing };
   // The process that asked could have continued the run, but no process can now.
-  if (isOfferFutile(record, due)) return actOn(record, incident, [], options);
+  if (isOfferFutile(record, due)) return carryOut(record, incident, [], options);
   return park(record, "question", [], standing);
 };
 
@@ -260,7 +260,7 @@ const planWaiting = (record: RunRecord.RunRecord, due: DueOf<"waiting">, options
 export const isOfferFutile = (record: RunRecord.RunRecord, { question }: Pick<DueOf<"waiting">, "question">): boolean =>
   !Orphan.isResumable(record) && question.choices.some(isRetryOrContinue);
 
-const actOnAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: PlanOptions): RecoveryStep => {
+const carryOutAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: PlanOptions): RecoveryStep => {
   const { choice, incident } = due;
   const { rule } = incident.decision;
   const done = [evidenceEntry(record, options.now, "answer", choice), Incident.markEntry(incident, "acted_on", choice)];
@@ -274,13 +274,16 @@ const actOnAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, option
     case "it_ran":
     case "it_did_not_run": {
       const word = { verdict: choice, by: "person" } as const;
-      const entries = [...done, ...Orphan.lastResponse(record).flatMap((it) => CallWord.onAll(it, word))];
+      const entries = [
+        ...done,
+        ...Orphan.lastResponse(record).flatMap((it) => CallVerdicts.entriesForAllCalls(it, word)),
+      ];
       const settled = RunRecord.applyAll(record, entries);
       if (settled === undefined || typeof settled === "string") return stopWith();
-      const then = Orphan.due(settled);
+      const then = Orphan.findDueStep(settled);
       // A verdict that settles nothing (folded rows) would be asked for again forever.
       if (then?._tag !== "decide") return stopWith();
-      return after(entries, decide(settled, then, options));
+      return prependEntries(entries, decide(settled, then, options));
     }
     case "retry":
     case "continue": {
@@ -292,7 +295,7 @@ const actOnAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, option
 };
 
 /** Prepends entries to a step, so that all are one write. The step was planned on the record as it is after these entries. */
-const after = (entries: ReadonlyArray<RunRecord.Entry>, step: RecoveryStep): RecoveryStep =>
+const prependEntries = (entries: ReadonlyArray<RunRecord.Entry>, step: RecoveryStep): RecoveryStep =>
   step._tag === "write" ? { ...step, entries: [...entries, ...step.entries] } : write(entries, step.standing);
 
 /** Parks a run. If it is already parked for this reason and there is nothing to add, nothing is written. */
@@ -321,7 +324,7 @@ const write = (entries: ReadonlyArray<RunRecord.Entry>, standing: RunStanding): 
 const crashEntries = (record: RunRecord.RunRecord, decided: AttemptFacts): ReadonlyArray<RunRecord.Entry> => {
   const response = Orphan.lastResponse(record);
   return record.attempts.flatMap((it): ReadonlyArray<RunRecord.Entry> => {
-    const crashed = Orphan.afterCrash(it.facts);
+    const crashed = Orphan.assumeCrash(it.facts);
     const facts = !response.includes(it)
       ? { ...crashed, delivery: it.facts.delivery }
       : response.length === 1

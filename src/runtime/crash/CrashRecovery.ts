@@ -23,7 +23,7 @@ import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import * as StoredCancels from "../attach/StoredCancels.ts";
 import { notifyAnswered } from "../questions/DurableQuestions.ts";
 import * as CrashPlan from "./CrashPlan.ts";
-import { endByHand, isOverdue, type Outcome, type Row, type TendOptions, tend } from "./Takeover.ts";
+import { endByHand, isOverdue, type Outcome, type Row, type TakeoverOptions, takeOver } from "./Takeover.ts";
 
 export { resumesMax } from "../../domain/Limits.ts";
 export type { Outcome, Row } from "./Takeover.ts";
@@ -40,11 +40,11 @@ export const concurrentRuns = batchRuns;
 /** Maximum runs that one `recover` handles, and maximum rows of its report. `more` is true if the next call would find further runs. */
 export const runsMax = 10_000;
 
-/** Default interval of sweeps, in milliseconds: about the silence after which a process's lease ends. */
+/** Default interval of sweeps, in milliseconds: about as long as the lease of a silent process. */
 export const sweepIntervalMsDefault = 15_000;
 
 /** Options of `recover`. */
-export interface RecoverOptions extends TendOptions {
+export interface RecoverOptions extends TakeoverOptions {
   /** Maximum runs of this call; default and upper limit `runsMax`. */
   readonly limit?: number;
   /** Called after every batch with the number of runs handled so far. */
@@ -76,38 +76,38 @@ const recoverRuns = (options: RecoverOptions, isWhole: boolean): Effect.Effect<R
     const recorder = toBounded(yield* RunRecorder);
     const limit = Math.min(options.limit ?? runsMax, runsMax);
     const rows: Array<Row> = [];
-    const tendRuns = (runIds: ReadonlyArray<string>) =>
+    const recoverBatch = (runIds: ReadonlyArray<string>) =>
       Effect.gen(function* () {
         const cancelled = yield* StoredCancels.standing(recorder.cancels);
-        const batch = yield* Effect.forEach(runIds, (runId) => tendOne(recorder, runId, options, cancelled), {
+        const batch = yield* Effect.forEach(runIds, (runId) => recoverOne(recorder, runId, options, cancelled), {
           concurrency: concurrentRuns,
         });
         rows.push(...batch);
         yield* options.onProgress?.(rows.length) ?? Effect.void;
         return batch;
       });
-    const more = yield* eachOrphan(recorder, limit, tendRuns);
+    const more = yield* recoverOrphans(recorder, limit, recoverBatch);
     const overdue = isWhole
-      ? yield* overdueRuns(recorder, limit - rows.length, options.restored === true)
+      ? yield* findOverdueRuns(recorder, limit - rows.length, options.restored === true)
       : nothingOverdue;
     for (let at = 0; at < overdue.runIds.length; at += batchRuns) {
-      yield* tendRuns(overdue.runIds.slice(at, at + batchRuns));
+      yield* recoverBatch(overdue.runIds.slice(at, at + batchRuns));
     }
     return reportOf(rows, more || overdue.more);
   });
 
 /** Recovers one run. A run with a pending cancel is decided as cancelled, and the cancel is settled. */
-const tendOne = (
+const recoverOne = (
   recorder: RunRecorder["Service"],
   runId: string,
-  options: TendOptions,
+  options: TakeoverOptions,
   cancelled: ReadonlySet<string>,
 ): Effect.Effect<Row, RecorderError> =>
   cancelled.has(runId)
-    ? Effect.tap(tend(recorder, runId, { ...options, cancelled: true }), ({ outcome }) =>
+    ? Effect.tap(takeOver(recorder, runId, { ...options, cancelled: true }), ({ outcome }) =>
         outcome === "skipped" ? Effect.void : StoredCancels.settle(recorder.cancels, runId),
       )
-    : tend(recorder, runId, options);
+    : takeOver(recorder, runId, options);
 
 const nothingOverdue = { runIds: [], more: false };
 
@@ -117,13 +117,13 @@ const reportOf = (runs: ReadonlyArray<Row>, more: boolean): Report => {
   return { runs, counts, more };
 };
 
-type Tended = (runIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Row>, RecorderError>;
+type RecoverBatch = (runIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Row>, RecorderError>;
 
 /** Handles orphans until no new one appears, each once. Returns true if there are more. */
-const eachOrphan = (
+const recoverOrphans = (
   recorder: RunRecorder["Service"],
   limit: number,
-  tendRuns: Tended,
+  recoverBatch: RecoverBatch,
 ): Effect.Effect<boolean, RecorderError> =>
   Effect.gen(function* () {
     const seen = new Set<string>();
@@ -135,7 +135,7 @@ const eachOrphan = (
       if (fresh.length === 0) return false;
       const batch = fresh.slice(0, Math.min(batchRuns, limit - seen.size));
       for (const runId of batch) seen.add(runId);
-      const rows = yield* tendRuns(batch);
+      const rows = yield* recoverBatch(batch);
       held += rows.filter(({ outcome }) => outcome === "skipped").length;
     }
     return true;
@@ -146,7 +146,7 @@ const eachOrphan = (
  *
  * @param restored true to include runs that would continue on a decision or answer from before the restore
  */
-const overdueRuns = (
+const findOverdueRuns = (
   recorder: RunRecorder["Service"],
   limit: number,
   restored: boolean,
@@ -174,14 +174,14 @@ const overdueRuns = (
  */
 export const answer = (
   given: RunRecorder.Answer,
-  options: TendOptions = {},
+  options: TakeoverOptions = {},
 ): Effect.Effect<RunRecord, AnswerRefused | RecorderError, RunRecorder> =>
   Effect.gen(function* () {
     const recorder = toBounded(yield* RunRecorder);
     const { run_id } = given;
     const taken = yield* recorder.answer(given);
     yield* notifyAnswered(recorder, run_id);
-    return yield* Effect.andThen(tend(recorder, run_id, options), recorder.run(run_id)).pipe(
+    return yield* Effect.andThen(takeOver(recorder, run_id, options), recorder.run(run_id)).pipe(
       Effect.map((record) => record ?? taken),
       Effect.catch(({ reason }) =>
         Effect.as(Effect.logWarning("could not carry out an answer yet", { run_id, reason }), taken),
@@ -197,11 +197,11 @@ export const answer = (
  */
 export const giveUp = (
   runId: string,
-  options: TendOptions = {},
+  options: TakeoverOptions = {},
 ): Effect.Effect<RunRecord, AnswerRefused | RecorderError, RunRecorder> =>
   Effect.gen(function* () {
     const recorder = toBounded(yield* RunRecorder);
-    const { outcome } = yield* tend(recorder, runId, options);
+    const { outcome } = yield* takeOver(recorder, runId, options);
     const tended = yield* recorder.run(runId);
     // The pending step has already ended the run, as for a run without its transcript.
     if (outcome !== "skipped" && tended?.state === "ended") return tended;
@@ -223,7 +223,7 @@ export interface SweepOptions extends RecoverOptions {
    * their question has expired. By default every sweep polls them. Every sweep looks for runs whose process is gone.
    */
   readonly parkedMs?: number;
-  /** Completes each time a sweep is due early, because runs have lost their process. */
+  /** Completes each time a sweep is due early, because processes that owned runs are gone. */
   readonly due?: Effect.Effect<void>;
   /**
    * Called with the report of a sweep that handled any run. Runs that are `offered` or `answered` wait for
@@ -257,7 +257,7 @@ export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, Run
   });
   const sweep = found.pipe(
     Effect.flatMap((report) => (report.runs.length === 0 ? Effect.void : (onSwept?.(report) ?? Effect.void))),
-    Effect.andThen(outage.worked),
+    Effect.andThen(outage.recordSuccess),
     Effect.catchCause((cause) => Effect.andThen(Metric.update(sweepFailures, 1), logSweepFailure(outage, cause))),
   );
   const pause = Effect.raceFirst(Effect.sleep(Duration.millis(intervalMs)), due);
@@ -273,6 +273,6 @@ const sweepWords = {
 const logSweepFailure = (outage: OutageLog, cause: Cause.Cause<RecorderError>): Effect.Effect<void> => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause));
   if (error !== undefined) return outage.recordFailure(error.message === "" ? error.reason : error.message);
-  const told = outage.isOn ? Effect.void : Effect.logError("a sweep for orphaned runs died", cause);
-  return Effect.andThen(told, outage.recordFailure("a sweep died"));
+  const told = outage.isOn ? Effect.void : Effect.logError("a sweep for orphaned runs failed with a defect", cause);
+  return Effect.andThen(told, outage.recordFailure("a defect in the sweep"));
 };

@@ -17,7 +17,7 @@ import type { SharedCancels } from "../../recorder/shared/SharedCancels.ts";
 import type { FactsFault } from "../../recorder/shared/SharedFacts.ts";
 import { findLate } from "../../recorder/WriteQueue.ts";
 import * as StoredCancels from "../attach/StoredCancels.ts";
-import { tend } from "./Takeover.ts";
+import { takeOver } from "./Takeover.ts";
 
 /** Maximum wait for the end of a run that is being cancelled, in milliseconds. */
 export const endMs = 5_000;
@@ -41,7 +41,7 @@ export interface CancelResult {
 /** Options of `cancel`. */
 export interface CancelOptions {
   /** Cancels the run if this process owns it, and returns true if so. Absent in a process that owns no runs. */
-  readonly here?: (runId: string) => Effect.Effect<boolean>;
+  readonly cancelHere?: (runId: string) => Effect.Effect<boolean>;
   /** Maximum wait for a silent owner, in milliseconds. Default: until its next heartbeat or the end of its lease. */
   readonly silentMs?: number;
 }
@@ -59,13 +59,13 @@ export const cancel = Effect.fn("RunCancel.cancel")(function* (
   const record = yield* findLate(recorder, runId);
   if (record === undefined) return undefined;
   if (record.state === "ended") return { outcome: "ended", driver: undefined, record };
-  if (yield* options.here?.(runId) ?? Effect.succeed(false))
+  if (yield* options.cancelHere?.(runId) ?? Effect.succeed(false))
     return { outcome: "here", driver: undefined, record: yield* awaitEnd(recorder, record) };
   const { cancels } = recorder;
   const driver = cancels === undefined ? undefined : yield* StoredCancels.driverOf(cancels, runId);
   if (cancels !== undefined && driver !== undefined && (yield* StoredCancels.cancel(cancels, { run_id: runId }, true)))
     return { outcome: "forwarded", driver, record: yield* awaitEnd(recorder, record) };
-  const tended = tend(recorder, runId, { cancelled: true });
+  const tended = takeOver(recorder, runId, { cancelled: true });
   const { silentMs } = options;
   const row = yield* silentMs === undefined
     ? Effect.asSome(tended)
@@ -76,27 +76,27 @@ export const cancel = Effect.fn("RunCancel.cancel")(function* (
   if (now.state === "ended") return { outcome: "ended", driver, record: now };
   return cancels === undefined
     ? { outcome: "unreachable", driver, record: now }
-    : yield* standing(recorder, cancels, now, driver);
+    : yield* cancelOwned(recorder, cancels, now, driver);
 });
 
 /**
  * Handles a run that a process owns. Its owner was silent, or has claimed it since the first check. The owner takes the cancel, or the
  * cancel stays pending (X3).
  */
-const standing = Effect.fnUntraced(function* (
+const cancelOwned = Effect.fnUntraced(function* (
   recorder: RunRecorder["Service"],
   cancels: SharedCancels,
   record: RunRecord,
   before: string | undefined,
 ): Effect.fn.Return<CancelResult, RecorderError> {
   const { run_id } = record;
-  const away = ({ message }: FactsFault) => new RecorderError({ reason: "unavailable", run_id, message });
+  const unavailableError = ({ message }: FactsFault) => new RecorderError({ reason: "unavailable", run_id, message });
   const driver = before ?? (yield* StoredCancels.driverOf(cancels, run_id));
   const asked = StoredCancels.request(cancels, { run_id }, true);
   // If the owner was known before, its cancel is already requested.
   const wasAsked = before === undefined ? Effect.succeed(false) : StoredCancels.isPending(cancels, run_id);
   const isTaken = Effect.flatMap(wasAsked, (stands) => (stands ? Effect.succeed(false) : asked));
-  const taken = yield* Effect.mapError(isTaken, away);
+  const taken = yield* Effect.mapError(isTaken, unavailableError);
   return taken
     ? { outcome: "forwarded", driver, record: yield* awaitEnd(recorder, record) }
     : { outcome: "pending", driver, record };

@@ -16,7 +16,7 @@ import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import * as CrashPlan from "./CrashPlan.ts";
 
 /** Knowledge of the program that the record does not contain. */
-export interface TendOptions {
+export interface TakeoverOptions {
   /**
    * The program's policies, found by name; `default` and `strict` are built in. A run whose policy is unknown never retries automatically.
    */
@@ -57,10 +57,10 @@ const stepsMax = 4;
  *
  * @returns the state of the run; `skipped` if another process holds it
  */
-export const tend = (
+export const takeOver = (
   recorder: RunRecorder["Service"],
   runId: string,
-  options: TendOptions,
+  options: TakeoverOptions,
 ): Effect.Effect<Row, RecorderError> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(recorder.claim(runId), (record) =>
@@ -107,7 +107,7 @@ export const endByHand = (
  */
 export const isOverdue = (record: RunRecord, now: number): boolean => {
   if (record.parked === undefined || record.parked === "interrupted") return false;
-  const due = Orphan.due(record);
+  const due = Orphan.findDueStep(record);
   switch (due?._tag) {
     case "waiting":
       return (
@@ -126,7 +126,7 @@ export const isOverdue = (record: RunRecord, now: number): boolean => {
   }
 };
 
-interface Tended {
+interface TakenOver {
   readonly standing: CrashPlan.RunStanding;
   readonly givenBack: boolean;
 }
@@ -134,8 +134,8 @@ interface Tended {
 const takeSteps = (
   recorder: RunRecorder["Service"],
   claimed: RunRecord,
-  options: TendOptions,
-): Effect.Effect<Tended, RecorderError> =>
+  options: TakeoverOptions,
+): Effect.Effect<TakenOver, RecorderError> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock;
     const { cancelled = false, restored = false } = options;

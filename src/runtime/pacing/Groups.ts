@@ -111,7 +111,7 @@ export class Groups {
   }
 
   /** Returns a retry that the run does not use to the group. */
-  giveBack({ group, runId }: GroupMember): void {
+  returnRetry({ group, runId }: GroupMember): void {
     const found = group === undefined ? undefined : this.#groups.get(group);
     const share = found?.shares.get(runId);
     if (found === undefined || share?.place === undefined) return;
@@ -133,7 +133,7 @@ export class Groups {
 
   /** Removes an ended run. */
   leave(member: GroupMember): void {
-    this.giveBack(member);
+    this.returnRetry(member);
     if (member.group !== undefined) this.#groups.get(member.group)?.shares.delete(member.runId);
   }
 

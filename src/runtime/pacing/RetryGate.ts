@@ -19,7 +19,7 @@ export class RetryGate {
   readonly #lanes = new Map<string, Lane>();
 
   /** Number of retries of a provider that wait for their first part. */
-  active(provider: string): number {
+  activeCount(provider: string): number {
     return this.#lanes.get(provider)?.active ?? 0;
   }
 

@@ -57,7 +57,7 @@ export class SharedGroups {
         },
       });
       // A stopped run takes no retry, so a retry that is counted too late is returned.
-      const late = Effect.suspend(() => (isLeft && added.retries > 0 ? this.#giveBack(member) : Effect.void));
+      const late = Effect.suspend(() => (isLeft && added.retries > 0 ? this.#returnRetry(member) : Effect.void));
       const markLeft = Effect.sync(() => {
         isLeft = true;
       });
@@ -68,8 +68,8 @@ export class SharedGroups {
   }
 
   /** Returns the counted retry if the run has decided not to take it. */
-  giveBackUntaken(member: GroupMember): Effect.Effect<void> {
-    return Effect.suspend(() => (this.#groups.hasPendingRetry(member) ? Effect.void : this.#giveBack(member)));
+  returnUnusedRetry(member: GroupMember): Effect.Effect<void> {
+    return Effect.suspend(() => (this.#groups.hasPendingRetry(member) ? Effect.void : this.#returnRetry(member)));
   }
 
   /** Marks the retry as started; it stays counted. */
@@ -79,10 +79,10 @@ export class SharedGroups {
 
   /** Returns the retry of an ended run that did not start. */
   leave(member: GroupMember): Effect.Effect<void> {
-    return Effect.suspend(() => this.#giveBack(member));
+    return Effect.suspend(() => this.#returnRetry(member));
   }
 
-  #giveBack({ group, runId }: GroupMember): Effect.Effect<void> {
+  #returnRetry({ group, runId }: GroupMember): Effect.Effect<void> {
     if (!this.#counted.delete(runId) || group === undefined || this.#pacing === undefined) return Effect.void;
     // The run does not wait for this.
     return Effect.asVoid(

@@ -96,7 +96,7 @@ export class SharedThrottle {
   }
 
   /** Returns a token that the run does not need. The run does not wait for this. */
-  putBack({ isNone, provider }: Drawn, now: () => number): Effect.Effect<void> {
+  returnToken({ isNone, provider }: Drawn, now: () => number): Effect.Effect<void> {
     const pacing = this.#pacing;
     if (isNone || pacing === undefined) return Effect.void;
     const back = this.#joinLine(pacing, provider, now, (line) => {

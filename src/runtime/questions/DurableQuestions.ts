@@ -9,7 +9,7 @@ import type * as Scope from "effect/Scope";
 import type { Choice } from "../../domain/Decision.ts";
 import { toBounded } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
-import { expiryChoice, expiryOf, type QuestionTerms } from "../../recorder/Question.ts";
+import { expiryChoice, normalizeExpiry, type QuestionTerms } from "../../recorder/Question.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { outageLogs } from "../../recorder/shared/OutageLog.ts";
@@ -44,13 +44,13 @@ export const make = (options: DurableOptions = {}) =>
   Effect.gen(function* () {
     const recorder = toBounded(yield* RunRecorder);
     const clock = yield* Clock.Clock;
-    yield* hearing(recorder);
+    yield* listenForAnswers(recorder);
     const { defaults } = options;
-    const expiryMs = expiryOf(options.expiryMs);
+    const expiryMs = normalizeExpiry(options.expiryMs);
     const parkAfterMs = waitOf(options.parkAfterMs, parkAfterMsDefault);
     const askMs = waitOf(options.pollMs, pollMsDefault);
     // If the store announces every answer, polling only catches missed announcements.
-    const pollMs = () => (recorder.shared?.hears() === true ? Math.max(askMs, lookMs) : askMs);
+    const pollMs = () => (recorder.shared?.hasNotifications() === true ? Math.max(askMs, lookMs) : askMs);
     const now = () => clock.currentTimeMillisUnsafe();
     const monotonic = () => monotonicMs(clock);
     return {
@@ -72,10 +72,10 @@ const waitOf = (given: number | undefined, byDefault: number): number =>
  * @param recorder the store that holds the answer
  */
 export const notifyAnswered = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
-  Effect.sync(() => ring(waiting.get(toBounded(recorder))?.get(runId)));
+  Effect.sync(() => notifyBells(waiting.get(toBounded(recorder))?.get(runId)));
 
-/** Copies the set, because a stream that is woken may register its next bell at once, which must not be rung. */
-const ring = (bells: Iterable<Bell> = []): void => {
+/** Copies the set, because a woken stream may register its next bell at once, and that bell must not ring now. */
+const notifyBells = (bells: Iterable<Bell> = []): void => {
   for (const bell of [...bells]) Deferred.doneUnsafe(bell, Effect.void);
 };
 
@@ -83,14 +83,14 @@ const ring = (bells: Iterable<Bell> = []): void => {
  * While the scope lives, wakes waiting streams for answers from other processes, and all of them if an announcement may have been
  * missed.
  */
-const hearing = (recorder: RunRecorder["Service"]): Effect.Effect<void, never, Scope.Scope> =>
+const listenForAnswers = (recorder: RunRecorder["Service"]): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(
       Effect.sync(() =>
         recorder.shared?.on((word) => {
           const runs = waiting.get(recorder);
-          if (word._tag === "Answered") ring(runs?.get(word.run_id));
-          else if (word._tag === "Look") ring([...(runs?.values() ?? [])].flatMap((bells) => [...bells]));
+          if (word._tag === "Answered") notifyBells(runs?.get(word.run_id));
+          else if (word._tag === "Look") notifyBells([...(runs?.values() ?? [])].flatMap((bells) => [...bells]));
         }),
       ),
       (ends) => Effect.sync(() => ends?.()),
@@ -121,7 +121,7 @@ const awaitAnswer = (
     while (true) {
       const from = monotonic();
       // The bell is registered before the record is read, so that it rings for an answer that arrives in between.
-      const bell = hang(recorder, question.run_id);
+      const bell = addBell(recorder, question.run_id);
       const rest = Effect.gen(function* () {
         const found = yield* answerOf(recorder, question, now());
         if (found !== undefined) return found;
@@ -137,7 +137,7 @@ const awaitAnswer = (
       });
       const found = yield* Effect.ensuring(
         rest,
-        Effect.sync(() => takeDown(recorder, question.run_id, bell)),
+        Effect.sync(() => removeBell(recorder, question.run_id, bell)),
       );
       if (found !== undefined) return found;
     }
@@ -160,14 +160,14 @@ const answerOf = (
         // The first answer on record counts.
         AnswerRefused: ({ reason }) =>
           reason === "already_answered" ? onRecord(recorder, question) : Effect.succeed(refusedAs[reason]),
-        RecorderError: (error) => Effect.as(notRead(recorder, error), undefined),
+        RecorderError: (error) => Effect.as(recordReadFailure(recorder, error), undefined),
       }),
     );
   });
 
 /**
- * Results for a refused expiry. A question that is not on record cannot be answered, so the wait ends. If facts have grown, the run asks a
- * new question, which interrupts this wait.
+ * Results if the expiry is refused. A question that is not on record cannot be answered, so the wait ends. If facts have grown, the run
+ * asks a new question, which interrupts this wait.
  */
 const refusedAs = {
   unknown_run: "stop",
@@ -186,18 +186,18 @@ const onRecord = (
   { revision, run_id }: OpenQuestion,
 ): Effect.Effect<Choice | "parked" | undefined> =>
   recorder.run(run_id).pipe(
-    Effect.tap(outageOf(recorder).worked),
+    Effect.tap(outageOf(recorder).recordSuccess),
     Effect.map((record) => {
       const newest = record?.questions.at(-1);
       // A newer question means that another process has asked it and now owns the run.
       if (newest !== undefined && newest.revision > revision) return "parked" as const;
       return record?.questions.find((it) => it.revision === revision)?.answer;
     }),
-    Effect.catch((error) => Effect.as(notRead(recorder, error), undefined)),
+    Effect.catch((error) => Effect.as(recordReadFailure(recorder, error), undefined)),
   );
 
 /** A failed read is retried on the next poll. All questions that wait here share one log message. */
-const notRead = (recorder: RunRecorder["Service"], { message, reason }: RecorderError): Effect.Effect<void> =>
+const recordReadFailure = (recorder: RunRecorder["Service"], { message, reason }: RecorderError): Effect.Effect<void> =>
   outageOf(recorder).recordFailure(message === "" ? reason : message);
 
 const outageOf = outageLogs({
@@ -205,7 +205,7 @@ const outageOf = outageLogs({
   back: "looking up answers to questions again",
 });
 
-const hang = (recorder: RunRecorder["Service"], runId: string): Bell => {
+const addBell = (recorder: RunRecorder["Service"], runId: string): Bell => {
   const bell: Bell = Deferred.makeUnsafe<void>();
   const runs = waiting.get(recorder) ?? new Map<string, Set<Bell>>();
   waiting.set(recorder, runs);
@@ -213,7 +213,7 @@ const hang = (recorder: RunRecorder["Service"], runId: string): Bell => {
   return bell;
 };
 
-const takeDown = (recorder: RunRecorder["Service"], runId: string, bell: Bell): void => {
+const removeBell = (recorder: RunRecorder["Service"], runId: string, bell: Bell): void => {
   const runs = waiting.get(recorder);
   const bells = runs?.get(runId);
   bells?.delete(bell);

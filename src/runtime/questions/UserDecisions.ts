@@ -35,14 +35,14 @@ export class UserDecisions extends Context.Service<
         Effect.succeed(
           question.revision > headlessAnswersMax
             ? "stop"
-            : (options?.rules?.[question.rule] ?? blanket(question, options?.otherwise)),
+            : (options?.rules?.[question.rule] ?? safeDefault(question, options?.otherwise)),
         ),
     });
 
   /**
    * Asks through a function of yours, for example a terminal prompt or a dialog.
    *
-   * @param ask the function; its requirements are taken from where the layer is built
+   * @param ask the function; the layer's requirements include those of its effect
    */
   static readonly layerAsk = <R>(
     ask: (question: UserDecisions.Question) => Effect.Effect<Choice | "parked", never, R>,
@@ -82,9 +82,9 @@ export declare namespace UserDecisions {
   }
 }
 
-/** Maximum questions of a run that `layerHeadless` answers. A response that has broken this often will break again. */
+/** Maximum questions of a run that `layerHeadless` answers. A response that has broken this often is likely to break again. */
 const headlessAnswersMax = 5;
 
 /** Returns the default answer, or `stop` if that answer may repeat something, because a default does not consent to that. */
-const blanket = ({ choices, may_repeat }: Question, otherwise: Choice | undefined): Choice =>
+const safeDefault = ({ choices, may_repeat }: Question, otherwise: Choice | undefined): Choice =>
   otherwise === "it_did_not_run" ? "stop" : Choices.defaultOf(choices, may_repeat, otherwise);

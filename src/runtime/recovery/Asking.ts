@@ -50,7 +50,7 @@ export const ask = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<Next<P>, never, R> {
   run.question.open();
   if (!atMost(broken.facts(), incident.facts)) return "again";
-  const record = Questions.put(incident, {
+  const record = Questions.make(incident, {
     revision: run.question.next(),
     attempt: run.attempts,
     choices: choicesOf(run, broken, decision),

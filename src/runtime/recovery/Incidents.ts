@@ -58,7 +58,7 @@ const take = Effect.fnUntraced(function* <P, E, R>(
   run.response.noteDecision(broken.attempt, input.failure);
   if (run.stopper === undefined) run.routes?.keepFailure(broken);
   const taken = yield* record(run, broken.attempt, input, { status: "open", drawn });
-  yield* run.shared.sharedGroups.giveBackUntaken(RunSnapshot.memberOf(run));
+  yield* run.shared.sharedGroups.returnUnusedRetry(RunSnapshot.memberOf(run));
   return taken;
 });
 
@@ -192,11 +192,11 @@ const record = <P, E, R>(
   const isTaken = status === "open" && isTokenNeeded(decision);
   // The token is taken in the step that decides, so that runs that break together do not all count on the same one.
   if (isTaken && drawn === undefined) run.shared.throttle.own.take(run.provider.id, run.now());
-  const spare = isTaken || drawn === undefined ? Effect.void : run.shared.throttle.putBack(drawn, () => run.now());
+  const spare = isTaken || drawn === undefined ? Effect.void : run.shared.throttle.returnToken(drawn, () => run.now());
   if (status === "open") {
     const member = RunSnapshot.memberOf(run);
     if (RetryBudget.isCounted(decision, input)) run.shared.groups.take(member, run.now());
-    else run.shared.groups.giveBack(member);
+    else run.shared.groups.returnRetry(member);
   }
   run.note(attempt.number, "decision", decision.rule);
   if (decision.rule === "text_shown" && run.options.continueText === "auto") recordSeamRefusal(run, attempt);

@@ -16,7 +16,7 @@ import { isEmpty } from "../../facts/EmptyResponse.ts";
 import { joinAttempts } from "../../facts/Growth.ts";
 import { finishFailure } from "../../failure/tables/FinishWords.ts";
 import * as RetryBudget from "../../policy/RetryBudget.ts";
-import { isOutcomeQuestion, runAfter } from "../../policy/Rules.ts";
+import { isOutcomeQuestion, runStateAfter } from "../../policy/Rules.ts";
 import * as Situation from "../../policy/Situation.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import { type AttemptEnd, pathLost } from "../attempt/AttemptEnd.ts";
@@ -342,11 +342,11 @@ const act = Effect.fnUntraced(function* <P, E, R>(
   if (!(decision.action === "auto_retry_once" && recorded) && broken.attempt.countMarker()) return "again";
   switch (decision.action) {
     case "do_not_retry":
-      if (runAfter(decision.rule) === "completed") {
+      if (runStateAfter(decision.rule) === "completed") {
         return yield* Ending.complete(run, broken.attempt, broken.failure);
       }
       // The caller left without a signature (a shutdown, a lost race), so a process that has the request may continue the run.
-      return runAfter(decision.rule) === "left" && run.shared.recorder.durable && run.canBeTakenUp
+      return runStateAfter(decision.rule) === "left" && run.shared.recorder.durable && run.canBeTakenUp
         ? yield* Ending.park(run, broken, incident, "interrupted")
         : yield* Ending.stop(run, broken, taken, "do_not_retry");
     case "ask_user":

@@ -60,7 +60,7 @@ const rebuild = Effect.fnUntraced(function* <P, E, R>(
   record: RunRecord,
   { cursor, enter, transcript }: TakeUp,
 ): Effect.fn.Return<Revived<P> | string> {
-  const due = Orphan.due(record);
+  const due = Orphan.findDueStep(record);
   const refused =
     (yield* refusal(run.shared.recorder, record, due, transcript)) ??
     Routes.problem(run.options.routes, record) ??
@@ -163,7 +163,7 @@ export const restore = <P, E, R>(
     elapsedMs: Math.max(0, run.shared.clock.currentTimeMillisUnsafe() - record.started_at),
     attempts: last?.attempt ?? 0,
   };
-  run.restore(before, Orphan.incidentsSoFar(record));
+  run.restore(before, Orphan.lastIncidentNumber(record));
   run.question.restore(record.questions.at(-1)?.revision ?? 0);
   run.spending.restore(
     { ...(last?.run ?? fresh), waited_ms: record.waited_ms ?? 0 },

@@ -2,7 +2,7 @@
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
-import * as CallWord from "../../recorder/CallWord.ts";
+import * as CallVerdicts from "../../recorder/CallVerdicts.ts";
 import type { CallVerdict, VerdictBy } from "../../recorder/RunRecord.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
@@ -30,7 +30,7 @@ export const recordVerdict = <P, E, R>(
     const owners = new Set(settled.map(({ owner }) => owner));
     const entries = [...owners].flatMap((owner) => {
       const calls = settled.filter((call) => call.owner === owner);
-      return CallWord.entries(owner.number, calls, { verdict, by }, owner.facts.snapshot());
+      return CallVerdicts.entries(owner.number, calls, { verdict, by }, owner.facts.snapshot());
     });
     return Effect.as(run.write(entries), settled.length);
   });

@@ -111,7 +111,7 @@ export class Backlog {
 
   /** Called when the store has accepted a write, so it may accept the pending ones too. */
   onStoreAvailable(): void {
-    if (this.#outage.isOn) Effect.runForkWith(this.#services)(this.#outage.worked);
+    if (this.#outage.isOn) Effect.runForkWith(this.#services)(this.#outage.recordSuccess);
     if (this.#runs.size > 0) this.#ring();
   }
 

@@ -15,7 +15,7 @@ import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
 import type { AttemptSetup } from "../attempt/AttemptHost.ts";
 import { scopeOf } from "../attempt/Departure.ts";
-import { letGo, type RunOptions, type RunRoute } from "../contract/RunOptions.ts";
+import { type RunOptions, type RunRoute, releaseStreams } from "../contract/RunOptions.ts";
 import type { BrokenAttempt } from "./Chain.ts";
 import type { Shared } from "./Shared.ts";
 
@@ -242,7 +242,7 @@ export class Routes<P, E, R> {
 
   #leaveCurrent(): void {
     const { runId, shared } = this.#host;
-    shared.breakers.leave(this.#current.breaker, runId, this.#now);
+    shared.breakers.abandonTrial(this.#current.breaker, runId, this.#now);
   }
 
   /** Returns the first route that this run has not tried and that would take a request now (O1). */
@@ -325,7 +325,7 @@ class Route<P, E, R> {
 
   /** Releases everything that the route needs for requests, and keeps its identity. */
   letGo(): void {
-    const kept = letGo(this.#options);
+    const kept = releaseStreams(this.#options);
     this.#options = kept;
   }
 }

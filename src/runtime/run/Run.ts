@@ -42,7 +42,7 @@ import { type Carried, modeOf, Reveal, weigherOf } from "../attempt/Reveal.ts";
 import { RunClocks, runClock } from "../attempt/RunClocks.ts";
 import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
 import type { PresenceListener, ReaderWord } from "../contract/Presence.ts";
-import { hasFinishFailures, letGo, type RunOptions } from "../contract/RunOptions.ts";
+import { hasFinishFailures, type RunOptions, releaseStreams } from "../contract/RunOptions.ts";
 import { isRecordNeeded, unrecordedCallEnd } from "../tools/CallRecording.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import { factsRaised, type Written } from "./Backlog.ts";
@@ -485,7 +485,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.ledger.ended = true;
     this.stopListening();
     this.taps?.presence?.clearListener(this);
-    this.#options = letGo(this.#options);
+    this.#options = releaseStreams(this.#options);
     this.routes?.onRunEnd();
     this.seams?.onRunEnd();
     this.onResponse();

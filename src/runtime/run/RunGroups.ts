@@ -6,7 +6,7 @@
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import { label } from "../../domain/Limits.ts";
-import { type Budget, defaultBudget, lessRetries } from "../../domain/RunFacts.ts";
+import { type Budget, defaultBudget, subtractRetries } from "../../domain/RunFacts.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
 import type { Stopper } from "../contract/InterruptSignature.ts";
 import type { RunOptions, SpentBefore } from "../contract/RunOptions.ts";
@@ -66,7 +66,7 @@ export class RunGroups<P> {
       Effect.map(
         Effect.catchCause(spent, () => nothing),
         ({ retries, retryOf }) => {
-          if (retries > 0) this.#budget = lessRetries(this.#budget, retries);
+          if (retries > 0) this.#budget = subtractRetries(this.#budget, retries);
           this.#repeats = retryOf;
         },
       ),

@@ -91,7 +91,7 @@ export const costOf = <P, E, R>(run: Run<P, E, R>, { attempt, failure }: BrokenA
   const links = run.chain?.links ?? [attempt];
   // The cost of attempts before the newest seam was already counted when the run continued from there.
   const from = links.findLastIndex(({ setup }) => setup.seam !== undefined);
-  return Tokens.ofResponse(
+  return Tokens.estimateResponse(
     links.slice(Math.max(0, from)).map(({ facts }) => facts.snapshot()),
     failure,
     run.options.requestTokens,

@@ -208,7 +208,7 @@ export class RunTelemetry<R> {
     const facts = chain.links.map((link) => link.facts.snapshot());
     this.reportCost(
       isUsed ? "used" : "wasted",
-      Tokens.ofResponse(facts, isUsed ? undefined : this.#last?.failure, options.requestTokens),
+      Tokens.estimateResponse(facts, isUsed ? undefined : this.#last?.failure, options.requestTokens),
     );
   }
 

@@ -31,12 +31,12 @@ export class Fence {
 
   /** Lets waiting calls pass. A sealed fence stays sealed. */
   open(): void {
-    if (this.#state === "suspended") this.#turn("open");
+    if (this.#state === "suspended") this.#setState("open");
   }
 
   /** Blocks all further calls for good. */
   seal(): void {
-    if (this.#state !== "sealed") this.#turn("sealed");
+    if (this.#state !== "sealed") this.#setState("sealed");
   }
 
   /**
@@ -79,7 +79,7 @@ export class Fence {
     });
   }
 
-  #turn(state: "open" | "sealed"): void {
+  #setState(state: "open" | "sealed"): void {
     this.#state = state;
     const changed = this.#changed;
     this.#changed = undefined;

@@ -93,9 +93,9 @@ export class ToolGuard extends Context.Service<
     /** @internal Returns the `verify` of a tool of this guard. */
     readonly verifierOf: (tool: ToolGuard.Tool) => Verifier | undefined;
     /** @internal Registers the ledger of a run, for the processor. */
-    readonly enrol: (runId: string, ledger: ToolLedger) => void;
+    readonly registerLedger: (runId: string, ledger: ToolLedger) => void;
     /** @internal Returns true if the run has a ledger here. */
-    readonly knows: (runId: string) => boolean;
+    readonly hasLedger: (runId: string) => boolean;
     /** @internal Forgets an ended run that handed over no call. */
     readonly release: (runId: string) => void;
   }
@@ -151,11 +151,11 @@ const makeGuard = (): ToolGuard["Service"] => {
     ofEffect: make,
     made: (tool) => tools.has(tool),
     verifierOf: (tool) => tools.get(tool),
-    enrol: (runId, ledger) => {
+    registerLedger: (runId, ledger) => {
       ledgers.set(runId, ledger);
       if (ledgers.size > ledgersMax) forgetOldestEnded(ledgers);
     },
-    knows: (runId) => ledgers.has(runId),
+    hasLedger: (runId) => ledgers.has(runId),
     release: (runId) => {
       if (ledgers.get(runId)?.isEmpty === true) ledgers.delete(runId);
     },
@@ -169,21 +169,21 @@ const dispatch = <I, A, E, R>(
   handler: Handler<I, A, E, R>,
   input: I,
 ): Effect.Effect<A, E | ToolRefused, R> => {
-  if (ledger === undefined) return Effect.fail(refusal("unknown_run", tool));
+  if (ledger === undefined) return Effect.fail(refusedError("unknown_run", tool));
   return Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const found = ledger.find(call);
-      if (found === undefined) return yield* refusal("unknown_call", tool);
+      if (found === undefined) return yield* refusedError("unknown_call", tool);
       // A call without a name may belong to any tool. A named call may only start its own tool.
-      if (found.tool !== "" && found.tool !== label(tool)) return yield* refusal("another_tool", tool);
+      if (found.tool !== "" && found.tool !== label(tool)) return yield* refusedError("another_tool", tool);
       const entered = yield* restore(ledger.enter(found, tool, !("call" in call)));
-      if (typeof entered === "string") return yield* refusal(entered, tool);
-      const recorded = yield* Effect.onInterrupt(restore(entered.recordDispatch), () => Effect.sync(entered.leave));
+      if (typeof entered === "string") return yield* refusedError(entered, tool);
+      const recorded = yield* Effect.onInterrupt(restore(entered.recordDispatch), () => Effect.sync(entered.revert));
       if (recorded !== "recorded") {
-        entered.leave();
-        return yield* refusal(recorded, tool);
+        entered.revert();
+        return yield* refusedError(recorded, tool);
       }
-      const exit = yield* Effect.exit(restore(entered.stoppable(Effect.suspend(() => handler(input)))));
+      const exit = yield* Effect.exit(restore(entered.withStop(Effect.suspend(() => handler(input)))));
       yield* entered.recordOutcome(outcomeOf(exit));
       return yield* exit;
     }),
@@ -214,5 +214,5 @@ const sentences = {
   not_recorded: "the dispatch could not be recorded, so it did not start",
 } as const;
 
-const refusal = (reason: keyof typeof sentences, tool: string) =>
+const refusedError = (reason: keyof typeof sentences, tool: string) =>
   new ToolRefused({ reason, tool, message: `${tool}: ${sentences[reason]}` });

@@ -20,7 +20,7 @@ import type { Fence } from "./Fence.ts";
 export type NamedCall = Pick<ReadyCall, "call" | "id" | "tool">;
 
 /** Returns the runtime calls that these signals complete. */
-export const wholeCalls = (
+export const completedCalls = (
   signals: ReadonlyArray<CallSignal>,
 ): ReadonlyArray<NamedCall & { readonly input?: string }> =>
   signals
@@ -77,9 +77,9 @@ export interface OpenCall extends NamedCall {
 export interface Entered {
   readonly recordDispatch: Effect.Effect<"recorded" | "not_recorded" | "superseded">;
   /** Reverts the entry, because the handler will not start. */
-  readonly leave: () => void;
+  readonly revert: () => void;
   /** Runs the handler, and interrupts it if the user cancels the run. */
-  readonly stoppable: <A, E, R>(handler: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>;
+  readonly withStop: <A, E, R>(handler: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>;
   readonly recordOutcome: (outcome: "settled" | "outcome_unknown") => Effect.Effect<void>;
 }
 
@@ -130,7 +130,7 @@ export class ToolLedger {
   ): Array<ReadyCall> {
     if (this.#newest !== owner) this.#newestCalls = 0;
     this.#newest = owner;
-    return wholeCalls(calls).map(({ call, id, input, tool }) => {
+    return completedCalls(calls).map(({ call, id, input, tool }) => {
       if (this.#newestCalls < callsMax) {
         this.#newestCalls += 1;
         this.#keep({ owner, key: call, id, tool, ordinal, state: "handed_over" });
@@ -266,12 +266,12 @@ export class ToolLedger {
       recordDispatch: Effect.map(this.#run.recordDispatch(owner), (recorded) =>
         !recorded ? "not_recorded" : owner.fence.isSealed ? "superseded" : "recorded",
       ),
-      leave: () => {
+      revert: () => {
         // The facts stay dispatched, because facts only grow. That is the stricter state.
         call.state = "handed_over";
         endHandler();
       },
-      stoppable: (handler) =>
+      withStop: (handler) =>
         Effect.raceFirst(
           handler,
           Effect.flatMap(Deferred.await(this.#stopped), () => Effect.interrupt),

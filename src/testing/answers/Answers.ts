@@ -9,7 +9,7 @@ import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { Block } from "../script/FaultScript.ts";
 import type { AnswerProtocol } from "./AnswerProtocol.ts";
 import { anthropicMessages } from "./AnthropicMessages.ts";
-import { type GivenText, restOf } from "./Continuer.ts";
+import { computeRest, type GivenText } from "./Continuer.ts";
 import { googleGemini } from "./GoogleGemini.ts";
 import { type AnswerEvent, type FinishName, type Item, number } from "./Items.ts";
 import { openAiChat } from "./OpenAiChat.ts";
@@ -88,7 +88,7 @@ export const renderRest = (
   { content = defaultContent, given, preface, request: before }: CutAnswer,
   options: AnswerOptions = {},
 ): ReadonlyArray<AnswerEvent> | undefined => {
-  const rest = restOf(number(before, content), given, preface);
+  const rest = computeRest(number(before, content), given, preface);
   if (rest === undefined) return undefined;
   const fresh = new Set([...rest.fresh].map(serialOf));
   return write(protocol, request, rest.items, options).map((event) => ({

@@ -48,7 +48,7 @@ export interface Rest {
  * @param preface text that the model says first
  * @returns undefined if the answer does not contain the given text, because a model cannot continue what it never said
  */
-export const restOf = (items: ReadonlyArray<Item>, given: GivenText, preface = ""): Rest | undefined => {
+export const computeRest = (items: ReadonlyArray<Item>, given: GivenText, preface = ""): Rest | undefined => {
   const whole = items.flatMap((item) => (item.type === "text" ? item.deltas : [])).join("");
   const found = given.type === "prefill" ? (whole.startsWith(given.text) ? 0 : -1) : whole.lastIndexOf(given.text);
   if (found === -1) return undefined;

@@ -21,7 +21,9 @@ export interface AnswerEvent {
   readonly role: EventRole;
   /** Serials of the visible deltas in this event. */
   readonly serials: ReadonlyArray<string>;
-  /** The call that this event completes. The arguments of the call are then whole; a provider's call has run. */
+  /**
+   * The call that this event completes: all of its arguments are sent, and if it is a call to one of the provider's own tools, it has run.
+   */
   readonly call?: ScriptedCall;
 }
 

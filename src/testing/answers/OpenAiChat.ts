@@ -70,11 +70,12 @@ const callEvents = (item: CallItem, index: number, chunk: (delta: object) => obj
     }),
   ),
   ...item.pieces.map((piece, at) =>
-    frame("arguments", chunk({ tool_calls: [{ index, function: { arguments: piece } }] }), whole(item, at)),
+    frame("arguments", chunk({ tool_calls: [{ index, function: { arguments: piece } }] }), callIfWhole(item, at)),
   ),
 ];
 
-const whole = (item: CallItem, at: number) => (at === item.pieces.length - 1 && !item.cut ? { call: item.call } : {});
+const callIfWhole = (item: CallItem, at: number) =>
+  at === item.pieces.length - 1 && !item.cut ? { call: item.call } : {};
 
 /**
  * Returns the event of a tool that the provider ran, as in `executed_tools` of Groq's compound models. Chat has no standard event for it.

@@ -60,7 +60,7 @@ export const playTurn = Effect.fn("Conformance.turn")(
     const ran: Array<unknown> = [];
     const clock = yield* Clock.Clock;
     const started = clock.currentTimeMillisUnsafe();
-    const seen = yield* within(limitMs, (signal) =>
+    const seen = yield* failAfter(limitMs, (signal) =>
       runtime.turn(taskOf(provider, fault, protocol, screen, ran, signal)),
     );
     const milliseconds = clock.currentTimeMillisUnsafe() - started;
@@ -81,7 +81,7 @@ export const playTurn = Effect.fn("Conformance.turn")(
 type TurnExit = Option.Option<Exit.Exit<ConformanceReport | undefined | void, unknown>>;
 
 /** Runs a turn. At the limit the turn is aborted, and if it still does not end, it is abandoned. */
-const within = <R>(
+const failAfter = <R>(
   limitMs: number,
   start: (signal: AbortSignal) => ReturnType<ConformanceRuntime<R>["turn"]>,
   controller: AbortController = new AbortController(),

@@ -37,7 +37,7 @@ export interface RequestLog {
   /** Serials of the deltas that were sent completely. */
   readonly text: ReadonlyArray<string>;
   readonly reasoning: ReadonlyArray<string>;
-  /** Calls whose arguments were sent completely. A call of the provider's own tools has run. */
+  /** Calls whose arguments were sent completely. A call to one of the provider's own tools has also run by then. */
   readonly calls: ReadonlyArray<ScriptedCall>;
   /** True if the protocol's terminal event was sent. */
   readonly terminal: boolean;

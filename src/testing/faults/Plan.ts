@@ -132,10 +132,10 @@ const isSingle = (answer: Answer): boolean =>
 
 const bodyUnit = (answer: Answer, protocol: AnswerProtocol): Unit => {
   const body = answer.body ?? protocol.errorBody(answer.status);
-  return plain(Buffer.from(typeof body === "string" ? body : JSON.stringify(body)));
+  return plainUnit(Buffer.from(typeof body === "string" ? body : JSON.stringify(body)));
 };
 
-const plain = (bytes: Uint8Array): Unit => ({ bytes, role: "lifecycle", serials: [] });
+const plainUnit = (bytes: Uint8Array): Unit => ({ bytes, role: "lifecycle", serials: [] });
 
 const streamUnits = (
   answer: Answer,
@@ -168,10 +168,10 @@ const splitEvents = (raw: Uint8Array): ReadonlyArray<Unit> => {
   let start = 0;
   for (const match of text.matchAll(/(?:\r\n\r\n|\n\n|\r\r)[\r\n]*/g)) {
     const end = match.index + match[0].length;
-    units.push(plain(raw.subarray(start, end)));
+    units.push(plainUnit(raw.subarray(start, end)));
     start = end;
   }
-  if (start < raw.byteLength) units.push(plain(raw.subarray(start)));
+  if (start < raw.byteLength) units.push(plainUnit(raw.subarray(start)));
   return units;
 };
 

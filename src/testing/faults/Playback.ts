@@ -112,12 +112,12 @@ const sender = ({ answer, onChange, plan, protocol, row, socket }: Playback) => 
     answer.keep_alive === undefined ? Effect.sleep(ms) : waitAlive(ms, answer.keep_alive, protocol, body);
   const pieces = Effect.gen(function* () {
     if (answer.one_write === true) {
-      for (const piece of plan.pieces) note(row, piece);
+      for (const piece of plan.pieces) recordPiece(row, piece);
       return yield* body(Buffer.concat(plan.pieces.map((piece) => piece.bytes)));
     }
     if ((answer.first_delay_ms ?? 0) > 0) yield* wait(answer.first_delay_ms ?? 0);
     for (const [index, piece] of plan.pieces.entries()) {
-      note(row, piece);
+      recordPiece(row, piece);
       yield* body(piece.bytes);
       const more = index < plan.pieces.length - 1;
       if (more && piece.event_end && (answer.delay_ms ?? 0) > 0) yield* wait(answer.delay_ms ?? 0);
@@ -127,7 +127,7 @@ const sender = ({ answer, onChange, plan, protocol, row, socket }: Playback) => 
 };
 
 /** Records a piece before it is written, so the client never has content that is missing in the log. */
-const note = (row: OpenLog, piece: Piece): void => {
+const recordPiece = (row: OpenLog, piece: Piece): void => {
   for (const serial of piece.text) row.text.push(serial);
   for (const serial of piece.reasoning) row.reasoning.push(serial);
   if (piece.call !== undefined) row.calls.push(piece.call);

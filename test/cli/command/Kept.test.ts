@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Option } from "effect";
-import { retentionByVariables } from "../../../src/cli/command/Store.ts";
+import { readRetention } from "../../../src/cli/command/Store.ts";
 import * as DemoStore from "../../../src/cli/demo/DemoStore.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { everyRun, retentionDefault } from "../../../src/recorder/retention/Retention.ts";
@@ -43,13 +43,13 @@ const keeps = Effect.scoped(
 describe("the retention of a demo and an agent", () => {
   it.live("follows the variables, so that a gateway that keeps runs forever loses none", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(retentionByVariables(), retentionDefault);
+      assert.deepStrictEqual(readRetention(), retentionDefault);
       assert.isFalse(yield* keeps);
       yield* inVariable(time, "forever");
       assert.isTrue(yield* keeps);
-      assert.deepInclude(retentionByVariables(), { runs: everyRun });
+      assert.deepInclude(readRetention(), { runs: everyRun });
       yield* inVariable(number, "7");
-      assert.deepInclude(retentionByVariables(), { runs: 7 });
+      assert.deepInclude(readRetention(), { runs: 7 });
     }).pipe(Effect.scoped),
   );
 
@@ -57,16 +57,16 @@ describe("the retention of a demo and an agent", () => {
     Effect.gen(function* () {
       yield* inVariable(time, "");
       yield* inVariable(number, "");
-      assert.deepStrictEqual(retentionByVariables(), retentionDefault);
+      assert.deepStrictEqual(readRetention(), retentionDefault);
       yield* inVariable(number, "-1");
       const said = `$${number}: expected a whole number, not below 0, got -1`;
-      assert.strictEqual(retentionByVariables(), said);
+      assert.strictEqual(readRetention(), said);
       const opened = Effect.scoped(DemoStore.open(Option.some("x.db"), true));
       assert.deepStrictEqual(failure(yield* printed(Effect.asVoid(opened))), ["refused", `demo: ${said}`]);
       yield* inVariable(number, "many");
-      assert.strictEqual(retentionByVariables(), `$${number}: expected a whole number, not below 0, got NaN`);
+      assert.strictEqual(readRetention(), `$${number}: expected a whole number, not below 0, got NaN`);
       yield* inVariable(time, "59s");
-      assert.match(String(retentionByVariables()), /^\$STREAM_RECOVERY_KEEP_RUNS: expected a duration/);
+      assert.match(String(readRetention()), /^\$STREAM_RECOVERY_KEEP_RUNS: expected a duration/);
     }).pipe(Effect.scoped),
   );
 });

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { CliError } from "effect/cli";
-import { foreignStore } from "../../../src/cli/command/Store.ts";
+import { storeNameProblem } from "../../../src/cli/command/Store.ts";
 import { usageLine } from "../../../src/cli/command/Usage.ts";
 
 describe("a wrong command line", () => {
@@ -34,9 +34,10 @@ describe("a wrong command line", () => {
 
   it("knows an address from a file", () => {
     const files = ["runs.db", "./a:b.db", "C:\\runs.db", "/tmp/x", "file:///tmp/x.db", ":memory:", "memory"];
-    for (const name of [...files, "postgres://h/d", "POSTGRESQL://h/d"]) assert.isUndefined(foreignStore(name), name);
+    for (const name of [...files, "postgres://h/d", "POSTGRESQL://h/d"])
+      assert.isUndefined(storeNameProblem(name), name);
     for (const name of ["sqlite:x", "https://h/x", "libsql:x", "mysql://u:secret@h/x", "my+sql://x"]) {
-      const said = foreignStore(name) ?? "";
+      const said = storeNameProblem(name) ?? "";
       assert.match(
         said,
         /^--db: expected a file, memory or postgres:\/\/…, got an address that begins with \S+:$/,
@@ -45,7 +46,7 @@ describe("a wrong command line", () => {
       assert.notInclude(said, "secret");
     }
     for (const name of ["postgres:runs", "postgres://u:secret@h/d", "postgres://h/d?sslmode=prefer"]) {
-      const said = foreignStore(name) ?? "";
+      const said = storeNameProblem(name) ?? "";
       assert.match(said, /^--db: the PostgreSQL address: /, name);
       assert.notInclude(said, "secret");
     }

@@ -8,7 +8,7 @@ import { list } from "../../../src/cli/runs/list.ts";
 import { prune } from "../../../src/cli/runs/prune.ts";
 import { show } from "../../../src/cli/runs/show.ts";
 import { watchOne } from "../../../src/cli/runs/watch.ts";
-import { blank } from "../../../src/cli/terminal/Screen.ts";
+import { plainScreen } from "../../../src/cli/terminal/Screen.ts";
 import * as Json from "../../../src/domain/Json.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
@@ -17,8 +17,8 @@ import { failure, printed } from "../Printed.ts";
 import * as S from "../Stored.ts";
 
 const hour = 3_600_000;
-const screen = blank(S.startedAt + 3 * hour);
-const narrow = { ...blank(S.startedAt + 3 * hour, 80, true) };
+const screen = plainScreen(S.startedAt + 3 * hour);
+const narrow = { ...plainScreen(S.startedAt + 3 * hour, 80, true) };
 
 const every = {
   state: Option.none(),
@@ -228,7 +228,7 @@ describe("stream-recovery runs answer", () => {
         assert.deepStrictEqual(failure(again), ["refused", `runs answer: ${id}: the run has ended (given_up)`]);
       }
       const living = failure(yield* printed(answer("run-living", say("stop"), screen)));
-      assert.match(living.join(" "), /^refused runs answer: run-living: a living process owns the run/);
+      assert.match(living.join(" "), /^refused runs answer: run-living: a live process owns the run/);
       assert.isUndefined((yield* (yield* RunRecorder).run("run-living"))?.end);
     }).pipe(Effect.provide(layer)),
   );

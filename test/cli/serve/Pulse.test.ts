@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Pulse, turnMs, turnsMax } from "../../../src/cli/serve/Pulse.ts";
 import { leaseMsDefault } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 
-const turns = (pulse: Pulse, count: number) => Array.from({ length: count }, () => pulse.turn());
+const turns = (pulse: Pulse, count: number) => Array.from({ length: count }, () => pulse.advance());
 
 describe("the pulse of a worker", () => {
   it("is requested once, and counts as hanging after the supervisor's maximum number of turns without an answer", () => {
@@ -20,7 +20,7 @@ describe("the pulse of a worker", () => {
       assert.notInclude(turns(pulse, turnsMax), "hangs");
       pulse.onAnswer();
     }
-    assert.strictEqual(pulse.turn(), "ask");
+    assert.strictEqual(pulse.advance(), "ask");
   });
 
   it("hangs until it answers, even if it counted as hanging before", () => {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import { TestClock } from "effect/testing";
-import { patiently, storeWaitMs } from "../../../src/cli/serve/Start.ts";
+import { retryWhileTransient, storeWaitMs } from "../../../src/cli/serve/Start.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 
 const failed = (reason: "locked" | "unavailable") => new RecorderError({ reason, run_id: "", message: "it is away" });
@@ -14,7 +14,7 @@ const storeOf = (...said: ReadonlyArray<RecorderError | "open">) => {
     tries += 1;
     return typeof now === "object" ? Effect.fail(now) : Effect.succeed(now);
   });
-  return { opened: patiently(once), tries: () => tries };
+  return { opened: retryWhileTransient(once), tries: () => tries };
 };
 
 describe("a start", () => {

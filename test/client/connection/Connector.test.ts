@@ -29,7 +29,7 @@ const opened = (connector: Connector.Connector, url: string, waiting: Connector.
       });
       socket?.write("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
     };
-    connector.dispatching(waiting, () => connector.connect(Connector.targetOf(url), connected));
+    connector.withWaiting(waiting, () => connector.connect(Connector.targetOf(url), connected));
   });
 
 describe("a connection", () => {

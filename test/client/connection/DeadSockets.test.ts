@@ -31,7 +31,7 @@ const made = (options: { readonly proxy?: string } = {}) =>
     const send = (origin: string): Exchange => {
       const exchange = new Exchange({}, () => clock.monotonic);
       const request = { origin, path: "/", method: "POST", headers: {}, body: Buffer.from("{}") } as const;
-      connector.dispatching(exchange, () => agent.dispatch(request, exchange));
+      connector.withWaiting(exchange, () => agent.dispatch(request, exchange));
       return exchange;
     };
     const whole = (origin: string) =>
@@ -194,7 +194,7 @@ describe("connections that are no longer trusted", () => {
       yield* whole(server.url);
       const passing = agent.request({ origin: server.url, path: "/models", method: "GET" });
       yield* until(() => held.length === 1);
-      origins.of(server.url).distrust();
+      origins.of(server.url).discardIdle();
       yield* turns(3);
       held[0]?.end("models");
       const text = yield* Effect.promise(async () => (await passing).body.text());

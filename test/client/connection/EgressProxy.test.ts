@@ -2,7 +2,12 @@ import { inspect } from "node:util";
 import { assert, describe, it } from "@effect/vitest";
 import { ConfigProvider, Effect, Redacted } from "effect";
 import { proxyChoice } from "../../../src/client/ClientConfig.ts";
-import { exemptionsOf, ofEnvironment, type ProxyTarget, read } from "../../../src/client/connection/EgressProxy.ts";
+import {
+  fromEnvironment,
+  type ProxyTarget,
+  parseExemptions,
+  read,
+} from "../../../src/client/connection/EgressProxy.ts";
 
 const at = (url: string): ProxyTarget => {
   const { hostname, port, protocol } = new URL(url);
@@ -86,7 +91,7 @@ describe("NO_PROXY", () => {
   ];
   for (const [text, direct, proxied] of rows) {
     it(`means in ${JSON.stringify(text)}`, () => {
-      const exempt = exemptionsOf(text);
+      const exempt = parseExemptions(text);
       for (const url of direct) assert.isTrue(exempt(at(url)), url);
       for (const url of proxied) assert.isFalse(exempt(at(url)), url);
     });
@@ -115,7 +120,7 @@ describe("the environment's proxies", () => {
 
   it("are not used for this machine and the link-local network", () => {
     const proxy = read("http://proxy");
-    const choose = ofEnvironment({ http: proxy, https: proxy, none: "" });
+    const choose = fromEnvironment({ http: proxy, https: proxy, none: "" });
     for (const host of [
       "localhost",
       "a.localhost",

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { classify, classifyResponse } from "../../../src/failure/FailureClassifier.ts";
-import { timestamp } from "../../../src/failure/tables/Instants.ts";
+import { parseTimestamp } from "../../../src/failure/tables/Instants.ts";
 import * as RateLimits from "../../../src/failure/tables/RateLimits.ts";
 import * as RetryAfter from "../../../src/failure/tables/RetryAfter.ts";
 
@@ -259,8 +259,8 @@ describe("a timestamp of RFC 3339", () => {
     "2026-10-21T09:28:30+02:00",
     "2026-10-20t22:28:30.125-09:00",
   ])
-    it(`is parsed like Date parses ${text}`, () => assert.strictEqual(timestamp(text), new Date(text).getTime()));
+    it(`is parsed like Date parses ${text}`, () => assert.strictEqual(parseTimestamp(text), new Date(text).getTime()));
 
   for (const text of ["2026-10-21", "2026-10-21T07:28", "2026-13-21T07:28:30Z", "2026-10-21T07:28:30", "now"])
-    it(`is not ${text}`, () => assert.isUndefined(timestamp(text)));
+    it(`is not ${text}`, () => assert.isUndefined(parseTimestamp(text)));
 });

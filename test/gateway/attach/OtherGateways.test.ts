@@ -131,7 +131,7 @@ describe("a request from one gateway to another", () => {
       assert.strictEqual(yield* status(headersOf("word")), 403, "it was meant for another gateway");
       assert.strictEqual(yield* status(one.wire.hopTo(one.to(third.origin)).headersOf("word")), 200);
       const late = new HopSignature(key, () => Date.now() - signatureMs - 1_000);
-      const expired = { [hopHeader]: "word", [signatureHeader]: late.of(`${third.origin}\nword`) };
+      const expired = { [hopHeader]: "word", [signatureHeader]: late.sign(`${third.origin}\nword`) };
       assert.strictEqual(yield* status(expired), 403, "it is too old");
     }).pipe(Effect.scoped),
   );

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import type { Fault } from "../../../scripts/agents/Faults.ts";
-import { judge, type Letter, type Seen, worst } from "../../../scripts/agents/Letter.ts";
+import { findWorst, judge, type Letter, type Seen } from "../../../scripts/agents/Letter.ts";
 import type { RequestLog } from "../../../src/testing/index.ts";
 
 const fault = (calls: boolean, measure: Fault["measure"] = "once"): Fault => ({
@@ -114,8 +114,8 @@ describe("the judge of the agents' turns", () => {
 
   it("of several plays the worst counts, and of equal ones the most expensive", () => {
     const cell = (letter: Letter, requests = 1) => ({ letter, requests, note: "" });
-    assert.strictEqual(worst([cell("R"), cell("X"), cell("E")]).letter, "X");
-    assert.strictEqual(worst([cell("D"), cell("R")]).letter, "D");
-    assert.strictEqual(worst([cell("E", 2), cell("E", 4), cell("E", 3)]).requests, 4);
+    assert.strictEqual(findWorst([cell("R"), cell("X"), cell("E")]).letter, "X");
+    assert.strictEqual(findWorst([cell("D"), cell("R")]).letter, "D");
+    assert.strictEqual(findWorst([cell("E", 2), cell("E", 4), cell("E", 3)]).requests, 4);
   });
 });

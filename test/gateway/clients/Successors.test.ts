@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { agents } from "../../../scripts/agents/Agents.ts";
-import { pinned } from "../../../scripts/agents/Install.ts";
+import { pinnedVersion } from "../../../scripts/agents/Install.ts";
 import { successorsOf } from "../../../scripts/agents/Successors.ts";
 
 const versions = (newest: Readonly<Record<string, string | undefined>>) => ({
@@ -26,6 +26,6 @@ describe("newer versions of pinned agents", () => {
   });
 
   it("are searched for with exact versions", () => {
-    for (const { packageName } of agents) assert.match(pinned(packageName) ?? "", /^\d+\.\d+\.\d+/, packageName);
+    for (const { packageName } of agents) assert.match(pinnedVersion(packageName) ?? "", /^\d+\.\d+\.\d+/, packageName);
   });
 });

@@ -8,7 +8,7 @@ import type { Measure } from "../../../scripts/agents/Faults.ts";
 import type { Letter } from "../../../scripts/agents/Letter.ts";
 import { merge, type Played } from "../../../scripts/agents/Table.ts";
 import type { Way } from "../../../scripts/agents/Turn.ts";
-import { worse } from "../../../scripts/agents/Verdict.ts";
+import { findWorse } from "../../../scripts/agents/Verdict.ts";
 
 const turn = (way: Way, letter: Letter, requests: number, more: Partial<Played> = {}): Played => ({
   ...{ agent: "codex", way, measure: "once", fault: "text cut" },
@@ -38,23 +38,23 @@ describe("the verdict on the agents' turns", () => {
   for (const [what, measure, direct, through, faults] of cases) {
     it(`${measure}: ${what}`, () => {
       const turns = [direct, through].map((it) => ({ ...it, measure }));
-      assert.strictEqual(worse(turns, agents).length, faults);
+      assert.strictEqual(findWorse(turns, agents).length, faults);
     });
   }
 
   it("an agent without its own limit may cost as much as directly", () => {
     const of = (way: Way, requests: number) => turn(way, "E", requests, { agent: "cline", measure: "always" });
-    assert.deepStrictEqual(worse([of("direct", 7), of("live", 7)], agents), []);
-    assert.strictEqual(worse([of("direct", 7), of("live", 8)], agents).length, 1);
+    assert.deepStrictEqual(findWorse([of("direct", 7), of("live", 7)], agents), []);
+    assert.strictEqual(findWorse([of("direct", 7), of("live", 8)], agents).length, 1);
     // The gateway's own tries are no repeats of the agent.
-    assert.deepStrictEqual(worse([of("direct", 1), of("live", 4)], agents), []);
-    assert.strictEqual(worse([of("direct", 1), of("live", 5)], agents).length, 1);
+    assert.deepStrictEqual(findWorse([of("direct", 1), of("live", 4)], agents), []);
+    assert.strictEqual(findWorse([of("direct", 1), of("live", 5)], agents).length, 1);
   });
 
   it("a fault that is refused every time costs no more requests than any other fault", () => {
     const of = (requests: number) => turn("live", "E", requests, { fault: "429", measure: "always" });
-    assert.deepStrictEqual(worse([of(4)], agents), []);
-    assert.strictEqual(worse([of(5)], agents).length, 1);
+    assert.deepStrictEqual(findWorse([of(4)], agents), []);
+    assert.strictEqual(findWorse([of(5)], agents).length, 1);
   });
 
   it("a later play of a turn replaces an earlier one", () => {

@@ -5,7 +5,7 @@ import { ConfigProvider, Effect, Option, Redacted } from "effect";
 import { flags as flagTable } from "../../../scripts/tables/Flags.ts";
 import { servedText } from "../../../src/cli/serve/ServedText.ts";
 import { pairFlags, type Typed } from "../../../src/cli/serve/ServeFlags.ts";
-import { programOf } from "../../../src/cli/serve/ServeProgram.ts";
+import { readProgram } from "../../../src/cli/serve/ServeProgram.ts";
 import { readConfig } from "../../../src/gateway/config/ConfigFile.ts";
 import { jsonSchema } from "../../../src/gateway/config/ConfigSchema.ts";
 import { fixedChangesIn } from "../../../src/gateway/config/FixedOptions.ts";
@@ -38,7 +38,7 @@ const typedOf = ({ form }: Entry, value: unknown): Typed => {
 const typed = (options: Record<string, Typed>, pairs: Record<string, ReadonlyArray<string>> = {}) => {
   const none = Option.none();
   const given = Object.fromEntries(Object.entries(options).map(([name, value]) => [name, Option.some(value)]));
-  return programOf({ config: none, check: false, tlsCert: none, tlsKey: none, options: given, pairs });
+  return readProgram({ config: none, check: false, tlsCert: none, tlsKey: none, options: given, pairs });
 };
 
 /** The options that a file gives, or the lines that refuse it. */
@@ -226,7 +226,7 @@ describe("the address that a gateway advertises", () => {
         "https://gateway:8787?secret": "https://gateway:8787…",
         "https://gateway#secret": "https://gateway…",
         "unix:///secret": "unix://…",
-        "gateway-1": "no URL",
+        "gateway-1": "text that is not a URL",
         [`https://${"a".repeat(600)}`]: `https://${"a".repeat(72)}…`,
       };
       for (const [wrong, given] of Object.entries(wrongs)) {

@@ -6,7 +6,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, Option, type Scope } from "effect";
 import { answer } from "../../../src/cli/runs/answer.ts";
-import { blank } from "../../../src/cli/terminal/Screen.ts";
+import { plainScreen } from "../../../src/cli/terminal/Screen.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { failure, printed } from "../../cli/Printed.ts";
@@ -64,7 +64,7 @@ const everywhere = (entries: ReadonlyArray<Entry>, sure: boolean) => {
   });
   const cli = Effect.gen(function* () {
     const options = { choice: Option.some("retry"), revision: Option.none(), yes: sure, json: false };
-    const told = yield* printed(answer(id, options, blank(Runs.now)));
+    const told = yield* printed(answer(id, options, plainScreen(Runs.now)));
     return { taken: yield* answered, words: told.exit._tag === "Failure" ? failure(told)[1] : told.stdout };
   });
   return Effect.all({ api: fresh(api), cli: fresh(cli) });

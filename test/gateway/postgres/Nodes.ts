@@ -56,10 +56,10 @@ export const two = (
 export const listening = ({ services }: Pick<Node, "services">): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { shared } = Context.get(services, RunRecorder);
-    if (shared === undefined || shared.hears()) return Effect.void;
+    if (shared === undefined || shared.hasNotifications()) return Effect.void;
     const heard = Deferred.makeUnsafe<void>();
     const ends = shared.on(() => {
-      if (shared.hears()) Deferred.doneUnsafe(heard, Exit.void);
+      if (shared.hasNotifications()) Deferred.doneUnsafe(heard, Exit.void);
     });
-    return Effect.ensuring(shared.hears() ? Effect.void : Deferred.await(heard), Effect.sync(ends));
+    return Effect.ensuring(shared.hasNotifications() ? Effect.void : Deferred.await(heard), Effect.sync(ends));
   });

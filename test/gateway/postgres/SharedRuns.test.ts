@@ -92,7 +92,8 @@ describe("gateways that hear nothing, behind a pooler by transaction", () => {
   /** What is put into the address where nothing can be prepared. */
   const more = "&prepare=false";
 
-  const isDeaf = ({ services }: Fronted): boolean => Context.get(services, RunRecorder).shared?.hears() === false;
+  const isDeaf = ({ services }: Fronted): boolean =>
+    Context.get(services, RunRecorder).shared?.hasNotifications() === false;
 
   it.live("find an answer by the poll", () =>
     Effect.gen(function* () {

@@ -152,10 +152,10 @@ describe("the source of the setting for continued text", () => {
       if (settings instanceof GatewayError) throw settings;
       return servedText(settings, program);
     };
-    assert.match(text(), /^a break after text was shown: the response ends broken, or a person is asked$/m);
+    assert.match(text(), /^if a response breaks after text was shown: the response ends broken, or a person is asked$/m);
     assert.match(
       text({ continueText: "auto" }),
-      /^a break after text was shown: the text continues if the join is proven$/m,
+      /^if a response breaks after text was shown: the text continues if the join is proven$/m,
     );
     const local = { name: "local", url: "http://127.0.0.1:1/v1", headers: [], continueText: "auto" } as const;
     assert.match(text({ named: [local] }), /^ {2}local: .*, shown text: auto$/m);

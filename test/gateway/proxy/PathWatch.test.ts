@@ -4,7 +4,7 @@ import { Effect, Layer, Logger, Metric } from "effect";
 import { TestClock } from "effect/testing";
 import * as PathWatch from "../../../src/gateway/proxy/PathWatch.ts";
 import type { PathStatus } from "../../../src/paths/Paths.ts";
-import { whyDown } from "../../../src/story/PathWords.ts";
+import { describeDown } from "../../../src/story/PathWords.ts";
 import * as Cases from "../page/PathCases.ts";
 
 /** A watch over paths that the test defines, and the lines that it has logged. */
@@ -53,7 +53,7 @@ describe("the watch over the paths", () => {
           watch.onWait(Cases.down.path, "run_b");
           yield* soon;
           const [[said, fields] = ["", {}], ...more] = lines();
-          assert.include(said, `cannot be reached, and runs wait for it: ${whyDown("ECONNREFUSED")}`);
+          assert.include(said, `cannot be reached, and runs wait for it: ${describeDown("ECONNREFUSED")}`);
           assert.deepStrictEqual(fields, { path: Cases.down.path, code: "ECONNREFUSED" });
           assert.lengthOf(more, 0);
           watch.onWait(Cases.down.path, "run_c");

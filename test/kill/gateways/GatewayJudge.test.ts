@@ -104,7 +104,7 @@ const bad: Readonly<Record<string, readonly [Partial<GatewayRemains>, RegExp]>> 
   ],
   "a run that was taken from a gateway that lives": [
     { ...kept, records: [recordOf(1, E.ended(gone))] },
-    /taken from a living gateway/,
+    /taken from a live gateway/,
   ],
 };
 

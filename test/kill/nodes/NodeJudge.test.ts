@@ -56,7 +56,7 @@ const bad: Readonly<Record<string, readonly [Partial<NodeRemains>, RegExp]>> = {
   "two completions": [{ diaries: [[well], [saw(2), well], []] }, /2 completions/],
   "a run that a clock took from its living node": [
     { fault: "clock ahead", record: recordOf(crashed, E.ended()) },
-    /a living node lost it/,
+    /a live node lost it/,
   ],
 };
 

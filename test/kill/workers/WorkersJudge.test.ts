@@ -164,7 +164,7 @@ const bad: Readonly<Record<string, readonly [Partial<WorkersRemains>, RegExp]>> 
     { ...struck, records: [recordOf(1, 2, E.opened("r", 1, crashed), E.opened("r", 2, crashed), E.ended(gone))] },
     /decided twice/,
   ],
-  "a run that was taken from a worker that lives": [{ records: [taken] }, /taken from a living gateway/],
+  "a run that was taken from a worker that lives": [{ records: [taken] }, /taken from a live gateway/],
   "two answers to one question": [
     { ...asking, answers: [...(asking.answers ?? []), ...(asking.answers ?? [])] },
     /r, question 1: 2 answers were accepted/,

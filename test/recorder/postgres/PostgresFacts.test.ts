@@ -27,8 +27,8 @@ const hears = (facts: SharedFacts, wanted: (word: Word) => boolean): Effect.Effe
 /** Waits until notifications arrive as they are sent. */
 const listening = (facts: SharedFacts): Effect.Effect<void> =>
   Effect.flatMap(
-    hears(facts, () => facts.hears()),
-    (heard) => (facts.hears() ? Effect.void : heard),
+    hears(facts, () => facts.hasNotifications()),
+    (heard) => (facts.hasNotifications() ? Effect.void : heard),
   );
 
 const isCooldown = (word: Word) => word._tag === "Put" && word.kind === "cooldown";
@@ -165,13 +165,13 @@ describe("shared facts of processes in PostgreSQL", () => {
       const { cancels } = other;
       if (cancels === undefined) return assert.fail("a server has cancels");
       yield* one.write("r", [E.begun("r"), E.attempt(1)]);
-      assert.strictEqual(yield* cancels.driver("r"), `${process.pid}@${hostname()}`);
-      assert.isUndefined(yield* cancels.driver("another"));
+      assert.strictEqual(yield* cancels.findOwner("r"), `${process.pid}@${hostname()}`);
+      assert.isUndefined(yield* cancels.findOwner("another"));
       yield* one.release("r");
-      assert.isUndefined(yield* cancels.driver("r"));
+      assert.isUndefined(yield* cancels.findOwner("r"));
       yield* other.claim("r");
       yield* other.write("r", [E.ended()]);
-      assert.isUndefined(yield* cancels.driver("r"));
+      assert.isUndefined(yield* cancels.findOwner("r"));
     }).pipe(Effect.scoped),
   );
 
@@ -260,7 +260,7 @@ describe("shared facts of processes in PostgreSQL", () => {
       const gate = proxy.hold(/^LISTEN/);
       const a = yield* factsOf(proxy.address);
       yield* gate.reached;
-      assert.isFalse(a.hears());
+      assert.isFalse(a.hasNotifications());
       yield* gate.release;
       yield* listening(a);
     }).pipe(Effect.scoped),

@@ -34,7 +34,7 @@ describe("A commit whose connection broke", () => {
       const cluster = yield* own;
       const client = yield* Databases.client(cluster.address("postgres"));
       const committed = yield* transaction(client);
-      assert.strictEqual(yield* SqlPostgres.outcome(client, committed), "committed");
+      assert.strictEqual(yield* SqlPostgres.readOutcome(client, committed), "committed");
       // A server that recovers by itself resets its statistics and keeps its start time.
       yield* client`SELECT pg_stat_reset_shared('bgwriter')`;
       // Below PostgreSQL 15 another process does that a moment later.
@@ -43,20 +43,20 @@ describe("A commit whose connection broke", () => {
           extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()) >= ${committed.split("@")[1]}::double precision AS done`;
         isDone = row?.done === true;
       }
-      assert.strictEqual(yield* SqlPostgres.outcome(client, committed), "unknown");
+      assert.strictEqual(yield* SqlPostgres.readOutcome(client, committed), "unknown");
       // The server's log contains nothing of it, like of a transaction whose commit has not arrived.
       const lost = yield* transaction(client, Exit.fail("undone"));
-      assert.strictEqual(yield* SqlPostgres.outcome(client, lost), "aborted");
+      assert.strictEqual(yield* SqlPostgres.readOutcome(client, lost), "aborted");
       yield* Effect.promise(() => cluster.restart("immediate"));
       const other = yield* Databases.client(cluster.address("postgres"));
       // The server has not given out its number again yet.
-      assert.strictEqual(yield* SqlPostgres.outcome(other, lost), "aborted");
+      assert.strictEqual(yield* SqlPostgres.readOutcome(other, lost), "aborted");
       let given = "";
       for (let n = 0; n < 100 && given !== numberOf(lost); n += 1) given = numberOf(yield* transaction(other));
       assert.strictEqual(given, numberOf(lost));
       const [row] = yield* other`SELECT pg_xact_status(${given}::text::xid8) AS status`;
       assert.deepStrictEqual(row, { status: "committed" });
-      assert.strictEqual(yield* SqlPostgres.outcome(other, lost), "unknown");
+      assert.strictEqual(yield* SqlPostgres.readOutcome(other, lost), "unknown");
     }).pipe(Effect.scoped),
   );
 });

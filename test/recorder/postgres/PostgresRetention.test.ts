@@ -57,14 +57,14 @@ describe("ended runs in PostgreSQL", () => {
       for (const entry of life) yield* recorder.write("live", [entry]);
       const before = yield* record(recorder, "live");
       const retaining = yield* retainingBy(address);
-      assert.strictEqual(yield* retaining.due({}), 1);
-      assert.strictEqual(yield* retaining.look({}), 1);
+      assert.strictEqual(yield* retaining.countOld({}), 1);
+      assert.strictEqual(yield* retaining.deleteOld({}), 1);
       assert.isUndefined(yield* recorder.run("old"));
-      assert.strictEqual(yield* retaining.due({ runs: 1 }), 1);
-      assert.strictEqual(yield* retaining.look({ runs: 1 }), 1);
+      assert.strictEqual(yield* retaining.countOld({ runs: 1 }), 1);
+      assert.strictEqual(yield* retaining.deleteOld({ runs: 1 }), 1);
       assert.isUndefined(yield* recorder.run("b"));
-      assert.strictEqual(yield* retaining.look({ runs: 1 }), 0);
-      assert.strictEqual(yield* retaining.look({ runs: 0 }), 1);
+      assert.strictEqual(yield* retaining.deleteOld({ runs: 1 }), 0);
+      assert.strictEqual(yield* retaining.deleteOld({ runs: 0 }), 1);
       assert.deepStrictEqual(yield* record(recorder, "live"), before);
       assert.deepStrictEqual(yield* rows(admin), [1, 1 + before.incidents.length + before.questions.length, 0, 0]);
     }).pipe(Effect.scoped),
@@ -79,7 +79,7 @@ describe("ended runs in PostgreSQL", () => {
       const proxy = yield* StatementProxy.make(address);
       const retaining = yield* retainingBy(proxy.address);
       const told: Array<number> = [];
-      assert.strictEqual(yield* retaining.look({}, (runs) => told.push(runs)), 250);
+      assert.strictEqual(yield* retaining.deleteOld({}, (runs) => told.push(runs)), 250);
       assert.deepStrictEqual(told, [100, 200, 250]);
       const deletes = proxy.statements.filter((sql) => /^DELETE FROM \S*runs\b/.test(sql));
       assert.strictEqual(deletes.length, 3);
@@ -97,7 +97,7 @@ describe("ended runs in PostgreSQL", () => {
         Effect.gen(function* () {
           const retaining = yield* retainingBy(proxy.address);
           const deletes = proxy.hold(/^DELETE FROM \S*parts\b/);
-          const looking = yield* Effect.forkChild(retaining.look({}), { startImmediately: true });
+          const looking = yield* Effect.forkChild(retaining.deleteOld({}), { startImmediately: true });
           yield* deletes.reached;
           return { deletes, looking };
         }),
@@ -116,7 +116,7 @@ describe("ended runs in PostgreSQL", () => {
       const proxy = yield* StatementProxy.make(address);
       const retaining = yield* retainingBy(proxy.address);
       const deletes = proxy.hold(/^DELETE FROM \S*parts\b/);
-      const looking = yield* Effect.forkChild(retaining.look({}), { startImmediately: true });
+      const looking = yield* Effect.forkChild(retaining.deleteOld({}), { startImmediately: true });
       yield* deletes.reached;
       yield* recorder.write("late", [E.noted(60_000, "late_settle"), E.opened("late", 2)]);
       yield* deletes.release;
@@ -138,7 +138,7 @@ describe("ended runs in PostgreSQL", () => {
       const reading = yield* Effect.forkChild(Effect.exit(reader.runs()), { startImmediately: true });
       yield* parts.reached;
       const retaining = yield* retainingBy(address);
-      assert.strictEqual(yield* retaining.look({}), 1);
+      assert.strictEqual(yield* retaining.deleteOld({}), 1);
       yield* parts.release;
       assert.deepStrictEqual(yield* Fiber.join(reading), Exit.succeed(before.toReversed()));
       assert.isUndefined(yield* reader.run("gone"));

@@ -75,23 +75,23 @@ describe("a hot standby", () => {
         assert.strictEqual((yield* Effect.flip(recorder.probe ?? Effect.void)).reason, "read_only");
         const reader = yield* Databases.client(standby.address(place));
         // The primary may have given out a number that the standby does not know yet.
-        assert.strictEqual(yield* SqlPostgres.outcome(reader, "1000000@0"), "unknown");
+        assert.strictEqual(yield* SqlPostgres.readOutcome(reader, "1000000@0"), "unknown");
         const primarys = yield* Databases.client(primary.address(place));
         const [row] = yield* primarys<{
           readonly xid: string;
         }>`SELECT 1 AS one ${primarys.literal(SqlPostgres.idColumn)}`;
         const xid = row?.xid ?? "";
-        assert.strictEqual(yield* SqlPostgres.outcome(primarys, xid), "committed");
+        assert.strictEqual(yield* SqlPostgres.readOutcome(primarys, xid), "committed");
         yield* gone;
         primary.stop("fast");
         standby.psql("postgres", "SELECT pg_promote()");
         yield* recorder.write("s", [E.begun("s")]);
-        assert.strictEqual(yield* SqlPostgres.outcome(reader, "1000000@0"), "aborted");
+        assert.strictEqual(yield* SqlPostgres.readOutcome(reader, "1000000@0"), "aborted");
         // The standby's status of a number concerns the transaction that has it there; the primary's may never have arrived.
         for (let n = 0; n < 20; n += 1) yield* reader`SELECT pg_current_xact_id()::text AS id`;
         const [known] = yield* reader`SELECT pg_xact_status(${xid.split("@")[0]}::text::xid8) AS status`;
         assert.deepStrictEqual(known, { status: "committed" });
-        assert.strictEqual(yield* SqlPostgres.outcome(reader, xid), "unknown");
+        assert.strictEqual(yield* SqlPostgres.readOutcome(reader, xid), "unknown");
         yield* recorder.claim("r");
         yield* recorder.write("r", [{ _tag: "RunResumed" }, E.attempt(2)]);
         assert.strictEqual((yield* record(recorder, "r")).attempts.length, 2);

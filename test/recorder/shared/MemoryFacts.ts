@@ -109,7 +109,7 @@ export const make = (now: () => number): MemoryFacts => {
           buckets.set(bucket, { tokens, at: now() });
           return tokens;
         }),
-      hears: () => !store.isMute,
+      hasNotifications: () => !store.isMute,
       on: listeners.on,
     };
   };
@@ -118,7 +118,7 @@ export const make = (now: () => number): MemoryFacts => {
     isAway: false,
     isMute: false,
     say: (word) => {
-      for (const listeners of ears) listeners.say(word);
+      for (const listeners of ears) listeners.notify(word);
     },
     seen,
     calls: () => calls,

@@ -12,14 +12,14 @@ describe("a repeated failure", () => {
       const { log, said } = heard();
       yield* Effect.gen(function* () {
         const outage = new OutageLog(words);
-        yield* outage.worked;
+        yield* outage.recordSuccess;
         for (let second = 0; second < 150; second += 1) {
           yield* outage.recordFailure("the server is away");
           yield* TestClock.adjust("1 second");
         }
         assert.isTrue(outage.isOn);
-        yield* outage.worked;
-        yield* outage.worked;
+        yield* outage.recordSuccess;
+        yield* outage.recordSuccess;
         assert.isFalse(outage.isOn);
       }).pipe(Effect.provide(log));
       assert.deepStrictEqual(said, [
@@ -38,7 +38,7 @@ describe("a repeated failure", () => {
         const outage = new OutageLog(words);
         for (let times = 0; times < 100; times += 1) {
           yield* outage.recordFailure("x");
-          yield* outage.worked;
+          yield* outage.recordSuccess;
           yield* TestClock.adjust(saidAgainMs / 50);
         }
       }).pipe(Effect.provide(log));

@@ -39,7 +39,7 @@ describe("the change of a record", () => {
       const random = seeded(seed);
       const before = made(random, 4);
       const after = grown(random, before);
-      const change = RecordChange.between({ value: before }, { value: after });
+      const change = RecordChange.diff({ value: before }, { value: after });
       const kept = change === undefined ? undefined : JSON.parse(JSON.stringify(change));
       assert.deepStrictEqual(RecordChange.apply(asText(before), kept), asText(after), `seed ${seed}`);
     }
@@ -47,9 +47,9 @@ describe("the change of a record", () => {
 
   it("is empty if nothing has changed, and minimal otherwise", () => {
     const same = { deep: { list: [1, 2, { x: 1 }] } };
-    assert.isUndefined(RecordChange.between(same, { deep: { list: [1, 2, { x: 1 }] } }));
-    assert.deepStrictEqual(RecordChange.between({ ...same, n: 1 }, { ...same, n: 2 }), { o: { n: { v: 2 } } });
-    assert.deepStrictEqual(RecordChange.between([same, 1], [same, 1, 2]), { i: {}, a: [2] });
+    assert.isUndefined(RecordChange.diff(same, { deep: { list: [1, 2, { x: 1 }] } }));
+    assert.deepStrictEqual(RecordChange.diff({ ...same, n: 1 }, { ...same, n: 2 }), { o: { n: { v: 2 } } });
+    assert.deepStrictEqual(RecordChange.diff([same, 1], [same, 1, 2]), { i: {}, a: [2] });
   });
 
   it("of another value is refused", () => {

@@ -192,7 +192,7 @@ describe("the lease of a process", () => {
       ofFirst.stopped = true;
       yield* TestClock.adjust(leaseMs);
       for (const effect of [Effect.asVoid(second.claim("r")), Effect.asVoid(second.orphans())]) {
-        // Uninterruptible, as `tend` and `resume` call it: they must not lose a run that they have claimed.
+        // Uninterruptible, as the recovery loop and `takeUp` call it: they must not lose a run that they have claimed.
         const fiber = yield* Effect.forkChild(Effect.uninterruptible(effect), { startImmediately: true });
         yield* TestClock.adjust(leaseMs * 0.4);
         yield* Fiber.interrupt(fiber);

@@ -13,8 +13,8 @@ const parting = Effect.gen(function* () {
   const tables = SqlTables.make(sql, SqlTables.prefixDefault);
   const lease = new SqlLease(tables, { leaseMs: 1_000, label: "1@here", now: () => 0, elapsed: () => 0 });
   lease.adopt({ id: "a", beatAt: 0 });
-  lease.drive("r", "a");
-  const as = lease.part("r");
+  lease.addOwned("r", "a");
+  const as = lease.beginRelease("r");
   if (as === undefined) throw new Error("it is driven");
   return { as, lease };
 });
@@ -24,12 +24,12 @@ describe("a run that its process releases", () => {
     Effect.gen(function* () {
       for (const isWritten of [false, true]) {
         const { as, lease } = yield* parting;
-        if (isWritten) lease.drive("r", "a");
-        assert.isTrue(lease.isLeaving("r"));
+        if (isWritten) lease.addOwned("r", "a");
+        assert.isTrue(lease.isReleasing("r"));
         assert.isTrue(lease.isNeeded);
         lease.completeRelease("r", as, true);
         assert.deepStrictEqual(
-          [lease.isLeaving("r"), lease.isNeeded, lease.findDriven("r")],
+          [lease.isReleasing("r"), lease.isNeeded, lease.findOwned("r")],
           [false, false, undefined],
         );
       }
@@ -39,25 +39,25 @@ describe("a run that its process releases", () => {
   it.effect("is released by one statement at a time, and again if that has failed", () =>
     Effect.gen(function* () {
       const { as, lease } = yield* parting;
-      assert.isUndefined(lease.part("r"), "one is under way");
+      assert.isUndefined(lease.beginRelease("r"), "one is under way");
       lease.failRelease("r", as);
-      assert.deepStrictEqual([lease.leaving, lease.isLeaving("r")], [["r"], true]);
-      const again = lease.part("r");
+      assert.deepStrictEqual([lease.pendingReleases, lease.isReleasing("r")], [["r"], true]);
+      const again = lease.beginRelease("r");
       assert.strictEqual(again, as);
       lease.completeRelease("r", as, true);
-      assert.deepStrictEqual(lease.leaving, []);
+      assert.deepStrictEqual(lease.pendingReleases, []);
     }).pipe(Effect.scoped),
   );
 
   it.effect("stays driven if its process has claimed it after the write that had parked it", () =>
     Effect.gen(function* () {
       const { as, lease } = yield* parting;
-      lease.drive("r", "a");
-      lease.leave("r", as);
-      assert.isDefined(lease.findDriven("r"));
+      lease.addOwned("r", "a");
+      lease.disown("r", as);
+      assert.isDefined(lease.findOwned("r"));
       // No row belonged to this process: another write had released it before.
       lease.completeRelease("r", as, false);
-      assert.isDefined(lease.findDriven("r"));
+      assert.isDefined(lease.findOwned("r"));
       assert.isTrue(lease.isNeeded);
     }).pipe(Effect.scoped),
   );
@@ -65,10 +65,10 @@ describe("a run that its process releases", () => {
   it.effect("is not kept if it was left for another reason and its statement fails", () =>
     Effect.gen(function* () {
       const { as, lease } = yield* parting;
-      lease.leave("r", as);
-      assert.isTrue(lease.isLeaving("r"), "the statement may still take effect");
+      lease.disown("r", as);
+      assert.isTrue(lease.isReleasing("r"), "the statement may still take effect");
       lease.failRelease("r", as);
-      assert.deepStrictEqual([lease.isLeaving("r"), lease.isNeeded], [false, false]);
+      assert.deepStrictEqual([lease.isReleasing("r"), lease.isNeeded], [false, false]);
     }).pipe(Effect.scoped),
   );
 
@@ -76,14 +76,14 @@ describe("a run that its process releases", () => {
     Effect.gen(function* () {
       const { as, lease } = yield* parting;
       lease.adopt({ id: "b", beatAt: 0 });
-      assert.isFalse(lease.isLeaving("r"));
-      lease.drive("r", "b");
-      const next = lease.part("r");
+      assert.isFalse(lease.isReleasing("r"));
+      lease.addOwned("r", "b");
+      const next = lease.beginRelease("r");
       lease.completeRelease("r", as, false);
-      assert.isTrue(lease.isLeaving("r"));
-      assert.strictEqual(lease.findDriven("r"), next);
+      assert.isTrue(lease.isReleasing("r"));
+      assert.strictEqual(lease.findOwned("r"), next);
       if (next !== undefined) lease.failRelease("r", next);
-      assert.deepStrictEqual(lease.leaving, ["r"], "it is given back later");
+      assert.deepStrictEqual(lease.pendingReleases, ["r"], "it is given back later");
     }).pipe(Effect.scoped),
   );
 });

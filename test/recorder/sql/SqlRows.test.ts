@@ -23,7 +23,7 @@ describe("a statement changes only what its transaction has read", () => {
       yield* recorder.write("r", [E.noted(1)]);
       const late = SqlStore.update(tables, "r", read, E.folded([E.begun("r")]), undefined);
       assert.instanceOf(yield* Effect.flip(late), RowChanged);
-      const taken = SqlOwnership.own(tables, [{ runId: "r", version: read.version }], "lease");
+      const taken = SqlOwnership.assignOwner(tables, [{ runId: "r", version: read.version }], "lease");
       assert.instanceOf(yield* Effect.flip(taken), RowChanged);
       assert.strictEqual((yield* recorder.run("r"))?.evidence.first.length, 1);
     }),

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Schema, type Scope } from "effect";
 import { runText } from "../../../src/cli/runs/RunText.ts";
-import { blank } from "../../../src/cli/terminal/Screen.ts";
+import { plainScreen } from "../../../src/cli/terminal/Screen.ts";
 import { exportRun } from "../../../src/recorder/export/IncidentExport.ts";
 import * as RunRecord from "../../../src/recorder/RunRecord.ts";
 import { retainingOf } from "../../../src/recorder/retention/Retention.ts";
@@ -73,7 +73,7 @@ const reads = (former: Former) => {
       for (const run of expected) {
         assert.deepStrictEqual(yield* record(recorder, run.run_id), run);
         assert.deepStrictEqual(yield* recorder.incidents(run.run_id), run.incidents);
-        const told = runText(run, new Set(), blank(S.startedAt));
+        const told = runText(run, new Set(), plainScreen(S.startedAt));
         assert.include(told, run.run_id);
         assert.strictEqual(exportRun(run).incidents.length, run.incidents.length);
       }
@@ -139,7 +139,7 @@ const forgets = (former: Former) =>
       const { count, recorder } = yield* former.opened;
       const [ended, open] = [recordsOf(former).filter(hasEnded), recordsOf(former).filter((it) => !hasEnded(it))];
       const retaining = retainingOf(recorder) ?? assert.fail("a store forgets what is old");
-      assert.strictEqual(yield* retaining.look({ ageMs: 60_000 }), ended.length);
+      assert.strictEqual(yield* retaining.deleteOld({ ageMs: 60_000 }), ended.length);
       assert.deepStrictEqual([...(yield* recorder.runs({ limit: 1_000 }))].reverse(), open);
       for (const { run_id } of ended) assert.isUndefined(yield* recorder.run(run_id));
       const parts = (of: (run: RunRecord.RunRecord) => number) => open.reduce((sum, run) => sum + of(run), 0);

@@ -18,7 +18,7 @@ describe("a processor over a store that processes share", () => {
       const clock = yield* Clock.Clock;
       const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
       const other = store.process();
-      const cancels = { ...store.process(), driver: () => Effect.undefined };
+      const cancels = { ...store.process(), findOwner: () => Effect.undefined };
       const recorder = S.recorderThat({ cancels });
       yield* Effect.gen(function* () {
         const provider = S.scripted([S.start, S.text("begun"), S.never]);
@@ -53,7 +53,7 @@ describe("a run whose cancel stands", () => {
         yield* TestClock.setTime(1_000);
         const clock = yield* Clock.Clock;
         const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
-        const cancels = { ...store.process(), driver: () => Effect.undefined };
+        const cancels = { ...store.process(), findOwner: () => Effect.undefined };
         const digest = (content: string) => Effect.succeed(`the digest of ${content}`);
         yield* Effect.gen(function* () {
           const recorder = yield* RunRecorder;
@@ -93,7 +93,7 @@ describe("a run that is taken up", () => {
       yield* TestClock.setTime(1_000);
       const clock = yield* Clock.Clock;
       const facts = MemoryFacts.make(() => clock.currentTimeMillisUnsafe()).process();
-      const cancels = { ...facts, find, driver: () => Effect.undefined };
+      const cancels = { ...facts, find, findOwner: () => Effect.undefined };
       const digest = (content: string) => Effect.succeed(`the digest of ${content}`);
       const recorder = S.recorderThat({ cancels, digest });
       return yield* Effect.gen(function* () {

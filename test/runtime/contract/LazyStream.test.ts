@@ -1,16 +1,16 @@
 import { Channel, Data, Effect, Exit, Scope, Stream } from "effect";
 import { describe, expect, it } from "vitest";
-import { lazily, pullIn, withOpener } from "../../../src/runtime/contract/LazyStream.ts";
+import { makeLazy, openPull, withOpener } from "../../../src/runtime/contract/LazyStream.ts";
 
 class Refused extends Data.TaggedError("Refused")<{ readonly why: string }> {}
 
 const pulledOnce = <A, E>(stream: Stream.Stream<A, E>) =>
-  Effect.scoped(Effect.flatMap(Effect.scope, (scope) => Effect.flatten(pullIn(stream, scope))));
+  Effect.scoped(Effect.flatMap(Effect.scope, (scope) => Effect.flatten(openPull(stream, scope))));
 
 describe("a stream whose channel is built only where it is asked for", () => {
   it("is a stream as any other", async () => {
     let made = 0;
-    const stream = lazily(() => {
+    const stream = makeLazy(() => {
       made += 1;
       return Stream.make(1, 2, 3);
     });
@@ -22,7 +22,7 @@ describe("a stream whose channel is built only where it is asked for", () => {
   });
 
   it("is opened without its channel where it has a way", async () => {
-    const never = lazily((): Stream.Stream<number> => {
+    const never = makeLazy((): Stream.Stream<number> => {
       throw new Error("its channel was asked for");
     });
     const opened = withOpener(never, () => Effect.succeed(Effect.succeed([7])));
@@ -32,10 +32,10 @@ describe("a stream whose channel is built only where it is asked for", () => {
 
   it("fails the pull with what its opening failed with", async () => {
     const refused = withOpener<number, Refused, never>(
-      lazily(() => Stream.empty),
+      makeLazy(() => Stream.empty),
       () => Effect.fail(new Refused({ why: "closed" })),
     );
-    const pull = await Effect.runPromise(pullIn(refused, Scope.makeUnsafe()));
+    const pull = await Effect.runPromise(openPull(refused, Scope.makeUnsafe()));
     expect(await Effect.runPromiseExit(pull)).toEqual(Exit.fail(new Refused({ why: "closed" })));
   });
 });

@@ -1,12 +1,12 @@
 /** Options of a run that has ended: what its late decisions read stays, and nothing else (L11). */
 import { assert, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { letGo } from "../../../src/runtime/contract/RunOptions.ts";
+import { releaseStreams } from "../../../src/runtime/contract/RunOptions.ts";
 import * as S from "../Scripted.ts";
 
 it("keep what a late decision reads, and let go of the request", () => {
   const bare = S.options(S.scripted());
-  assert.hasAllKeys(letGo(bare), ["provider", "tools", "attempt", "observe"]);
+  assert.hasAllKeys(releaseStreams(bare), ["provider", "tools", "attempt", "observe"]);
   const full = {
     ...bare,
     ...S.options(S.scripted(), { canContinue: true }),
@@ -16,7 +16,7 @@ it("keep what a late decision reads, and let go of the request", () => {
     refreshCredentials: Effect.die("an ended run refreshes nothing"),
     requestTokens: 7,
   };
-  const kept = letGo(full);
+  const kept = releaseStreams(full);
   assert.strictEqual(kept.requestTokens, 7);
   assert.strictEqual(kept.group, "g");
   assert.strictEqual(kept.continueText, "auto");

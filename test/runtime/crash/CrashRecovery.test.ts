@@ -534,7 +534,7 @@ describe("layer", () => {
       yield* orphan(recorder, lifeOf("nothing was shown"));
       yield* Layer.build(CrashRecovery.layer({ intervalMs: 1_000, onSwept })).pipe(Effect.provide(log));
       yield* TestClock.adjust("1 millis");
-      assert.match(said[0] ?? "", /^ERROR a sweep for orphaned runs died cause="Error: thrown/);
+      assert.match(said[0] ?? "", /^ERROR a sweep for orphaned runs failed with a defect cause="Error: thrown/);
     }).pipe(Effect.provide(memory())),
   );
 

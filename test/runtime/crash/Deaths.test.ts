@@ -107,7 +107,7 @@ describe("After a crash between any two writes a run has an end, a question or a
 });
 
 const holds = (left: RunRecord, record: RunRecord, where: string): void => {
-  const due = Orphan.due(record);
+  const due = Orphan.findDueStep(record);
   const seen = `${where}: ${record.state} ${record.parked} ${due?._tag}`;
   if (left.state === "ended") assert.deepStrictEqual(record, left, where);
   else if (record.state === "asking") {
@@ -133,7 +133,7 @@ const holds = (left: RunRecord, record: RunRecord, where: string): void => {
 
 /** Checks that, after any decision, nothing restarts by itself over a call that may have run, or over content shown to the user. */
 const offersNothingUnsafe = (record: RunRecord, where: string): void => {
-  const due = Orphan.due(record);
+  const due = Orphan.findDueStep(record);
   if (due?._tag !== "offered") return;
   const { mode } = due.incident.decision;
   assert.include(["replay", "continue"], mode, where);

@@ -40,7 +40,7 @@ const two = Effect.gen(function* () {
   const process = (name: string): Recorder => {
     const cancels: SharedCancels = {
       ...store.process(),
-      driver: (runId) =>
+      findOwner: (runId) =>
         Effect.map(Effect.orDie(record.run(runId)), (it) =>
           it === undefined || it.state === "ended" || driver.is === "gone" ? undefined : "4711@host",
         ),
@@ -121,7 +121,7 @@ describe("a run with an owner", () => {
       yield* L.written(recorder, lifeOf("text was shown"));
       const end = { state: "stopped", reason: "user_cancelled", attempts: 1, at: 0 } as const;
       const here = (runId: string) => Effect.as(Effect.orDie(recorder.write(runId, [{ _tag: "RunEnded", end }])), true);
-      const told = yield* inTime(RunCancel.cancel(L.runId, { here }));
+      const told = yield* inTime(RunCancel.cancel(L.runId, { cancelHere: here }));
       assert.strictEqual(told?.outcome, "here");
       assert.strictEqual(told?.record.end?.reason, "user_cancelled");
     }).pipe(Effect.provide(memory())),
@@ -183,16 +183,16 @@ describe("a run with an owner", () => {
       if (cancels === undefined) return assert.fail("it has cancels");
       // It has no owner when it is looked at, and has one when it is claimed.
       let looks = 0;
-      const late = (runId: string) => (++looks === 1 ? Effect.undefined : cancels.driver(runId));
+      const late = (runId: string) => (++looks === 1 ? Effect.undefined : cancels.findOwner(runId));
       const told = yield* inTime(
-        within({ ...other, cancels: { ...cancels, driver: late } }, RunCancel.cancel(L.runId)),
+        within({ ...other, cancels: { ...cancels, findOwner: late } }, RunCancel.cancel(L.runId)),
       );
       assert.deepInclude(told, { outcome: "pending", driver: "4711@host" });
       assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], [L.runId]);
       looks = 0;
       yield* hearing(driving);
       const heard = yield* inTime(
-        within({ ...other, cancels: { ...cancels, driver: late } }, RunCancel.cancel(L.runId)),
+        within({ ...other, cancels: { ...cancels, findOwner: late } }, RunCancel.cancel(L.runId)),
       );
       assert.deepInclude(heard, { outcome: "forwarded", driver: "4711@host" });
       assert.strictEqual(driver.is, "living");
@@ -206,9 +206,9 @@ describe("a run with an owner", () => {
       const { cancels } = other;
       if (cancels === undefined) return assert.fail("it has cancels");
       let looks = 0;
-      const once = (runId: string) => (++looks === 1 ? cancels.driver(runId) : Effect.undefined);
+      const once = (runId: string) => (++looks === 1 ? cancels.findOwner(runId) : Effect.undefined);
       const told = yield* inTime(
-        within({ ...other, cancels: { ...cancels, driver: once } }, RunCancel.cancel(L.runId)),
+        within({ ...other, cancels: { ...cancels, findOwner: once } }, RunCancel.cancel(L.runId)),
       );
       assert.deepInclude(told, { outcome: "pending", driver: "4711@host" });
     }).pipe(Effect.scoped, Effect.provide(memory())),

@@ -69,7 +69,7 @@ const livedOn = (life: Life, writes: number, choice: "retry" | "stop", where: st
         const own = question.choices.includes("it_ran") ? "it_ran" : choice;
         yield* CrashRecovery.answer({ run_id: runId, revision: question.revision, choice: own, by: "person" });
       }
-      const due = Orphan.due(yield* record)?._tag;
+      const due = Orphan.findDueStep(yield* record)?._tag;
       if (due === "offered" || due === "answered") yield* resume;
     }
     const { end, incidents } = yield* record;

@@ -7,7 +7,7 @@ import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "ef
 import { toBounded } from "../../../src/recorder/BoundedRecorder.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
-import { committing, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { RunRecorder, withCommit } from "../../../src/recorder/RunRecorder.ts";
 import { Backlog } from "../../../src/runtime/run/Backlog.ts";
 import { RunWriter } from "../../../src/runtime/run/RunWriter.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
@@ -30,7 +30,7 @@ const writing = Effect.gen(function* () {
     atOnce: store,
     write: (id, entries) => Effect.sync(() => store(id, entries)),
   };
-  const write = committing(
+  const write = withCommit(
     (id, entries) => Effect.suspend(() => play.write(id, entries)),
     "at_once",
     (id, entries, onDone) => onDone(play.atOnce(id, entries) ?? "recorded"),

@@ -30,8 +30,8 @@ describe("A group", () => {
     for (const run of ["a", "b", "c"]) groups.take(member(run), 0);
     assert.strictEqual(groups.facts(member("a"), 0).group_retries, 0, "a run with a smaller limit decided first");
     assert.strictEqual(groups.facts(member("c"), 0).group_retries, 2);
-    groups.giveBack(member("b"));
-    groups.giveBack(member("b"));
+    groups.returnRetry(member("b"));
+    groups.returnRetry(member("b"));
     assert.strictEqual(groups.facts(member("c"), 0).group_retries, 1);
     assert.strictEqual(groups.facts(member("d"), 0).group_retries, 2);
   });

@@ -41,7 +41,7 @@ const decides = ({ groups, shared }: Node, it = member(), tokens = 0) =>
     groups.countBreak(it, tokens, 0);
     const takes = groups.facts(it, 0).group_retries < limit;
     if (takes) groups.take(it, 0);
-    yield* shared.giveBackUntaken(it);
+    yield* shared.returnUnusedRetry(it);
     return takes;
   });
 

@@ -136,7 +136,7 @@ describe("processes over one store", () => {
       const throttle = new SharedThrottle(store.process());
       const held = yield* drawn(throttle);
       if (held === undefined) return assert.fail("the store is there");
-      yield* throttle.putBack(held, now);
+      yield* throttle.returnToken(held, now);
       for (let n = 0; n < 3; n += 1) yield* Effect.yieldNow;
       assert.strictEqual(yield* store.process().draw("p", 0, { max: tokensMax, perSecond: 0 }), tokensMax);
     }),
@@ -167,7 +167,7 @@ describe("processes over one store", () => {
       const calls = store.calls();
       const next = yield* drawn(throttle);
       assert.isAbove(next?.waitMs ?? 0, maxWaitMs);
-      if (next !== undefined) yield* throttle.putBack(next, now);
+      if (next !== undefined) yield* throttle.returnToken(next, now);
       assert.strictEqual(store.calls(), calls, "nor put back what was not taken");
       assert.isDefined(yield* throttle.draw("p", maxWaitMs, () => maxWaitMs));
       assert.strictEqual(store.calls(), calls + 1);

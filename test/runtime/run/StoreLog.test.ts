@@ -6,7 +6,7 @@ import { Context, Deferred, Effect, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import { toBounded } from "../../../src/recorder/BoundedRecorder.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
-import { committing, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { RunRecorder, withCommit } from "../../../src/recorder/RunRecorder.ts";
 import { Backlog, backlogRunsMax, type Unwritten } from "../../../src/runtime/run/Backlog.ts";
 import { RunWriter } from "../../../src/runtime/run/RunWriter.ts";
 import { heard } from "../../recorder/shared/Heard.ts";
@@ -20,7 +20,7 @@ const writing = Effect.fnUntraced(function* (atOnce: boolean) {
   const recorder = atOnce
     ? {
         ...memory,
-        write: committing(write, "at_once", (_id, _entries, onDone) => onDone(store.away ? failed() : "recorded")),
+        write: withCommit(write, "at_once", (_id, _entries, onDone) => onDone(store.away ? failed() : "recorded")),
       }
     : { ...memory, write };
   const backlog = yield* Backlog.make;

@@ -141,9 +141,9 @@ describe("a storm", () => {
       leaves[0]?.();
       leaves[0]?.();
       yield* Fiber.join(next);
-      assert.strictEqual(gate.active("p"), waitingRetriesMax);
+      assert.strictEqual(gate.activeCount("p"), waitingRetriesMax);
       for (const it of leaves) it();
-      assert.strictEqual(gate.active("p"), 0);
+      assert.strictEqual(gate.activeCount("p"), 0);
     }),
   );
 
@@ -158,7 +158,7 @@ describe("a storm", () => {
       yield* Fiber.interrupt(waiting);
       assert.strictEqual(leaves.length, waitingRetriesMax + 1);
       for (const leave of leaves) leave();
-      assert.strictEqual(gate.active("p"), 0);
+      assert.strictEqual(gate.activeCount("p"), 0);
     }),
   );
 

@@ -187,7 +187,7 @@ describe("ToolGuard", () => {
         "answer stop",
         "end stopped tool_outcome_unknown",
       ]);
-      const given = vi.spyOn(Groups.prototype, "giveBack");
+      const given = vi.spyOn(Groups.prototype, "returnRetry");
       yield* Effect.addFinalizer(() => Effect.sync(() => given.mockRestore()));
       yield* Deferred.succeed(over, undefined);
       yield* TestClock.adjust("1 second");

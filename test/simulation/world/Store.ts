@@ -4,7 +4,7 @@
  */
 import { type Context, Effect, Exit, Option } from "effect";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
-import { committing, RecorderError, type RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { RecorderError, type RunRecorder, withCommit } from "../../../src/recorder/RunRecorder.ts";
 import type { Journal } from "../Journal.ts";
 import type { Scenario, WriteFault } from "../Scenario.ts";
 import { runId } from "./Tools.ts";
@@ -94,7 +94,7 @@ export class Store {
   #committing(write: Recorder["write"]): Recorder["write"] {
     const { commit, faults } = this.#scenario.world;
     if (commit === "none") return write;
-    return committing(write, commit, (id, entries, onDone) => {
+    return withCommit(write, commit, (id, entries, onDone) => {
       const fault = faults.find(({ at }) => at === this.#writes)?.how;
       if (commit === "soon" && fault !== undefined && !this.#isCalm()) return onDone("undecided");
       const written = Effect.andThen(Effect.yieldNow, write(id, entries));

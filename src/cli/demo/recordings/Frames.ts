@@ -57,8 +57,8 @@ export const read = (bytes: Uint8Array): ReadonlyArray<Frame> => {
 
 const utf8 = (latin1: string): string => Buffer.from(latin1, "latin1").toString("utf8");
 
-/** Compares two frames, ignoring blanks around a comment's text. */
-export const same = (a: Pick<Frame, "event" | "data">, b: Pick<Frame, "event" | "data">): boolean =>
+/** Compares two frames, ignoring white space around a comment's text. */
+export const isSameFrame = (a: Pick<Frame, "event" | "data">, b: Pick<Frame, "event" | "data">): boolean =>
   a.event === b.event && (a.event === "comment" ? a.data.trim() === b.data.trim() : a.data === b.data);
 
 /** True if a frame is complete even without its blank line. */

@@ -2,7 +2,7 @@
  * Compares what a caller received from a recording with the recorded bytes, as `Frames` parses them.
  */
 import { Answers, type RequestLog } from "../../../testing/index.ts";
-import { endOf, type Frame, isWhole, same } from "./Frames.ts";
+import { endOf, type Frame, isSameFrame, isWhole } from "./Frames.ts";
 import type { Recording } from "./Recordings.ts";
 import type { Take } from "./Take.ts";
 
@@ -46,7 +46,7 @@ export const judgeWhole = (
 ): RecordingRow => {
   const expected = expectedEnd(recording);
   const served = heard.log[0]?.sent_hash;
-  return row(recording, { kind: "whole", at: 0, caller: { name: "" } }, frames, heard, false, [
+  return makeRow(recording, { kind: "whole", at: 0, caller: { name: "" } }, frames, heard, false, [
     ...found,
     ...(heard.log.length === 1 ? [] : [`expected 1 request, got ${heard.log.length}`]),
     ...(recording.status > 299 || served === hash ? [] : ["the served bytes differ from the recorded ones"]),
@@ -54,7 +54,7 @@ export const judgeWhole = (
       ? [`not complete: ${heard.decisions.join(", ") || "no decision"}`]
       : []),
     ...(expected === "fails" && heard.completed ? ["complete, although the recording is not"] : []),
-    ...(heard.completed ? missing(recording, frames, heard) : []),
+    ...(heard.completed ? findMissing(recording, frames, heard) : []),
   ]);
 };
 
@@ -79,19 +79,19 @@ export const judgeBroken = (
       ? [`expected at most 2 requests, got ${heard.log.length}`]
       : []),
     ...(heard.decisions.length === 0 ? ["the break had no decision"] : []),
-    ...(heard.completed ? missing(recording, frames, heard) : []),
+    ...(heard.completed ? findMissing(recording, frames, heard) : []),
     ...(heard.completed && !whole.completed ? ["complete, although the full recording is not"] : []),
     ...(!heard.completed && whole.completed && !asked ? ["neither recovered nor asked"] : []),
     ...(!heard.completed && whole.completed && take.caller.answer === "retry"
       ? [`not recovered although a person answered retry: ${heard.decisions.join(", ")}`]
       : []),
   ];
-  return row(recording, take, frames, heard, falseSuccess, problems);
+  return makeRow(recording, take, frames, heard, falseSuccess, problems);
 };
 
 type PlayedTake = Pick<Take, "kind" | "at"> & { readonly caller: { readonly name: string } };
 
-const row = (
+const makeRow = (
   { file, protocol }: Recording,
   { at, caller, kind }: PlayedTake,
   frames: ReadonlyArray<Frame>,
@@ -99,7 +99,7 @@ const row = (
   false_success: boolean,
   problems: ReadonlyArray<string>,
 ): RecordingRow => {
-  const extra = visible.length - inOrder(frames, visible);
+  const extra = visible.length - countInOrder(frames, visible);
   return {
     file,
     protocol,
@@ -116,11 +116,11 @@ const row = (
 };
 
 /** Counts the visible events that match the recording in order, each at most once. */
-const inOrder = (frames: ReadonlyArray<Frame>, visible: Heard["frames"]): number => {
+const countInOrder = (frames: ReadonlyArray<Frame>, visible: Heard["frames"]): number => {
   let next = 0;
   let found = 0;
   for (const event of visible) {
-    const at = frames.findIndex((frame, index) => index >= next && same(frame, event));
+    const at = frames.findIndex((frame, index) => index >= next && isSameFrame(frame, event));
     if (at === -1) continue;
     next = at + 1;
     found += 1;
@@ -129,21 +129,21 @@ const inOrder = (frames: ReadonlyArray<Frame>, visible: Heard["frames"]): number
 };
 
 /** Problems of a complete run: events that it did not show. */
-const missing = (
+const findMissing = (
   { protocol }: Recording,
   frames: ReadonlyArray<Frame>,
   { decisions, frames: visible }: Heard,
 ): ReadonlyArray<string> => {
   const expected = frames.filter(isWhole);
-  if (decisions.at(-1) === "do_not_retry already_complete") return missingBeforeEnd(protocol, expected, visible);
-  const count = expected.length - inOrder(expected, visible);
+  if (decisions.at(-1) === "do_not_retry already_complete") return findMissingBeforeEnd(protocol, expected, visible);
+  const count = expected.length - countInOrder(expected, visible);
   return count === 0 ? [] : [`${count} of ${expected.length} events are missing or changed`];
 };
 
 /**
  * Problems of a response that failed at or after its end. It must be shown up to its end, without a gap and including the terminal event.
  */
-const missingBeforeEnd = (
+const findMissingBeforeEnd = (
   protocol: Recording["protocol"],
   frames: ReadonlyArray<Frame>,
   visible: Heard["frames"],
@@ -152,7 +152,7 @@ const missingBeforeEnd = (
   const through = frames.filter((frame) => frame.from <= end).length;
   const gap = visible.findIndex((event, index) => {
     const frame = frames[index];
-    return frame === undefined || !same(frame, event);
+    return frame === undefined || !isSameFrame(frame, event);
   });
   const kept = gap === -1 ? visible.length : gap;
   return kept >= through ? [] : [`${through - kept} of ${through} events up to the end are missing or changed`];

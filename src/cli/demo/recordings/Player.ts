@@ -1,6 +1,6 @@
 /**
- * Plays recordings through the real client and StreamProcessor: each unbroken, and broken at seeded places with the unbroken
- * response next.
+ * Plays recordings through the real client and StreamProcessor: each once unbroken, and once per seeded place broken there, followed by the
+ * unbroken response.
  */
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";
@@ -28,7 +28,7 @@ export const stallMs = 800;
 /** Maximum concurrent takes of one recording. */
 export const takesAtOnce = 8;
 
-/** Maximum concurrent recordings. They mostly wait in real time and do little work. */
+/** Maximum concurrent recordings. They mostly wait and use little CPU. */
 export const recordingsAtOnce = 6;
 
 /**
@@ -74,7 +74,7 @@ const playRecording = Effect.fn("demo.playRecording")(
     const frames = Frames.read(bytes);
     const healthy = recording.status >= 200 && recording.status <= 299;
     const end = Frames.endOf(recording.protocol, frames, bytes.byteLength);
-    const takes = healthy ? Takes.brokenTakesOf(recording, seed, cuts, end) : [];
+    const takes = healthy ? Takes.makeBrokenTakes(recording, seed, cuts, end) : [];
     const server = yield* FaultProvider.make({
       script: {
         scripts: Object.fromEntries([Takes.whole, ...takes].map((take) => [take.name, answersOf(recording, take)])),
@@ -154,9 +154,9 @@ const playTake = Effect.fnUntraced(function* (
       ),
       Effect.exit,
     );
-  const mine = (rows: ReadonlyArray<RequestLog>) => rows.filter((row) => row.script === take.name);
+  const filterOwn = (rows: ReadonlyArray<RequestLog>) => rows.filter((row) => row.script === take.name);
   yield* Effect.timeoutOption(
-    server.until((rows) => (mine(rows).every((row) => row.outcome !== "open") ? true : undefined)),
+    server.until((rows) => (filterOwn(rows).every((row) => row.outcome !== "open") ? true : undefined)),
     Duration.millis(serverEndsMs),
   );
   const incidents = yield* (yield* RunRecorder).incidents(runId);
@@ -164,7 +164,7 @@ const playTake = Effect.fnUntraced(function* (
     completed: completed && Exit.isSuccess(exit),
     frames: transcript.parts.map((part) => part.event),
     decisions: incidents.map(({ decision }) => `${decision.action} ${decision.rule}`),
-    log: mine(yield* server.log),
+    log: filterOwn(yield* server.log),
   } satisfies Heard;
 });
 

@@ -63,16 +63,19 @@ export const Recordings = {
    */
   read: Effect.fn("Recordings.read")(function* (folder: string, only: ReadonlyArray<string>) {
     const json = Json.parse(yield* manifestText(folder));
-    if (json === undefined) return yield* invalid("manifest.json: not JSON");
+    if (json === undefined) return yield* invalidRecordings("manifest.json: not JSON");
     const manifest = yield* Effect.mapError(
       Schema.decodeUnknownEffect(Manifest)(json.json),
       (error) => new RecordingsError({ reason: "invalid", message: `manifest.json: ${oneLine(error)}` }),
     );
     for (const [index, { file }] of manifest.streams.entries()) {
       const size = yield* sizeOf(join(folder, file));
-      if (size === undefined) return yield* invalid(`manifest.json: streams[${index}].file: no such file: ${file}`);
+      if (size === undefined)
+        return yield* invalidRecordings(`manifest.json: streams[${index}].file: no such file: ${file}`);
       if (size > recordingBytesMax) {
-        return yield* invalid(`manifest.json: streams[${index}].file: longer than ${recordingBytesMax} bytes: ${file}`);
+        return yield* invalidRecordings(
+          `manifest.json: streams[${index}].file: longer than ${recordingBytesMax} bytes: ${file}`,
+        );
       }
     }
     const asked = only.flatMap((value) => value.split(",")).filter((value) => value.trim() !== "");
@@ -106,7 +109,7 @@ export const bytesOf = (folder: string, recording: Recording) =>
 
 const isMatch = ({ file, protocol }: Recording, asked: string): boolean => file.includes(asked) || protocol === asked;
 
-const invalid = (message: string) => new RecordingsError({ reason: "invalid", message });
+const invalidRecordings = (message: string) => new RecordingsError({ reason: "invalid", message });
 
 const manifestText = Effect.fnUntraced(function* (folder: string) {
   const path = join(folder, "manifest.json");
@@ -117,7 +120,7 @@ const manifestText = Effect.fnUntraced(function* (folder: string) {
       : `--streams: no such folder: ${folder}`;
     return yield* new RecordingsError({ reason: "unreadable", message });
   }
-  if (size > manifestBytesMax) return yield* invalid(`manifest.json: longer than ${manifestBytesMax} bytes`);
+  if (size > manifestBytesMax) return yield* invalidRecordings(`manifest.json: longer than ${manifestBytesMax} bytes`);
   return yield* Effect.tryPromise({
     try: () => readFile(path, "utf8"),
     catch: (cause) => new RecordingsError({ reason: "unreadable", message: `manifest.json: ${String(cause)}` }),

@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import type { Recording } from "./Recordings.ts";
 
-/** Ways to break a recording. */
+/** The ways in which a recording is broken. */
 export const breakKinds = ["rst", "fin", "end", "stall"] as const;
 
 /** Behaviours of a broken run's caller: hold text until the end, or show it at once and answer questions. */
@@ -27,14 +27,14 @@ export interface Take {
 export const whole: Take = { name: "whole", kind: "whole", at: 0, caller: callers[1] };
 
 /**
- * Returns the broken takes of a recording. The same seed gives the same places, whatever else is played.
+ * Returns the broken takes of a recording. The same seed gives the same places, regardless of the other recordings.
  *
  * @param recording a row of the manifest
  * @param seed the seed of the break positions and of the caller's behaviour
  * @param cuts breaks of each kind
  * @param end highest break position, in bytes; nothing before it looks like an end
  */
-export const brokenTakesOf = (recording: Recording, seed: number, cuts: number, end: number): ReadonlyArray<Take> =>
+export const makeBrokenTakes = (recording: Recording, seed: number, cuts: number, end: number): ReadonlyArray<Take> =>
   breakKinds.flatMap((kind) =>
     Array.from({ length: cuts }, (_, index): Take => {
       const draw = (what: string) =>

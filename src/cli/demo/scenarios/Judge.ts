@@ -49,12 +49,18 @@ export interface JudgedRun {
  */
 export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
   const { completed, incidents, log, reasoning, text, toolInputs } = outcome;
-  const verdict = FaultJudge.judge({ transcript: text, reasoning, tools: toolInputs, completed, log: log.map(whole) });
+  const verdict = FaultJudge.judge({
+    transcript: text,
+    reasoning,
+    tools: toolInputs,
+    completed,
+    log: log.map(treatAsComplete),
+  });
   const row = {
     name: scenario.name,
     fault: scenario.fault,
     protocol: scenario.protocol,
-    saw: sawOf(outcome),
+    saw: describeSeen(outcome),
     attempts: outcome.attempts,
     requests: log.length,
     decisions: incidents.map(({ decision }) => `${decision.action} ${decision.rule}`),
@@ -76,7 +82,7 @@ export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
       ...differences(row),
       ...connectionProblem(scenario, outcome),
       ...(scenario.leavesAfter !== undefined && !outcome.attached ? ["the caller did not attach again"] : []),
-      ...faults(verdict),
+      ...formatFindings(verdict),
       ...log.filter((it) => it.outcome === "open").map((it) => `request ${it.number} was never closed`),
       ...incidents.filter((it) => !isReproducible(it)).map((it) => `decide gives a different decision for ${it.id}`),
     ],
@@ -86,13 +92,13 @@ export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
 /**
  * A response is complete once its terminal event was sent, even if its connection broke later. Gemini's also needs a clean end.
  */
-const whole = (row: RequestLog): RequestLog =>
+const treatAsComplete = (row: RequestLog): RequestLog =>
   row.terminal && row.outcome === "broken" && !Answers.needsCleanEnd(row.protocol)
     ? { ...row, outcome: "complete" }
     : row;
 
 /** Describes the outcome as a person sees it. */
-const sawOf = ({ completed, continued, incidents, text, withdrawn }: PlayedRun): Saw => {
+const describeSeen = ({ completed, continued, incidents, text, withdrawn }: PlayedRun): Saw => {
   if (completed && continued) return "whole, continued";
   if (completed) return withdrawn ? "draft, then whole" : "whole answer";
   const last = incidents.at(-1)?.decision.action;
@@ -124,15 +130,15 @@ const differences = (row: Omit<JudgedRun, "problems">): ReadonlyArray<string> =>
 const connectionProblem = (scenario: Scenario, { exchanges }: PlayedRun): ReadonlyArray<string> => {
   const { connections } = scenario.expect;
   if (connections === undefined) return [];
-  const uses = exchanges.slice(scenario.warmUp === undefined ? 0 : 1).map(useOf);
+  const uses = exchanges.slice(scenario.warmUp === undefined ? 0 : 1).map(classifyUse);
   const [wanted, got] = [connections.join(", "), uses.join(", ")];
   return wanted === got ? [] : [`connections: expected ${wanted}, got ${got || "none"}`];
 };
 
-const useOf = ({ recycled, reused }: ExchangeRecord): ConnectionUse =>
+const classifyUse = ({ recycled, reused }: ExchangeRecord): ConnectionUse =>
   reused ? "kept" : recycled > 0 ? "recycled" : "fresh";
 
-const faults = (verdict: FaultJudge.Findings): ReadonlyArray<string> =>
+const formatFindings = (verdict: FaultJudge.Findings): ReadonlyArray<string> =>
   Object.entries(verdict).flatMap(([fault, found]) => {
     const words = fault.replaceAll("_", " ");
     if (!Array.isArray(found)) return found === true ? [words] : [];

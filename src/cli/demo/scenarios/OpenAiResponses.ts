@@ -36,7 +36,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
   },
   {
     name: "outage-while-it-asks",
-    fault: "provider away for 1.5 s",
+    fault: "provider down for 1.5 s",
     protocol,
     outageMs: 1_500,
     answers: [{}],

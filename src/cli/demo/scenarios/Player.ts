@@ -51,7 +51,7 @@ export interface PlayedRun {
   /** Inputs of the tool handlers that ran, in order. */
   readonly toolInputs: ReadonlyArray<string>;
   readonly incidents: ReadonlyArray<RunIncident>;
-  /** The server's requests of this run. */
+  /** The requests of this run that the server received. */
   readonly log: ReadonlyArray<RequestLog>;
   /** The exchanges that the client reported, the warm-up's first. */
   readonly exchanges: ReadonlyArray<ExchangeRecord>;
@@ -81,13 +81,12 @@ export interface PlayedRun {
 export const play = Effect.fn("demo.play")(
   function* (scenario: Scenario, runId: string, _seed: number) {
     const server = yield* FaultProvider.make({ script: { answers: scenario.answers, after: "repeat" } });
-    const { client, exchanges, keptMs } = yield* clientOf(scenario);
+    const { client, exchanges, keptMs } = yield* makeClient(scenario);
     const clock = SleepingClock.make(yield* Clock.Clock);
-    const processor = yield* scenario.sleepsMs === undefined ? StreamProcessor : sleeping(clock);
+    const processor = yield* scenario.sleepsMs === undefined ? StreamProcessor : makeProcessor(clock);
     const door = yield* Door.make(server.port);
     const url = server.endpoint(scenario.protocol);
-    // Only an outage goes through the door, because a proxied connection ends as the door ends it and not as the server breaks
-    // it.
+    // Only an outage goes through the door, because the door, not the server, determines how a proxied connection ends.
     const place: Place = {
       client,
       scenario,
@@ -102,7 +101,7 @@ export const play = Effect.fn("demo.play")(
         keptMs + recycleGraceMs,
       );
     }
-    const options = optionsOf(place, runId, handlers);
+    const options = makeOptions(place, runId, handlers);
     yield* prepare(place, door, processor, options);
     const before = (yield* server.log).length;
     yield* ScriptedPerson.use((person) => person.expect(runId, scenario.answer ?? "stop"));
@@ -118,7 +117,7 @@ export const play = Effect.fn("demo.play")(
       server.until((rows) => (rows.every((row) => row.outcome !== "open") ? rows : undefined)),
       Duration.millis(serverEndsMs),
     );
-    // Exchanges are reported when their attempt has closed, and the run does not wait for that.
+    // Exchanges are reported once their attempt is closed, and the run does not wait for that.
     yield* pollUntil(
       Effect.sync(() => exchanges.length >= caller.attempts + before),
       serverEndsMs,
@@ -168,7 +167,7 @@ const seamsOf = ({ attempts, evidence }: RunRecord): ReadonlyArray<string> => [
 /**
  * Creates a client that reports its exchanges. With a warm-up it has a single connection, so that the run meets the warm-up's.
  */
-const clientOf = Effect.fnUntraced(function* ({ warmUp }: Scenario) {
+const makeClient = Effect.fnUntraced(function* ({ warmUp }: Scenario) {
   const exchanges: Array<ExchangeRecord> = [];
   const keptMs = yield* warmUp === "kept"
     ? Effect.succeed(keepAliveMsDefault)
@@ -197,7 +196,7 @@ interface Place {
 }
 
 /** Creates a separate processor whose clock can jump. */
-const sleeping = (clock: Clock.Clock) =>
+const makeProcessor = (clock: Clock.Clock) =>
   Effect.map(
     Layer.build(Layer.fresh(StreamProcessor.layer).pipe(Layer.provide(Layer.succeed(Clock.Clock, clock)))),
     (context) => Context.get(context, StreamProcessor),
@@ -225,8 +224,8 @@ const prepare = Effect.fnUntraced(function* (
   );
 });
 
-const optionsOf = (place: Place, runId: string, handlers: Handlers): RunOptions<Part, unknown, never> => ({
-  ...plainOptionsOf(place, runId, handlers),
+const makeOptions = (place: Place, runId: string, handlers: Handlers): RunOptions<Part, unknown, never> => ({
+  ...makePlainOptions(place, runId, handlers),
   ...(place.scenario.secondRoute === undefined
     ? {}
     : {
@@ -242,7 +241,7 @@ const optionsOf = (place: Place, runId: string, handlers: Handlers): RunOptions<
       }),
 });
 
-const plainOptionsOf = (place: Place, runId: string, handlers: Handlers): RunOptions<Part, unknown, never> => {
+const makePlainOptions = (place: Place, runId: string, handlers: Handlers): RunOptions<Part, unknown, never> => {
   const { scenario } = place;
   const attempt = (context: AttemptContext) => request(place, context);
   const text: TextOptions<Part> = place.joiner?.options ?? {};

@@ -67,13 +67,13 @@ export interface Scenario {
   readonly tools?: ReadonlyArray<DemoTool>;
   readonly reveal?: "live" | "on_complete";
   readonly canContinue?: boolean;
-  /** Continues shown text if the seam is proven. */
+  /** Continues shown text if the seam can be proven. */
   readonly goesOn?: GoesOn;
   readonly canRefresh?: boolean;
   readonly clocks?: ClockOptions;
   /** The person's answer to every question. Default: `stop`. */
   readonly answer?: Choice;
-  /** Number of shown text deltas after which the user cancels. */
+  /** Number of shown text deltas after which the user cancels the run. */
   readonly cancelAfter?: number;
   /**
    * Number of shown text deltas after which the caller leaves. It is attached to its run again after the provider has sent
@@ -87,7 +87,7 @@ export interface Scenario {
    * the run starts after the client has closed it, after `STREAM_RECOVERY_KEEPALIVE_MS` or `recycledMs`.
    */
   readonly warmUp?: "kept" | "recycled";
-  /** Length of an outage that starts before the run, in milliseconds. The provider was reached before it. */
+  /** Length of an outage that starts before the run, in milliseconds. The provider was reached before the outage. */
   readonly outageMs?: number;
   /** Starts another run with the same credential and model first. It receives the first response and is then stopped. */
   readonly sibling?: boolean;

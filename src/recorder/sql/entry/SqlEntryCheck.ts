@@ -6,7 +6,7 @@
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
 import { label } from "../../../domain/Limits.ts";
-import { invalid, type RecorderError } from "../../RecorderError.ts";
+import { invalidEntryError, type RecorderError } from "../../RecorderError.ts";
 import * as RunRecord from "../../RunRecord.ts";
 import { fieldMisfit } from "../../transfer/FieldMisfit.ts";
 import { shapeOf } from "./SqlEntryShape.ts";
@@ -21,7 +21,7 @@ const read = Schema.decodeUnknownResult(RunRecord.Entry);
  * @returns the entries themselves if they match their types; otherwise their JSON round trip, because folding an undefined
  *   value makes an unreadable record. An error names the first field that still does not match
  */
-export const readable = (
+export const normalizeEntries = (
   runId: string,
   entries: ReadonlyArray<RunRecord.Entry>,
 ): ReadonlyArray<RunRecord.Entry> | RecorderError => {
@@ -29,7 +29,7 @@ export const readable = (
   const all: Array<RunRecord.Entry> = [];
   for (const [index, entry] of entries.entries()) {
     const found = isEntry(entry) ? Result.succeed(entry) : readBack(entry);
-    if (Result.isFailure(found)) return invalid(runId, index, `${nameOf(entry)}${found.failure}`);
+    if (Result.isFailure(found)) return invalidEntryError(runId, index, `${nameOf(entry)}${found.failure}`);
     all.push(found.success);
   }
   return all;

@@ -81,7 +81,7 @@ const kindOf = (ast: SchemaAST.AST): Question | undefined => {
   }
 };
 
-/** The options of `Schema.is`, which stops at the first issue. */
+/** Makes a filter stop at the first issue, as `Schema.is` does. */
 const plainly: SchemaAST.ParseOptions = {};
 
 const filtersOf = (checks: ReadonlyArray<SchemaAST.Check<never>>): ReadonlyArray<SchemaAST.Filter<never>> =>

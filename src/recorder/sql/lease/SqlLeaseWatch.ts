@@ -1,9 +1,9 @@
 /**
  * Watches the leases of other processes and decides which of them are over.
  *
- * Each renewal increments a lease's count. A lease is over once this process has seen the same count for a whole lease by its own monotonic
- * clock, and has renewed its own lease without a gap in that time. So clocks of other machines do not matter, and an outage that blocks
- * every process ends no lease. The watch only stores observations, and its callers pass the time.
+ * Each renewal increments a lease's count. A lease is over once this process has seen the same count for a whole lease duration by its own
+ * monotonic clock, and has renewed its own lease without a gap in that time. So clocks of other machines do not matter, and an outage that
+ * blocks every process ends no lease. The watch only stores observations, and its callers pass the time.
  */
 
 /** Another process's lease as a transaction found it. */
@@ -17,8 +17,8 @@ export interface WatchedLease {
 }
 
 /**
- * Standing of a lease: `over` may be fenced, `held` may not, and `silent` becomes one of these within a lease. `fresh` has no
- * observed renewal and has not expired yet, so it counts as held.
+ * Standing of a lease: `over` may be fenced, `held` may not, and a `silent` one becomes `over` or `held` within one lease duration. `fresh`
+ * has no observed renewal and has not expired yet, so it counts as held.
  */
 export type LeaseStanding = "over" | "held" | "fresh" | "silent";
 
@@ -30,7 +30,7 @@ interface Seen {
   readonly beatenAfter: number | undefined;
 }
 
-/** Maximum time between two polls of a continuous watch, in leases. Sweeps are about one lease apart. */
+/** Maximum time between two polls of a continuous watch, in lease durations. Sweeps are about one lease duration apart. */
 const leasesOn = 4;
 
 /** Maximum time between two polls while a caller waits, in milliseconds. An expiry may be noticed this much later. */
@@ -71,7 +71,7 @@ export class SqlLeaseWatch {
     return false;
   }
 
-  /** Maximum wait for a lease to become over or held, in milliseconds. Gaps restart the watch. */
+  /** Maximum time until it is known if a lease is over or held, in milliseconds. A gap in the watch restarts it. */
   longestMs(leases: ReadonlyArray<WatchedLease>): number {
     return 2 * leases.reduce((most, { leaseMs }) => Math.max(most, leaseMs), this.#leaseMs);
   }
@@ -82,7 +82,7 @@ export class SqlLeaseWatch {
    * @param at start of the renewal, by the monotonic clock
    * @param as id of this process's lease; a fenced one has watched nothing
    */
-  beaten(at: number, as: string): void {
+  recordRenewal(at: number, as: string): void {
     if (as === this.#beatAs && at <= this.#beatAt) return;
     // After half a lease without a renewal of its own, this process assumes that others could not renew their leases either.
     const gap = at - this.#beatAt > this.#leaseMs / 2 || as !== this.#beatAs;
@@ -98,7 +98,7 @@ export class SqlLeaseWatch {
    * @param as id of this process's lease; a fenced one has watched nothing
    */
   observe(at: number, as: string, leases: ReadonlyArray<WatchedLease>): void {
-    this.beaten(at, as);
+    this.recordRenewal(at, as);
     const before = this.#lookedAt;
     this.#seen = new Map(
       leases.map(({ beats, id }) => {

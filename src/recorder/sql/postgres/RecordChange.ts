@@ -2,7 +2,7 @@
  * Computes the difference between two versions of a record, so that a write need not repeat it. The first version is stored unchanged, next
  * to the difference.
  *
- * Records are immutable, so an object that both versions share is equal and is not descended into.
+ * Records are immutable, so an object that both versions share is equal and is not compared further.
  */
 
 /** A JSON value. A field with undefined counts as absent. */
@@ -22,16 +22,16 @@ export type Change =
   | { readonly i: Readonly<Record<string, Change>>; readonly a?: ReadonlyArray<Json> };
 
 /** Returns the change from `before` to `after`; undefined if they are equal. */
-export const between = (before: Json, after: Json): Change | undefined => {
+export const diff = (before: Json, after: Json): Change | undefined => {
   if (before === after) return undefined;
-  if (isList(before) && isList(after) && after.length >= before.length) return ofLists(before, after);
-  return isFields(before) && isFields(after) ? ofFields(before, after) : { v: after };
+  if (isList(before) && isList(after) && after.length >= before.length) return diffLists(before, after);
+  return isFields(before) && isFields(after) ? diffFields(before, after) : { v: after };
 };
 
-const ofLists = (before: ReadonlyArray<Json>, after: ReadonlyArray<Json>): Change | undefined => {
+const diffLists = (before: ReadonlyArray<Json>, after: ReadonlyArray<Json>): Change | undefined => {
   let changed: Record<string, Change> | undefined;
   for (let index = 0; index < before.length; index += 1) {
-    const change = between(before[index], after[index]);
+    const change = diff(before[index], after[index]);
     if (change === undefined) continue;
     changed ??= {};
     changed[index] = change;
@@ -42,7 +42,7 @@ const ofLists = (before: ReadonlyArray<Json>, after: ReadonlyArray<Json>): Chang
 
 type Fields = { readonly [name: string]: Json };
 
-const ofFields = (before: Fields, after: Fields): Change | undefined => {
+const diffFields = (before: Fields, after: Fields): Change | undefined => {
   let changed: Record<string, Change> | undefined;
   let gone: Array<string> | undefined;
   let kept = 0;
@@ -62,7 +62,7 @@ const ofFields = (before: Fields, after: Fields): Change | undefined => {
       continue;
     }
     kept += 1;
-    const change = between(old, value);
+    const change = diff(old, value);
     if (change !== undefined) put(name, change);
   }
   const names = Object.keys(after);

@@ -31,7 +31,7 @@ const majorVersion = 10_000;
  * @param place name of the database for messages
  * @param limits limits that its connections requested; undefined for a program's own client
  */
-export const meet = (
+export const checkServer = (
   sql: SqlClient,
   place: string,
   limits: ServerLimits | undefined,
@@ -41,7 +41,7 @@ export const meet = (
   return Effect.flatMap(looked, (settings) => {
     const of = (name: string) => settings.find((it) => it.name === name)?.setting;
     const version = Number(of("server_version_num"));
-    if (!(version >= oldestVersion)) return Effect.fail(tooOld(place, version));
+    if (!(version >= oldestVersion)) return Effect.fail(tooOldError(place, version));
     return Effect.forEach(warnings(of, limits), (it) => Effect.logWarning(`${place} ${it}`), { discard: true });
   });
 };
@@ -74,7 +74,7 @@ const warnings = (
   ];
 };
 
-const tooOld = (place: string, version: number): RecorderError =>
+const tooOldError = (place: string, version: number): RecorderError =>
   new RecorderError({
     reason: "bad_option",
     run_id: "",

@@ -11,7 +11,7 @@ export type Lists = ReadonlyArray<ReadonlyArray<string>>;
  *
  * @param columns number of columns, needed if there is no row
  */
-export const listsOf = <A>(
+export const transpose = <A>(
   rows: ReadonlyArray<A>,
   columns: number,
   columnsOf: (row: A) => ReadonlyArray<string | number | null>,

@@ -11,7 +11,7 @@ import type { SqlError } from "effect/sql/SqlError";
 import type { Fragment } from "effect/sql/Statement";
 import type { RunRecord } from "../../RunRecord.ts";
 import * as RecordChange from "./RecordChange.ts";
-import { type Lists, listsOf } from "./SqlLists.ts";
+import { type Lists, transpose } from "./SqlLists.ts";
 
 /** The tables that this module needs; see `SqlTables`. */
 export interface Tables {
@@ -56,7 +56,7 @@ export const [ofRecord, ofIncident, ofQuestion] = ["r", "i", "q"] as const;
 const none: ReadonlyArray<never> = [];
 
 /** Removes incidents and questions, which are separate parts. Nearly every record has none and needs no copy. */
-const alone = (record: RunRecord): RunRecord =>
+const withoutParts = (record: RunRecord): RunRecord =>
   record.incidents.length === 0 && record.questions.length === 0
     ? record
     : { ...record, incidents: none, questions: none };
@@ -70,14 +70,11 @@ const isSame = (before: ReadonlyArray<unknown> = [], after: ReadonlyArray<unknow
 
 /** Encodes a record for its row and its parts. */
 export const encode = (record: RunRecord, shelf: number | undefined, base: Base | undefined): Written => {
-  const own = alone(record);
+  const own = withoutParts(record);
   if (shelf === 0) return { record: JSON.stringify(own), changed: "", body: undefined, base: undefined };
   if (base !== undefined) {
     // A record is plain JSON, but its type does not say so.
-    const change = RecordChange.between(
-      base.record as unknown as RecordChange.Json,
-      own as unknown as RecordChange.Json,
-    );
+    const change = RecordChange.diff(base.record as unknown as RecordChange.Json, own as unknown as RecordChange.Json);
     const changed = change === undefined ? "" : JSON.stringify(change);
     // If a change is longer than the record, it saves nothing.
     if (changed.length <= base.length) return { record: "", changed, body: undefined, base };
@@ -122,14 +119,14 @@ export const load = Effect.fnUntraced(function* ({ parts, sql }: Tables, places:
 });
 
 /** Parses a base from its part. Throws if it is missing. */
-export const baseOf = (body: string | undefined): Base => {
+export const parseBase = (body: string | undefined): Base => {
   if (body === undefined) throw new Error("the record is not among its parts");
   // Only compared as JSON, so it is not decoded.
   return { record: JSON.parse(body) as RunRecord, length: body.length };
 };
 
 /** Returns the base with its changes applied, as JSON. */
-export const recordOf = ({ record }: Base, changed: string | null | undefined): unknown =>
+export const applyChanges = ({ record }: Base, changed: string | null | undefined): unknown =>
   changed === null || changed === undefined ? record : RecordChange.apply(record, JSON.parse(changed));
 
 /** A changed or deleted part. */
@@ -152,7 +149,7 @@ export const recordPart = ({ seq, shelf }: Place, body: string): Part => ({
 });
 
 /** Returns the changed incidents and questions of a run. An incident is long and rarely changes. */
-export const changesOf = (
+export const diffParts = (
   { seq, shelf }: Place,
   before: RunRecord | undefined,
   after: RunRecord,
@@ -201,7 +198,7 @@ export const putTogether = `INSERT INTO {parts} (shelf, seq, kind, id, n, body)
 
 /** Returns the values of `putTogether`. */
 export const putValues = (parts: ReadonlyArray<Part>): Lists =>
-  listsOf(parts, 6, ({ body, id, kind, n, seq, shelf }) => [shelf, seq, kind, id, n, body ?? null]);
+  transpose(parts, 6, ({ body, id, kind, n, seq, shelf }) => [shelf, seq, kind, id, n, body ?? null]);
 
 /**
  * Returns a row for each record that exists. Its values come from `foundValues`. Each is looked up separately, because a join may scan the
@@ -213,7 +210,7 @@ export const foundTogether = `SELECT f.seq FROM unnest(?::text[], ?::text[]) AS 
 
 /** Returns the values of `foundTogether`. */
 export const foundValues = (records: ReadonlyArray<Place>): Lists =>
-  listsOf(records, 2, ({ seq, shelf }) => [shelf, seq]);
+  transpose(records, 2, ({ seq, shelf }) => [shelf, seq]);
 
 const removeTogether = `DELETE FROM {parts} AS p
   USING unnest(?::text[], ?::text[], ?::text[], ?::text[]) AS v (shelf, seq, kind, id)
@@ -222,7 +219,7 @@ const removeTogether = `DELETE FROM {parts} AS p
 /** Deletes parts of any number of runs in one statement. */
 export const remove = ({ ask }: Pick<Tables, "ask">, gone: ReadonlyArray<Part>): Effect.Effect<void, SqlError> => {
   if (gone.length === 0) return Effect.void;
-  const lists = listsOf(gone, 4, ({ id, kind, seq, shelf }) => [shelf, seq, kind, id]);
+  const lists = transpose(gone, 4, ({ id, kind, seq, shelf }) => [shelf, seq, kind, id]);
   return Effect.asVoid(ask(removeTogether, lists));
 };
 

@@ -9,7 +9,7 @@ import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
-import { inRealTime, monotonicMs, realClock } from "../../MonotonicTime.ts";
+import { monotonicMs, realClock, sleepRealTime } from "../../MonotonicTime.ts";
 import { RecorderError } from "../../RecorderError.ts";
 import { isOutcomeUnknown, OutcomeUnknown, sqlStateOf } from "./SqlState.ts";
 
@@ -34,7 +34,7 @@ const askPauseMs = 100;
 export const read =
   (sql: SqlClient.SqlClient): Transact =>
   (body) =>
-    within(sql, body, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    runTransaction(sql, body, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
 
 /**
  * Runs a migration, one process at a time. This is the only transaction that must see commits after its start, because another
@@ -53,7 +53,7 @@ export const migrate =
       yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(concat(current_schema(), '.', ${name}::text), 0))`;
       return yield* body;
     });
-    return within(sql, runLocked, "BEGIN ISOLATION LEVEL READ COMMITTED");
+    return runTransaction(sql, runLocked, "BEGIN ISOLATION LEVEL READ COMMITTED");
   };
 
 /**
@@ -64,8 +64,8 @@ export const write = (sql: SqlClient.SqlClient): Transact => {
   let demanded = false;
   const demand = Effect.suspend(() => {
     if (demanded) return Effect.void;
-    return Effect.flatMap(isolation(sql), (level) => {
-      if (level !== "serializable") return Effect.die(notSerializable(level));
+    return Effect.flatMap(readIsolation(sql), (level) => {
+      if (level !== "serializable") return Effect.die(isolationError(level));
       demanded = true;
       return Effect.void;
     });
@@ -76,22 +76,28 @@ export const write = (sql: SqlClient.SqlClient): Transact => {
       const whole = Effect.gen(function* () {
         yield* demand;
         const value = yield* body;
-        done = { value, xid: yield* transactionId(sql) };
+        done = { value, xid: yield* readTransactionId(sql) };
         return value;
       });
-      return Effect.catchIf(within(sql, whole, "BEGIN ISOLATION LEVEL SERIALIZABLE"), isOutcomeUnknown, (error) => {
-        const known = done;
-        if (known?.xid === undefined) return Effect.fail(error);
-        return Effect.flatMap(outcome(sql, known.xid), (status) => {
-          if (status === "committed") return Effect.succeed(known.value);
-          return status === "aborted" ? Effect.fail(error) : Effect.die(new OutcomeUnknown("COMMIT", { cause: error }));
-        });
-      });
+      return Effect.catchIf(
+        runTransaction(sql, whole, "BEGIN ISOLATION LEVEL SERIALIZABLE"),
+        isOutcomeUnknown,
+        (error) => {
+          const known = done;
+          if (known?.xid === undefined) return Effect.fail(error);
+          return Effect.flatMap(readOutcome(sql, known.xid), (status) => {
+            if (status === "committed") return Effect.succeed(known.value);
+            return status === "aborted"
+              ? Effect.fail(error)
+              : Effect.die(new OutcomeUnknown("COMMIT", { cause: error }));
+          });
+        },
+      );
     });
 };
 
 /** Runs a transaction. If its connection is lost, the rollback fails too, and the failure arrives as a defect of the cleanup. */
-const within = <A, E>(
+const runTransaction = <A, E>(
   sql: SqlClient.SqlClient,
   body: Effect.Effect<A, E>,
   begin: string,
@@ -101,13 +107,13 @@ const within = <A, E>(
     Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.fail(defect) : Effect.die(defect))),
   );
 
-const isolation = (sql: SqlClient.SqlClient): Effect.Effect<string, SqlError> =>
+const readIsolation = (sql: SqlClient.SqlClient): Effect.Effect<string, SqlError> =>
   Effect.map(
     sql<{ readonly level: string }>`SELECT current_setting('transaction_isolation') AS level`,
     ([row]) => row?.level ?? "",
   );
 
-const notSerializable = (level: string): RecorderError =>
+const isolationError = (level: string): RecorderError =>
   new RecorderError({
     reason: "bad_option",
     run_id: "",
@@ -123,11 +129,11 @@ const startedAt = "extract(epoch FROM pg_postmaster_start_time())::text";
 /** Suffix of an id: start of the transaction by the server's clock, in seconds since the epoch, and start of the server. */
 const sinceWhen = `'@' || extract(epoch FROM now())::text || '@' || ${startedAt}`;
 
-/** Extra column that saves a query for the id. `note` consumes it. */
+/** Extra column that saves a query for the id. `rememberXid` receives it. */
 export const idColumn = `, pg_current_xact_id()::text || ${sinceWhen} AS xid`;
 
 /** Remembers the transaction id that a statement returned. */
-export const note = (sql: SqlClient.SqlClient, xid: string | undefined): Effect.Effect<void> =>
+export const rememberXid = (sql: SqlClient.SqlClient, xid: string | undefined): Effect.Effect<void> =>
   Effect.contextWith((context: Context.Context<never>) => {
     const [connection] = Context.getOrUndefined(context, sql.transactionService) ?? [];
     if (connection !== undefined && xid !== undefined) told.set(connection, xid);
@@ -135,7 +141,7 @@ export const note = (sql: SqlClient.SqlClient, xid: string | undefined): Effect.
   });
 
 /** Returns the transaction's id; undefined if it has written nothing. */
-const transactionId = (sql: SqlClient.SqlClient): Effect.Effect<string | undefined, SqlError> =>
+const readTransactionId = (sql: SqlClient.SqlClient): Effect.Effect<string | undefined, SqlError> =>
   Effect.contextWith((context: Context.Context<never>) => {
     const [connection] = Context.getOrUndefined(context, sql.transactionService) ?? [];
     const known = connection === undefined ? undefined : told.get(connection);
@@ -164,7 +170,7 @@ type Outcome = "committed" | "aborted" | "unknown";
  *
  * @param xid id and start of the transaction, and start of its server, as in `idColumn`
  */
-export const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xid: string) {
+export const readOutcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xid: string) {
   const begunAt = monotonicMs(realClock);
   const [id = "", at = "", started = ""] = xid.split("@");
   // If the server is unresponsive, a query lasts until the connection timeout.
@@ -181,7 +187,7 @@ export const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xi
     if (status === "aborted") return status satisfies Outcome;
     // The server no longer remembers a transaction this old.
     if (status === null) return "unknown" satisfies Outcome;
-    yield* inRealTime(askPauseMs);
+    yield* sleepRealTime(askPauseMs);
   } while (monotonicMs(realClock) - begunAt < askedMs);
   return "unknown" satisfies Outcome;
 });

@@ -76,7 +76,7 @@ export const sqlStateOf = (error: unknown): string | undefined => {
   return "severity" in cause && /^[\dA-Z]{5}$/.test(cause.code) ? cause.code : undefined;
 };
 
-/** Ambiguous codes with the server routine that refuses every write with them. */
+/** Codes with several meanings. These server routines use them to refuse every write. */
 const byRoutine: ReadonlyMap<string, ServerFailure> = new Map([
   // A standby refuses serialisable transactions, either at their start or at the first read of one that is so by default.
   ["0A000 call_enum_check_hook", "standby"],
@@ -92,12 +92,12 @@ const routineOf = (error: unknown): string => {
 };
 
 /**
- * PgBouncer uses this code for many errors, including a crash of its server. `isOfPooler` finds the one refusal among them that no retry
+ * PgBouncer uses this code for many errors, including a crash of its server. `isPoolerRefusal` finds the one refusal among them that no retry
  * avoids.
  */
 const poolerCode = "08P01";
 
-const isOfPooler = (error: unknown): boolean => {
+const isPoolerRefusal = (error: unknown): boolean => {
   const cause = isSqlError(error) ? error.reason.cause : error;
   return cause instanceof Error && /unsupported startup parameter/.test(cause.message);
 };
@@ -106,24 +106,24 @@ const isOfPooler = (error: unknown): boolean => {
 export const failureOf = (error: unknown): ServerFailure | undefined => {
   if (error instanceof OutcomeUnknown) return "outcome_unknown";
   const state = sqlStateOf(error);
-  if (state === poolerCode && isOfPooler(error)) return "pooled";
+  if (state === poolerCode && isPoolerRefusal(error)) return "pooled";
   if (state !== undefined)
     return byCode.get(state) ?? byClass.get(state.slice(0, 2)) ?? byRoutine.get(`${state} ${routineOf(error)}`);
   if (!isSqlError(error)) return undefined;
   if (error.reason._tag === "AuthenticationError") return "unauthenticated";
   if (error.reason._tag !== "ConnectionError") return undefined;
-  if (isOfOwnCertificate(error.reason.cause)) return "unauthenticated";
-  return isOfTls(error.reason.cause) ? "untrusted" : "away";
+  if (isOwnCertificateError(error.reason.cause)) return "unauthenticated";
+  return isTlsError(error.reason.cause) ? "untrusted" : "away";
 };
 
 const codeOf = (cause: unknown): string => (cause instanceof Error && "code" in cause ? String(cause.code) : "");
 
 /** True if the server refused this program's client certificate with a TLS alert. */
-const isOfOwnCertificate = (cause: unknown): boolean =>
+const isOwnCertificateError = (cause: unknown): boolean =>
   /_ALERT_(?:ACCESS_DENIED|BAD_CERTIFICATE|CERTIFICATE|UNKNOWN_CA|UNSUPPORTED_CERTIFICATE)/.test(codeOf(cause));
 
 /** True if a connection failed because of the server's certificate or missing TLS. Retrying does not help. */
-const isOfTls = (cause: unknown): boolean => {
+const isTlsError = (cause: unknown): boolean => {
   if (!(cause instanceof Error)) return false;
   const code = codeOf(cause);
   return /CERT|_TLS_|_SSL_|SELF_SIGNED|UNABLE_TO_/.test(code) || /does not support TLS/.test(cause.message);

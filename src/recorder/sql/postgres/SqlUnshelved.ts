@@ -3,7 +3,7 @@
  */
 import * as Effect from "effect/Effect";
 import type { RunRecord } from "../../RunRecord.ts";
-import { listsOf } from "./SqlLists.ts";
+import { transpose } from "./SqlLists.ts";
 import type { Tables } from "./SqlParts.ts";
 
 /** A run before and after a transaction. */
@@ -34,10 +34,10 @@ const saveIncidents = Effect.fnUntraced(function* ({ ask }: Pick<Tables, "ask">,
     all.flatMap((it) => it.changed),
     all.flatMap((it) => it.added),
   ];
-  if (gone.length > 0) yield* ask(removeIncidents, listsOf(gone, 2, identity));
-  if (added.length > 0) yield* ask(addIncidents, listsOf(added, 4, identity));
+  if (gone.length > 0) yield* ask(removeIncidents, transpose(gone, 2, identity));
+  if (added.length > 0) yield* ask(addIncidents, transpose(added, 4, identity));
   if (changed.length === 0) return true;
-  return (yield* ask(changeIncidents, listsOf(changed, 3, identity))).length === changed.length;
+  return (yield* ask(changeIncidents, transpose(changed, 3, identity))).length === changed.length;
 });
 
 const incidentsOf = ({ after, before, runId }: Unshelved) => {
@@ -70,7 +70,7 @@ const saveQuestions = Effect.fnUntraced(function* ({ ask }: Pick<Tables, "ask">,
   const known = runs.filter(({ before }) => before !== undefined && before.questions.length > 0);
   if (known.length > 0) yield* ask(removeQuestions, [known.map(({ runId }) => runId)]);
   const all = runs.flatMap(({ after, runId }) => after.questions.map((it, n) => [runId, n, JSON.stringify(it)]));
-  if (all.length > 0) yield* ask(addQuestions, listsOf(all, 3, identity));
+  if (all.length > 0) yield* ask(addQuestions, transpose(all, 3, identity));
 });
 
 const removeQuestions = "DELETE FROM {questions} WHERE run_id = ANY (?::text[])";

@@ -1,9 +1,9 @@
 /**
  * Copies committed pages from a file's journal into the file itself, in a separate thread.
  *
- * SQLite itself copies them in the commit that fills the journal, on the committing thread. It takes some milliseconds of copying and two
- * waits for the disk, which are long on a busy disk, and every stream of the process waits meanwhile. A connection in another thread does
- * the same work concurrently. Durability does not change, because a commit returns once it is in the journal.
+ * SQLite itself copies them in the commit that fills the journal, on the committing thread. This copies for some milliseconds and waits for
+ * the disk twice, which takes long on a busy disk, and every stream of the process waits meanwhile. A connection in another thread does the
+ * same work concurrently. Durability does not change, because a commit returns once it is in the journal.
  *
  * Under constant load, a checkpoint in a thread never reaches the end of the journal, and only then does the journal restart. So the
  * committing connection still does that once the journal reaches `journalPagesMax`; most of it is in the file by then.

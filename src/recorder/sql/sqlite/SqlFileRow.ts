@@ -45,7 +45,7 @@ export type Values = readonly [Template, ReadonlyArray<string | number | null>];
  *
  * @param kept converts a string to a form that a column can store
  */
-export const inserting = ({ owner, record, runId }: RowOfRun, kept: (text: string) => string): Values => {
+export const insertValues = ({ owner, record, runId }: RowOfRun, kept: (text: string) => string): Values => {
   const { id, model } = record.provider;
   const ended = record.end?.at ?? null;
   const driver = isDriven(record) ? (owner ?? null) : null;
@@ -68,7 +68,7 @@ export const inserting = ({ owner, record, runId }: RowOfRun, kept: (text: strin
 };
 
 /** Returns the statement that updates a run's row if it has the version that was read. */
-export const updating = (before: RowBefore, { owner, record, runId }: RowOfRun): Values => {
+export const updateValues = (before: RowBefore, { owner, record, runId }: RowOfRun): Values => {
   const [kept, next] = [columns(before.record, before.owner), columns(record, owner)];
   const written = [before.version + 1, record.state, encode(record)];
   // Setting an indexed column costs an index write, even if the value does not change.

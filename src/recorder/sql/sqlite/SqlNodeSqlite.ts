@@ -52,7 +52,7 @@ const lockCodes: ReadonlySet<number> = new Set([5, 6]);
 /** SQLite's codes after which a connection is reopened: readonly, I/O error, corrupt, cannot open, not a database. */
 const staleCodes: ReadonlySet<number> = new Set([8, 10, 11, 14, 26]);
 
-/** Provides a client for a store that waits for locks itself. A statement that meets one fails at once instead of blocking. */
+/** Provides a client for a store that waits for locks itself. A statement that meets a lock fails at once instead of blocking. */
 export const layerOfStore = (options: NodeSqliteOptions): Layer.Layer<SqlClient.SqlClient> => layerOf(options, 0);
 
 /**
@@ -205,7 +205,7 @@ class Holder {
     if (thread !== undefined) this.#threads = (this.#threads ?? Promise.resolve()).then(() => thread);
   }
 
-  /** Closes the connection. Done once no thread holds a file, or at the timeout. */
+  /** Closes the connection. Completes once no thread holds the file, or at the timeout. */
   end(): Effect.Effect<void> {
     this.close();
     const threads = this.#threads;
@@ -230,7 +230,7 @@ class Connection implements SqlConnection.Connection {
 
   constructor({ file, synchronous = "full" }: NodeSqliteOptions, lockMs: number) {
     if (isFile(file)) prepare(file);
-    this.#db = new (sqlite().DatabaseSync)(file, { timeout: lockMs, enableForeignKeyConstraints: true });
+    this.#db = new (loadSqlite().DatabaseSync)(file, { timeout: lockMs, enableForeignKeyConstraints: true });
     try {
       this.#db.exec("PRAGMA journal_mode = WAL");
       this.#db.exec(`PRAGMA synchronous = ${synchronous}`);
@@ -280,12 +280,12 @@ class Connection implements SqlConnection.Connection {
     }
   }
 
-  /** Commits statements that each change one row, or none of them. */
+  /** Commits all statements if each changes exactly one row, otherwise none of them. */
   step(rows: ReadonlyArray<RowStatement>): boolean | "locked" {
     try {
       // A single statement is its own transaction, so it needs neither BEGIN nor COMMIT.
       const [only] = rows;
-      const isMade = rows.length === 1 && only !== undefined ? this.#tryChangeOne(only) : this.#together(rows);
+      const isMade = rows.length === 1 && only !== undefined ? this.#tryChangeOne(only) : this.#commitAll(rows);
       if (isMade) this.#checkpoints?.countRows(rows.length);
       return isMade;
     } catch (cause) {
@@ -296,7 +296,7 @@ class Connection implements SqlConnection.Connection {
     }
   }
 
-  #together(rows: ReadonlyArray<RowStatement>): boolean {
+  #commitAll(rows: ReadonlyArray<RowStatement>): boolean {
     this.#prepare(begin).run();
     for (const row of rows) {
       if (this.#tryChangeOne(row)) continue;
@@ -389,7 +389,7 @@ const toSqlError = (cause: unknown, operation: string): SqlError => {
  *
  * @throws Error if this Node has no SQLite
  */
-const sqlite = (): typeof import("node:sqlite") => {
+const loadSqlite = (): typeof import("node:sqlite") => {
   const emit = process.emitWarning;
   const emitFiltered = (...all: Parameters<typeof emit>): void => {
     const [warning, kind] = all;

@@ -4,10 +4,10 @@
  * A server notifies processes of many machines (NOTIFY). The processes of a file poll it for writes by others, every `filePollMs` while
  * they own a run and otherwise when the system reports a write, and they read the same rows.
  *
- * - W1: a word only rings a bell. Its subject is in a row before it is sent, so a lost word costs nothing but time.
+ * - W1: a notification carries no data. Its row is written before it is sent, so a lost notification only delays its receivers.
  * - W2: a broken listening connection is reopened, and then everything is read once.
- * - W3: a connection counts as listening only once a word that this process sent has come back on it, because a pooler accepts LISTEN and
- *   drops the notifications. Everything is read every `lookMs` in either case.
+ * - W3: a connection counts as listening only once a notification that this process sent has come back on it, because a pooler may accept
+ *   LISTEN and drop the notifications. Everything is read every `lookMs` in either case.
  */
 import { createHash } from "node:crypto";
 import * as Deferred from "effect/Deferred";
@@ -60,7 +60,10 @@ export const filePollMs = 100;
 /** Time between two polls of an idle file, in milliseconds, if the system does not report writes. */
 export const fileIdlePollMs = 500;
 
-/** Number of polls without a change after which a process waits for a report. A report may arrive before its write is visible. */
+/**
+ * Polls without a change after which a process waits until the system reports a write. Several, because a report may arrive before its
+ * write is visible.
+ */
 const quietLooks = 10;
 
 /** One poll in this many reads all facts, in case a change was missed. */
@@ -89,8 +92,8 @@ export const make = Effect.fnUntraced(function* (
   const { dialect, meta, prefix, sql } = database.tables;
   const row = sql<{ readonly value: string }>`SELECT value FROM ${meta} WHERE name = 'shared_key'`;
   // If a newer program made a store that cannot be written, this process only reads the store, so a failure here is ignored.
-  const [found] = yield* Effect.orElseSucceed(database.once(row), () => []);
-  if (dialect.name !== "postgres") return yield* ofFile(database, lease, now, found?.value);
+  const [found] = yield* Effect.orElseSucceed(database.execute(row), () => []);
+  if (dialect.name !== "postgres") return yield* makeFileWords(database, lease, now, found?.value);
   if (found === undefined) return undefined;
   const store = createHash("sha256").update(`${found.value} channel`).digest("hex").slice(0, channelDigits);
   const channel = `${prefix}words_${store}`;
@@ -102,24 +105,24 @@ export const make = Effect.fnUntraced(function* (
     ...{ database, now, listeners, notify: withNotification },
     node: globalThis.crypto.randomUUID(),
     secret: Redacted.make(found.value),
-    hears: () => hearing.now,
+    hasNotifications: () => hearing.now,
   };
-  const look = Effect.sync(() => listeners.say({ _tag: "Look" }));
+  const look = Effect.sync(() => listeners.notify({ _tag: "Look" }));
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(lookMs), look)));
   const outage = new OutageLog({ away: "cannot delete expired facts", back: "deleting expired facts again" });
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(forgetMs), forgetting(options, outage))));
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(forgetMs), deleteExpired(options, outage))));
   if (ear !== undefined) yield* Effect.forkScoped(listenOn(ear.beating, channel, ear.listen, listeners, hearing));
   const facts = SqlFacts.make(options);
   return {
     facts,
     pacing: facts,
-    cancels: { ...facts, driver: (runId) => SqlFacts.driver(database, runId) },
+    cancels: { ...facts, findOwner: (runId) => SqlFacts.findOwner(database, runId) },
     announceAnswer: (runId) => Effect.asVoid(sql`SELECT pg_notify(${channel}, ${`${answeredPrefix}${runId}`})`),
   };
 });
 
 /** Creates the notifications of a file. A process that puts a fact also deletes expired facts. */
-const ofFile = Effect.fnUntraced(function* (
+const makeFileWords = Effect.fnUntraced(function* (
   database: SqlDatabase,
   lease: SqlLease,
   now: () => number,
@@ -130,11 +133,11 @@ const ofFile = Effect.fnUntraced(function* (
     ...{ database, now, listeners, notify: undefined },
     node: globalThis.crypto.randomUUID(),
     secret: Redacted.make(secret ?? ""),
-    hears: () => true,
+    hasNotifications: () => true,
   });
   const wakes = yield* Queue.sliding<void>(1);
   const wake = () => void Queue.offerUnsafe(wakes, undefined);
-  lease.whenNeeded = wake;
+  lease.onNeeded = wake;
   let waiting = 0;
   const on: SharedFacts["on"] = (listener) => {
     const ends = listeners.on(listener);
@@ -159,7 +162,7 @@ const ofFile = Effect.fnUntraced(function* (
   return {
     ...(secret === undefined ? {} : { facts: { ...facts, put, spend, draw, on } }),
     // A process reads cancels only while it owns a run.
-    cancels: { ...facts, put, driver: (runId) => SqlFacts.driver(database, runId) },
+    cancels: { ...facts, put, findOwner: (runId) => SqlFacts.findOwner(database, runId) },
     pacing: { draw, spend },
     announceAnswer: (runId) => SqlFacts.announceAnswer({ database, now }, runId, answeredMs),
   };
@@ -214,21 +217,21 @@ class FileBell {
     const database = this.#database;
     this.#polls = (this.#polls + 1) % pollsToLook;
     const { changes } = database.tables.dialect;
-    const version = changes === undefined ? yield* SqlFacts.versionOf(database) : changes.version();
+    const version = changes === undefined ? yield* SqlFacts.readDataVersion(database) : changes.version();
     if (version === undefined) return;
     this.#quietLooks = version === this.#version ? this.#quietLooks + 1 : 0;
     const isWhole = this.#hasMissed || this.#polls === 0;
     if (version === this.#version && !isWhole) return;
-    const marks = yield* SqlFacts.marksOf(database, [...toldKinds, SqlFacts.answeredKind]);
+    const marks = yield* SqlFacts.readMarks(database, [...toldKinds, SqlFacts.answeredKind]);
     const before = this.#marks;
     this.#version = version;
     this.#marks = marks;
     this.#hasMissed = false;
-    if (isWhole) return this.#listeners.say({ _tag: "Look" });
+    if (isWhole) return this.#listeners.notify({ _tag: "Look" });
     const isNew = (kind: string) => marks.get(kind) !== before.get(kind);
-    for (const kind of toldKinds) if (isNew(kind)) this.#listeners.say({ _tag: "Put", kind });
+    for (const kind of toldKinds) if (isNew(kind)) this.#listeners.notify({ _tag: "Put", kind });
     if (!isNew(SqlFacts.answeredKind)) return;
-    for (const run_id of yield* SqlFacts.listAnswered(database)) this.#listeners.say({ _tag: "Answered", run_id });
+    for (const run_id of yield* SqlFacts.listAnswered(database)) this.#listeners.notify({ _tag: "Answered", run_id });
   });
 }
 
@@ -236,11 +239,13 @@ const answeredPrefix = "answered ";
 
 const helloPrefix = "hello ";
 
-const forgetting = (options: SqlFacts.FactsOptions, outage: OutageLog): Effect.Effect<void> =>
-  Effect.catch(Effect.andThen(SqlFacts.forget(options), outage.worked), ({ message }) => outage.recordFailure(message));
+const deleteExpired = (options: SqlFacts.FactsOptions, outage: OutageLog): Effect.Effect<void> =>
+  Effect.catch(Effect.andThen(SqlFacts.forget(options), outage.recordSuccess), ({ message }) =>
+    outage.recordFailure(message),
+  );
 
 /** Parses a payload; returns undefined for one that this version does not know. */
-export const wordOf = (payload: string): Word | undefined => {
+export const parseWord = (payload: string): Word | undefined => {
   if (payload.startsWith(answeredPrefix)) return { _tag: "Answered", run_id: payload.slice(answeredPrefix.length) };
   const kind = toldKinds.find((it) => it === payload);
   return kind === undefined ? undefined : { _tag: "Put", kind };
@@ -265,17 +270,17 @@ const listenOn = (
     const receive = (payload: string) => {
       if (payload === hello) {
         hearing.now = true;
-        listeners.say({ _tag: "Look" });
+        listeners.notify({ _tag: "Look" });
       }
-      const word = wordOf(payload);
-      if (word !== undefined) listeners.say(word);
+      const word = parseWord(payload);
+      if (word !== undefined) listeners.notify(word);
     };
-    // Another connection sends it, because a pooler would return a connection's own notifications to it.
-    const said = Effect.ignore(beating.once(sql`SELECT pg_notify(${channel}, ${hello})`));
+    // Another connection sends the hello, because a pooler would return a connection's own notifications to it.
+    const said = Effect.ignore(beating.execute(sql`SELECT pg_notify(${channel}, ${hello})`));
     const ready = Effect.suspend(() => {
       pauseMs = pauseFirstMs;
-      listeners.say({ _tag: "Look" });
-      return Effect.andThen(outage.worked, said);
+      listeners.notify({ _tag: "Look" });
+      return Effect.andThen(outage.recordSuccess, said);
     });
     return listen(channel, { onNotification: receive, ready });
   });

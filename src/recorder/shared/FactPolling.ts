@@ -16,11 +16,11 @@ export const make = Effect.fnUntraced(function* (
   facts: SharedFacts,
   kind: ToldKind,
   words: OutageWords,
-  found: (all: ReadonlyArray<Fact>) => void,
+  onFacts: (all: ReadonlyArray<Fact>) => void,
 ): Effect.fn.Return<void, never, Scope.Scope> {
   const outage = new OutageLog(words);
-  const look = Effect.map(facts.all(kind), found).pipe(
-    Effect.andThen(outage.worked),
+  const look = Effect.map(facts.all(kind), onFacts).pipe(
+    Effect.andThen(outage.recordSuccess),
     Effect.catch(({ message }) => outage.recordFailure(message)),
   );
   // A notification that arrives during a read causes another read.

@@ -6,7 +6,7 @@ import { restoreFacts } from "./Orphan.ts";
 import type { AttemptRecord, CallVerdict, Entry, VerdictBy } from "./RunRecord.ts";
 
 /** A verdict and its source. */
-export interface CallWord {
+export interface AttributedVerdict {
   readonly verdict: CallVerdict;
   readonly by: VerdictBy;
 }
@@ -21,7 +21,7 @@ type Call = Pick<ToolRow, "call" | "tool">;
 export const entries = (
   attempt: number,
   calls: ReadonlyArray<Call>,
-  { by, verdict }: CallWord,
+  { by, verdict }: AttributedVerdict,
   facts?: AttemptFacts,
 ): ReadonlyArray<Entry> => [
   ...calls.map(({ call, tool }): Entry => ({ _tag: "CallJudged", attempt, call, tool, verdict, by })),
@@ -29,10 +29,10 @@ export const entries = (
 ];
 
 /** Returns the entries for a verdict on one call whose process died. */
-export const onOne = (
+export const entriesForOneCall = (
   attempt: number,
   given: Call,
-  word: CallWord,
+  word: AttributedVerdict,
   facts: AttemptFacts | undefined,
 ): ReadonlyArray<Entry> => {
   const fold = facts && restoreFacts(facts);
@@ -43,7 +43,10 @@ export const onOne = (
 /**
  * Returns the entries for a verdict on every call of unknown outcome in an attempt whose process died. Skips calls that cannot be settled.
  */
-export const onAll = ({ attempt, facts }: AttemptRecord, word: CallWord): ReadonlyArray<Entry> => {
+export const entriesForAllCalls = (
+  { attempt, facts }: AttemptRecord,
+  word: AttributedVerdict,
+): ReadonlyArray<Entry> => {
   const fold = restoreFacts(facts);
   const unknown = fold.snapshot().tools.filter((it) => it.executor === "runtime" && it.phase === "outcome_unknown");
   const settled = unknown.filter(({ call }) => fold.settled(call));

@@ -5,7 +5,7 @@ import { Effect, Fiber, Redacted } from "effect";
 import { TestClock } from "effect/testing";
 import type { SharedCancels } from "../../../src/recorder/shared/SharedCancels.ts";
 import { lookMs, type Word } from "../../../src/recorder/shared/SharedFacts.ts";
-import { fileIdlePollMs, filePollMs, wordOf } from "../../../src/recorder/sql/SqlWords.ts";
+import { fileIdlePollMs, filePollMs, parseWord } from "../../../src/recorder/sql/SqlNotifications.ts";
 import { turn, until } from "../../Polling.ts";
 import * as E from "../Entries.ts";
 import type { Recorder } from "../suite/Bench.ts";
@@ -156,7 +156,7 @@ describe("the processes that share a file", () => {
       Effect.gen(function* () {
         const file = yield* Folder.emptyPath;
         const [one, other] = [yield* Folder.open({ file, process: "one" }), yield* Folder.open({ file })];
-        const driver = (run: string) => inTime(cancelsOf(other).driver(run));
+        const driver = (run: string) => inTime(cancelsOf(other).findOwner(run));
         for (const run of ["ends", "returned", "left"]) yield* inTime(one.write(run, [E.begun(run), E.attempt(1)]));
         const label = yield* driver("ends");
         assert.match(label ?? "", new RegExp(`^${process.pid}@`));
@@ -187,11 +187,11 @@ describe("the processes that share a file", () => {
 
 describe("the payload of a notification", () => {
   it("names its subject, and means nothing if it is of another version, or a greeting", () => {
-    assert.deepStrictEqual(wordOf("answered run_1"), { _tag: "Answered", run_id: "run_1" });
-    assert.deepStrictEqual(wordOf("cancel"), { _tag: "Put", kind: "cancel" });
+    assert.deepStrictEqual(parseWord("answered run_1"), { _tag: "Answered", run_id: "run_1" });
+    assert.deepStrictEqual(parseWord("cancel"), { _tag: "Put", kind: "cancel" });
     for (const kind of ["cooldown", "held", "path"] as const)
-      assert.deepStrictEqual(wordOf(kind), { _tag: "Put", kind });
+      assert.deepStrictEqual(parseWord(kind), { _tag: "Put", kind });
     for (const other of ["", "hello 1", "answered", "failed", "told", "cancel run_1"])
-      assert.isUndefined(wordOf(other));
+      assert.isUndefined(parseWord(other));
   });
 });

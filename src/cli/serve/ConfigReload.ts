@@ -6,7 +6,7 @@ import { fixedChangesIn } from "../../gateway/config/FixedOptions.ts";
 import type { GatewayError } from "../../gateway/config/GatewayOptions.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 import * as Generation from "./Generation.ts";
-import { type Given, programOf } from "./ServeProgram.ts";
+import { type Given, readProgram } from "./ServeProgram.ts";
 
 /** Accepts new options for future requests. */
 export interface Configured {
@@ -14,8 +14,8 @@ export interface Configured {
   readonly configure: (program: ProgramOptions, generation: number) => Effect.Effect<unknown, GatewayError>;
 }
 
-/** Queues SIGHUPs, merging those that are pending. Without a listener the signal would end the process. */
-export const asked: Effect.Effect<Queue.Queue<void>, never, Scope.Scope> = Effect.gen(function* () {
+/** Queues SIGHUPs; pending ones are merged into one. Without a listener the signal would end the process. */
+export const reloadSignals: Effect.Effect<Queue.Queue<void>, never, Scope.Scope> = Effect.gen(function* () {
   const signals = yield* Queue.sliding<void>(1);
   const ask = () => void Queue.offerUnsafe(signals, undefined);
   yield* Effect.acquireRelease(
@@ -26,7 +26,7 @@ export const asked: Effect.Effect<Queue.Queue<void>, never, Scope.Scope> = Effec
 });
 
 /** Reloads the configuration after each SIGHUP, one at a time. */
-export const rereading = Effect.fnUntraced(function* (
+export const reloadOnSignal = Effect.fnUntraced(function* (
   signals: Queue.Dequeue<void>,
   given: Given,
   started: ProgramOptions,
@@ -34,20 +34,23 @@ export const rereading = Effect.fnUntraced(function* (
 ): Effect.fn.Return<never> {
   for (let generation = Generation.first + 1; ; ) {
     yield* Queue.take(signals);
-    if (yield* reread(given, started, served, generation)) generation += 1;
+    if (yield* reload(given, started, served, generation)) generation += 1;
   }
 });
 
 /** @returns true if the configuration was accepted */
-const reread = Effect.fnUntraced(function* (
+const reload = Effect.fnUntraced(function* (
   given: Given,
   started: ProgramOptions,
   served: Configured,
   generation: number,
 ): Effect.fn.Return<boolean> {
   const reject = (why: string) =>
-    Effect.as(Effect.logError(`the new configuration was rejected, and the last one stays in effect: ${why}`), false);
-  const read = yield* programOf(given);
+    Effect.as(
+      Effect.logError(`the new configuration was rejected, and the previous one stays in effect: ${why}`),
+      false,
+    );
+  const read = yield* readProgram(given);
   if ("wrong" in read) {
     for (const line of read.wrong) yield* reject(line);
     return false;
@@ -55,7 +58,7 @@ const reread = Effect.fnUntraced(function* (
   const { program, warnings = [] } = read;
   for (const line of warnings) yield* Effect.logWarning(line);
   return yield* served.configure(program, generation).pipe(
-    Effect.andThen(Generation.tell(generation)),
+    Effect.andThen(Generation.publish(generation)),
     Effect.andThen(
       Effect.suspend(() => {
         const restarts = fixedChangesIn(started, program);
