@@ -416,8 +416,8 @@ const stopOnInterrupt = <P, E, R>({ lingering, run }: ReadRun<P, E, R>): Effect.
 
 /** Records which run this one repeats, once that is known. No other step waits for it. */
 const recordRepeat = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
-  Effect.flatMap(run.learnSpentBefore, () => {
-    const entries = run.takeRepeatEntries();
+  Effect.flatMap(run.earlier.learn, () => {
+    const entries = run.earlier.takeRepeatEntries();
     return entries.length === 0 ? Effect.void : Effect.asVoid(run.write(entries));
   });
 

@@ -44,7 +44,7 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
 
 /** Waits to learn the earlier spending. If a run stops waiting, the result is still available to its next decision. */
 const awaitSpentBefore = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
-  Effect.flatMap(Effect.forkDetach(run.learnSpentBefore, { startImmediately: true }), (fiber) =>
+  Effect.flatMap(Effect.forkDetach(run.earlier.learn, { startImmediately: true }), (fiber) =>
     Effect.asVoid(Fiber.join(fiber)),
   );
 
@@ -202,7 +202,7 @@ const record = <P, E, R>(
   if (decision.rule === "text_shown" && run.options.continueText === "auto") recordSeamRefusal(run, attempt);
   run.telemetry.reportDecision(incident);
   const written = run.write([
-    ...run.takeRepeatEntries(),
+    ...run.earlier.takeRepeatEntries(),
     { _tag: "FactsRaised", attempt: attempt.number, facts: attempt.facts.snapshot() },
     { _tag: "IncidentOpened", incident },
   ]);

@@ -1,5 +1,6 @@
 /**
- * Holds one live run: its groups of state, its side of the recorder, and the signals that stop it.
+ * Holds one live run: its groups of state, its side of the recorder, and the signals that stop it. Most groups are created on first use,
+ * because many runs wait at once and stay in memory.
  *
  * It decides nothing; Recovery does. No other file assigns its fields. The main methods by caller:
  *
@@ -19,7 +20,7 @@
  * U3 The run releases its place among the provider's waiting retries once: when the response begins or cannot begin any more.
  */
 import type * as Context from "effect/Context";
-import type * as Deferred from "effect/Deferred";
+import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { Rule } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
@@ -43,18 +44,22 @@ import { RunClocks, runClock } from "../attempt/RunClocks.ts";
 import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
 import type { PresenceListener, ReaderWord } from "../contract/Presence.ts";
 import { hasFinishFailures, type RunOptions, releaseStreams } from "../contract/RunOptions.ts";
+import type { Taps } from "../contract/Taps.ts";
 import { isRecordNeeded, unrecordedCallEnd } from "../tools/CallRecording.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import { factsRaised, type Written } from "./Backlog.ts";
 import type { Chain } from "./Chain.ts";
+import { EarlierSpending } from "./EarlierSpending.ts";
 import type { Loss } from "./Loss.ts";
+import { OpenQuestion } from "./OpenQuestion.ts";
 import { ResponseUnderWay } from "./ResponseUnderWay.ts";
 import { Routes } from "./Routes.ts";
-import { RunGroups } from "./RunGroups.ts";
 import * as RunPolicy from "./RunPolicy.ts";
+import { RunStop } from "./RunStop.ts";
 import { RunWriter } from "./RunWriter.ts";
 import { Seams } from "./Seams.ts";
 import type { Shared } from "./Shared.ts";
+import { nothingSpent, Spending, type SpentBudget } from "./Spending.ts";
 import { BoundedReads, type StoreReads, unboundedReads } from "./StoreReads.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 
@@ -62,7 +67,7 @@ import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 type Late<P, E, R> = (run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure) => Effect.Effect<void>;
 
 /** One live run. */
-export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt<P>>, LedgerRun, PresenceListener {
+export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, PresenceListener {
   readonly runId: string;
   readonly shared: Shared;
   readonly telemetry: RunTelemetry<R>;
@@ -73,6 +78,17 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   readonly ledger: ToolLedger;
   readonly sideEffects: SideEffects;
   readonly response = new ResponseUnderWay<P>();
+  /** Kept after the run has ended, because its last events are taken later. */
+  readonly taps: Taps<P> | undefined;
+  /** The budget, and what was spent of it before the run began. */
+  readonly earlier: EarlierSpending;
+  #spending: Spending | undefined;
+  #stopState: RunStop | undefined;
+  #question: OpenQuestion | undefined;
+  #done: Deferred.Deferred<void> | undefined;
+  #attempts = 0;
+  #incidents = 0;
+  #canBeTakenUp = false;
   #options: RunOptions<P, E, R>;
   #discardable: boolean;
   #startedAt: number;
@@ -100,8 +116,9 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     services: Context.Context<R>,
     late: Late<P, E, R>,
   ) {
-    super(options);
     this.runId = runId;
+    this.taps = options.taps;
+    this.earlier = new EarlierSpending(options);
     this.#options = options;
     this.#discardable = discardable;
     this.shared = shared;
@@ -122,6 +139,10 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.#late = late;
     attach(shared, options.path);
     options.taps?.presence?.setListener(this);
+  }
+
+  get budget(): Runs.Budget {
+    return this.earlier.budget;
   }
 
   get provider(): Runs.Provider {
@@ -190,17 +211,107 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return Math.max(0, Math.round(this.now() - this.#startedAt));
   }
 
+  /** Number of attempts prepared so far (U1). */
+  get attempts(): number {
+    return this.#attempts;
+  }
+
+  /** Releases the number of the last prepared attempt, which was never recorded. */
+  dropPrepared(): void {
+    this.#attempts -= 1;
+  }
+
+  /** Returns the number for the next incident. */
+  nextIncident(): number {
+    this.#incidents += 1;
+    return this.#incidents;
+  }
+
+  /** True if `StreamProcessor.takeUp` can take up the run, because the digest of its transcript is on record. */
+  get canBeTakenUp(): boolean {
+    return this.#canBeTakenUp;
+  }
+
+  /** Called when the digest of the run's transcript is on record. */
+  allowTakeUp(): void {
+    this.#canBeTakenUp = true;
+  }
+
+  /** True if the run has no reader at the moment. */
+  get isAway(): boolean {
+    return this.taps?.presence?.isAway === true;
+  }
+
+  get spending(): Spending {
+    this.#spending ??= new Spending();
+    return this.#spending;
+  }
+
+  /** The spending as a decision reads it. */
+  get spent(): SpentBudget {
+    return this.#spending?.facts() ?? nothingSpent;
+  }
+
+  /** The reason for the run's stop. */
+  get #stopping(): RunStop {
+    this.#stopState ??= new RunStop();
+    return this.#stopState;
+  }
+
+  /** Stops listening to the caller's signal. */
+  stopListening(): void {
+    this.#stopState?.stopListening();
+  }
+
+  get stopper(): Stopper | undefined {
+    return this.#stopState?.by;
+  }
+
+  get isUserCancelled(): boolean {
+    return this.#stopState?.isUserCancelled === true;
+  }
+
+  get isLifecycleClosed(): boolean {
+    return this.#stopState?.isLifecycleClosed === true;
+  }
+
+  /** Reason why this process no longer owns the run. */
+  get loss(): Loss | undefined {
+    return this.#stopState?.loss;
+  }
+
+  /** Completes as soon as the run is stopped. */
+  get stopped(): Deferred.Deferred<void> {
+    return this.#stopping.stopped;
+  }
+
+  /** Waits until the processor closes, even if the run was stopped before. */
+  get closing(): Effect.Effect<void> {
+    return this.#stopping.closing;
+  }
+
+  get question(): OpenQuestion {
+    this.#question ??= new OpenQuestion();
+    return this.#question;
+  }
+
+  /** Completes when the end was written (or is pending) and the last attempt has closed or was abandoned. */
+  get done(): Deferred.Deferred<void> {
+    this.#done ??= Deferred.makeUnsafe<void>();
+    return this.#done;
+  }
+
   /** Prepares the next attempt; `start` runs it. */
   prepare(
     setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor"> & Partial<Pick<AttemptSetup<P>, "seam">>,
     carried?: Carried<P>,
   ): Attempt<P> {
-    const number = this.nextAttempt();
+    this.#attempts += 1;
     const { discardable, options, shared, taps } = this;
     const mode = modeOf(options.reveal, discardable, this.response.isHoldOver);
     const held = { carried, discardable, holdsEnd: hasFinishFailures(options), presence: taps?.presence };
     return new Attempt<P>(this, {
-      number,
+      number: this.#attempts,
       seam: undefined,
       ...setup,
       route: this.routes?.id,
@@ -290,11 +401,12 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     const failure = outcome._tag === "failed" ? outcome.failure : undefined;
     // A stall does not prove that the model is slow if the path of the attempt is down.
     const stalled = failure?.kind === "stalled" && isUp(this) ? failure.clock : undefined;
-    this.addElapsed(this.clocks.endWatch(attempt.watch, stalled));
+    const elapsedMs = this.clocks.endWatch(attempt.watch, stalled);
+    this.#spending?.addElapsed(elapsedMs);
     if (failure !== undefined) {
       this.spending.recordFailure(attempt.facts.snapshot().counters.input_tokens);
       // The error that an abort causes may arrive before the abort event (L10).
-      if (this.stopper === undefined) this.stopping.checkSignal();
+      if (this.stopper === undefined) this.#stopping.checkSignal();
     }
     if (attempt.facts.snapshot().delivery === "accepted") this.shared.reached.add(this.options.provider.id);
     this.note(attempt.number, failure === undefined ? "source_ended" : "failure", failure?.kind);
@@ -307,15 +419,15 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   /** Listens to the caller's signal from now until the run has ended. */
   listenForAbort(): void {
     const { signal } = this.options;
-    if (signal !== undefined) this.stopping.listenForAbort(signal, (by) => this.stop(by));
+    if (signal !== undefined) this.#stopping.listenForAbort(signal, (by) => this.stop(by));
   }
 
   /** Stops the run from outside. The first stop names the stopper; later ones only add their flag. */
   stop(by: Stopper): void {
-    this.stopping.note(by);
+    this.#stopping.note(by);
     this.note(this.attempts, by === "lifecycle" ? "close" : "cancel", by);
     if (by === "user") this.ledger.stopAll();
-    this.stopping.tell();
+    this.#stopping.tell();
     this.response.live?.decide({ _tag: "failed", failure: stopFailure(by), cause: undefined });
   }
 
@@ -396,7 +508,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     if (this.loss !== undefined) return;
     this.chain?.seal();
     if (!this.#endIsRecorded) this.handoff.recall();
-    this.stopping.markLost(why);
+    this.#stopping.markLost(why);
     this.stop("lifecycle");
   }
 
@@ -413,7 +525,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     const decided = this.response.lastDecided;
     if (decided?.attempt !== attempt) return Effect.void;
     // Overtakes an open question immediately, even if earlier writes are still in progress.
-    if (!this.overtakeQuestion()) return this.#late(this, decided.attempt, decided.failure);
+    if (this.#question?.overtake() !== true) return this.#late(this, decided.attempt, decided.failure);
     return Effect.sync(() => this.note(attempt.number, "late_settle"));
   }
 
@@ -421,7 +533,8 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   restore(run: Pick<Run<P, E, R>, "attempts" | "discardable" | "elapsedMs">, incidents: number): void {
     this.#discardable = run.discardable;
     this.#startedAt -= run.elapsedMs;
-    this.restoreNumbers(run.attempts, incidents);
+    this.#attempts = run.attempts;
+    this.#incidents = incidents;
   }
 
   /** Records the end and ends the stream. The first end counts (L7). */
