@@ -36,7 +36,9 @@ export const entriesForOneCall = (
   facts: AttemptFacts | undefined,
 ): ReadonlyArray<Entry> => {
   const fold = facts && restoreFacts(facts);
-  fold?.settled(given.call, given.tool);
+  // A name would replace the recorded effect of the call by that of an unknown tool.
+  const isKnown = facts?.tools.some(({ call, executor }) => executor === "runtime" && call === given.call);
+  fold?.settled(given.call, isKnown ? undefined : given.tool);
   return entries(attempt, [given], word, fold?.snapshot());
 };
 

@@ -92,16 +92,17 @@ export const choose = Effect.fn("Person.choose")(function* <A extends Answer>(
 });
 
 /** Puts the questions that the policy leaves to a person. A retry that may run a tool again needs a second word. */
-const ask = Effect.fn("Person.ask")(function* ({ choices, may_repeat, message }: UserDecisions.Question) {
-  const repeats = may_repeat.length === 0 ? "" : ` A retry may run again: ${oneLine(may_repeat.join(", "))}.`;
+const ask = Effect.fn("Person.ask")(function* ({ choices, decision, may_repeat, message }: UserDecisions.Question) {
+  const tools = may_repeat.map((key) => decision.calls?.find(({ call }) => call === key)?.tool ?? key).join(", ");
+  const repeats = may_repeat.length === 0 ? "" : ` A retry may run again: ${oneLine(tools)}.`;
   while (true) {
     const choice = yield* choose(`${message}${repeats}`, choices);
     if (choice !== "retry" || may_repeat.length === 0) return choice;
-    const sure = yield* choose(`Run again: ${oneLine(may_repeat.join(", "))}?`, ["yes", "no"]);
+    const sure = yield* choose(`Run again: ${oneLine(tools)}?`, ["yes", "no"]);
     if (sure === "parked") return sure;
     if (sure === "yes") return choice;
   }
 });
 
 /** Asks the person at the terminal. */
-export const layerDecisions = UserDecisions.layerAsk(ask);
+export const layerDecisions = UserDecisions.layerAsk(ask, { by: "person" });

@@ -21,6 +21,8 @@ export class UserDecisions extends Context.Service<
      *   then ends with `RunInterrupted { parked }` while the question stays open
      */
     ask(question: UserDecisions.Question): Effect.Effect<Choice | "parked">;
+    /** The author of the answers on record; default `program`. Each answer of a person allows further takeovers of its run. */
+    readonly by?: "person" | "program";
     readonly terms?: UserDecisions.QuestionTerms;
   }
 >()("effect-stream-recovery/UserDecisions") {
@@ -43,14 +45,17 @@ export class UserDecisions extends Context.Service<
    * Asks through a function of yours, for example a terminal prompt or a dialog.
    *
    * @param ask the function; the layer's requirements include those of its effect
+   * @param options.by `person` if the function passes the question to a person; default `program`
    */
   static readonly layerAsk = <R>(
     ask: (question: UserDecisions.Question) => Effect.Effect<Choice | "parked", never, R>,
+    { by = "program" }: { readonly by?: "person" | "program" } = {},
   ) =>
     Layer.effect(
       UserDecisions,
       Effect.map(Effect.context<R>(), (services) => ({
         ask: (question: UserDecisions.Question) => Effect.provideContext(ask(question), services),
+        by,
       })),
     );
 

@@ -138,7 +138,7 @@ const resolveQuestion = Effect.fnUntraced(function* <P, E, R>(
   const known = (yield* onRecord(run, question, given)) ?? (yield* onRecordLater(run, question, given));
   const choice = known ?? given;
   const entries: ReadonlyArray<Entry> = [
-    { _tag: "QuestionAnswered", revision: question.revision, answer: choice, by: "program" },
+    { _tag: "QuestionAnswered", revision: question.revision, answer: choice, by: run.shared.decisions.by ?? "program" },
     Incident.markEntry(incident, "acted_on", choice),
   ];
   // An answer that only ends the run does not wait for the store.
@@ -184,9 +184,9 @@ const onRecord = <P, E, R>(
   { revision }: Questions.Question,
   choice: Choice,
 ): Effect.Effect<Choice | undefined> => {
-  const { recorder } = run.shared;
+  const { decisions, recorder } = run.shared;
   if (!recorder.durable) return Effect.succeed(choice);
-  return recorder.answer({ run_id: run.runId, revision, choice, by: "program" }).pipe(
+  return recorder.answer({ run_id: run.runId, revision, choice, by: decisions.by ?? "program" }).pipe(
     Effect.as(choice),
     Effect.catch(() =>
       Effect.map(recorder.run(run.runId), (record) => {

@@ -152,7 +152,10 @@ describe("the source of the setting for continued text", () => {
       if (settings instanceof GatewayError) throw settings;
       return servedText(settings, program);
     };
-    assert.match(text(), /^if a response breaks after text was shown: the response ends broken, or a person is asked$/m);
+    assert.match(
+      text(),
+      /^if a response breaks after text was shown: the response ends broken, or a person is asked$/m,
+    );
     assert.match(
       text({ continueText: "auto" }),
       /^if a response breaks after text was shown: the text continues if the join is proven$/m,

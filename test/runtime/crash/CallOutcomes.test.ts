@@ -46,7 +46,7 @@ describe("The outcomes of calls of a run that had ended before them", () => {
       assert.strictEqual(outcomes(yield* CallOutcomes.of("r", tools)).hanging, "it_ran");
       const record = yield* S.recordOf("r");
       assert.deepInclude(record.calls[1], { verdict: "it_ran", verdict_by: "verify" });
-      assert.strictEqual(record.attempts[0]?.facts.tools[1]?.phase, "settled");
+      assert.deepInclude(record.attempts[0]?.facts.tools[1], { phase: "settled", effect: "mutating" });
     }).pipe(Effect.provide(S.processor())),
   );
 
@@ -55,6 +55,8 @@ describe("The outcomes of calls of a run that had ended before them", () => {
       yield* completed(undefined);
       const of = (ordinal: number) => ({ attempt: 1, call: `0.${ordinal}` });
       assert.isTrue(yield* CallOutcomes.settle("r", of(1), "it_did_not_run"));
+      const { attempts } = yield* S.recordOf("r");
+      assert.deepInclude(attempts[0]?.facts.tools[1], { phase: "settled", effect: "mutating" });
       assert.isFalse(yield* CallOutcomes.settle("r", of(1), "it_ran"));
       assert.isFalse(yield* CallOutcomes.settle("r", of(0), "it_did_not_run"));
       assert.isFalse(yield* CallOutcomes.settle("nobody", of(0), "it_ran"));

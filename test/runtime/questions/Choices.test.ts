@@ -9,6 +9,29 @@ import * as S from "../Scripted.ts";
 
 const { done, fail, reset, start, text } = S;
 
+describe("The author of an answer on record", () => {
+  for (const [title, options, by] of [
+    ["is the program by default", undefined, "program"],
+    ["is a person if layerAsk passes its questions to one", { by: "person" }, "person"],
+  ] as const) {
+    it.effect(title, () =>
+      Effect.gen(function* () {
+        const processor = yield* StreamProcessor;
+        yield* S.played(processor.run(S.options(S.scripted([text("hi"), reset]), { runId })));
+        const record = yield* (yield* RunRecorder).run(runId);
+        assert.deepInclude(record?.questions[0], { answer: "stop", answered_by: by });
+      }).pipe(
+        Effect.provide(
+          StreamProcessor.layer.pipe(
+            Layer.provideMerge(RunRecorder.layerMemory()),
+            Layer.provide(UserDecisions.layerAsk(() => Effect.succeed("stop"), options)),
+          ),
+        ),
+      ),
+    );
+  }
+});
+
 describe("The choice retry, through run", () => {
   it.effect("starts over and withdraws what was shown", () =>
     Effect.gen(function* () {

@@ -73,7 +73,7 @@ describe("A durable question", () => {
               listeners.push(listener);
               return () => undefined;
             },
-            hears: () => true,
+            hasNotifications: () => true,
           } as never,
         };
         const { told } = yield* asking(recorder);
@@ -111,7 +111,9 @@ describe("A durable question", () => {
         inStore((memory) =>
           Effect.gen(function* () {
             let reads = 0;
-            const shared = { hears: () => hears, on: () => () => {} } as unknown as NonNullable<Recorder["shared"]>;
+            const shared = { hasNotifications: () => hears, on: () => () => {} } as unknown as NonNullable<
+              Recorder["shared"]
+            >;
             const run: Recorder["run"] = (runId) =>
               Effect.suspend(() => {
                 reads += 1;
