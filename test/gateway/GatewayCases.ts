@@ -12,23 +12,14 @@ import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { FaultProvider, type FaultProviderOptions } from "../../src/testing/index.ts";
 import { found } from "../Polling.ts";
+import { byProtocol, ids } from "../samples/index.ts";
 
-export const protocols = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
+export const protocols = ids;
 
-export const paths: Record<ProtocolId, string> = {
-  "openai-chat": "/v1/chat/completions",
-  "openai-responses": "/v1/responses",
-  "anthropic-messages": "/v1/messages",
-  "google-gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
-};
+export const paths = byProtocol(({ path }) => path);
 
 /** The bodies that a client would send. */
-export const bodies: Record<ProtocolId, object> = {
-  "openai-chat": { model: "m", messages: [], stream: true },
-  "openai-responses": { model: "m", input: "x", stream: true },
-  "anthropic-messages": { model: "m", max_tokens: 9, messages: [], stream: true },
-  "google-gemini": { contents: [] },
-};
+export const bodies = byProtocol(({ bare }) => bare);
 
 /** Several gateways of one test may share a store. */
 let numbers = 0;

@@ -8,7 +8,31 @@ import { gunzipSync } from "node:zlib";
 import { Effect, type Scope } from "effect";
 import { type RelayTransport, recordOf } from "../../../../src/adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../../../src/provider/Protocols.ts";
-import { type Said, written } from "./Wires.ts";
+import { framesOf } from "../../../samples/index.ts";
+
+/** The content of a response. */
+export interface Said {
+  /** Thoughts in front of the text. */
+  readonly thought?: string | undefined;
+  readonly text: string;
+  readonly call?: { readonly name: string; readonly input: object } | undefined;
+}
+
+/** The events of a response in their wire format. */
+export const written = (
+  protocol: ProtocolId,
+  { call, text, thought }: Said,
+  { number, piece }: { readonly number: number; readonly piece: number },
+): ReadonlyArray<string> =>
+  framesOf(
+    protocol,
+    [
+      ...(thought === undefined ? [] : [{ thought, signature: `sig${number}` }]),
+      ...(text === "" ? [] : [{ text }]),
+      ...(call === undefined ? [] : [{ call: call.name, pieces: [JSON.stringify(call.input)] }]),
+    ],
+    { number, piece, usage: [10 * number, 20 * number] },
+  );
 
 /** A request as it came. */
 export interface Asked {
