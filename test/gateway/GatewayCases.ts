@@ -1,8 +1,7 @@
 /**
  * Helpers of the gateway's tests: a gateway in this process before a server, and a client that sees raw bytes.
  */
-import { createServer, request as httpRequest, type IncomingMessage, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
+import { request as httpRequest, type IncomingMessage } from "node:http";
 import { Context, Effect, Layer, Random, References, type Scope } from "effect";
 import { Gateway } from "../../src/gateway/Gateway.ts";
 import { type GatewayProgram, layer, type PageServices } from "../../src/gateway/GatewayLayers.ts";
@@ -72,24 +71,6 @@ export const fronted = (script: FaultProviderOptions["script"], program: Gateway
     const server = yield* FaultProvider.make(script === undefined ? {} : { script });
     return { server, ...(yield* front(server.url, program)) };
   }).pipe(Effect.orDie);
-
-/** A server that answers as a listener says; its address. */
-export const serverOf = (listener: RequestListener): Effect.Effect<string, never, Scope.Scope> =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.callback<ReturnType<typeof createServer>>((resume) => {
-        const server = createServer(listener);
-        server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)));
-      }),
-      (server) =>
-        Effect.sync(() => {
-          server.close();
-          server.closeAllConnections();
-        }),
-    ),
-    // A server that listens on a port has an address of this kind.
-    (server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-  );
 
 /** A client's response. */
 export interface Got {

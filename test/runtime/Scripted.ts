@@ -49,6 +49,10 @@ export const text = (it: string): Step => part(it, Observation.text(it.length));
 export const reasoning = (it: string): Step => part(`(${it})`, Observation.reasoning(it.length));
 export const done = part("done", Observation.terminal("stop"));
 /** A whole response. */
+/** A report of tokens. */
+export const usage = (input_tokens: number, output_tokens: number): Step =>
+  part("usage", { ...Observation.lifecycle, usage: { input_tokens, output_tokens } });
+
 export const hello: ReadonlyArray<Step> = [start, text("hello"), done];
 
 export const together = (...steps: ReadonlyArray<Step>): Step => ({

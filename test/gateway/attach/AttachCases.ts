@@ -9,7 +9,8 @@ import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { Answers } from "../../../src/testing/index.ts";
 import { eventually, polled } from "../../Polling.ts";
-import { bodies, type Fronted, front, paths, type Sending, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { bodies, type Fronted, front, paths, type Sending } from "../GatewayCases.ts";
 
 /** Long enough that no test sees it pass. */
 export const longMs = 60_000;

@@ -3,8 +3,9 @@ import type { IncomingHttpHeaders, RequestListener } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { serverOf } from "../../Servers.ts";
 import { samples } from "../../samples/index.ts";
-import { bodies, front, type Got, protocols, send, serverOf } from "../GatewayCases.ts";
+import { bodies, front, type Got, protocols, send } from "../GatewayCases.ts";
 
 const secret = "sk-test-1234567890abcdef";
 

@@ -2,8 +2,9 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Redacted } from "effect";
 import * as Databases from "../../recorder/postgres/Databases.ts";
+import { serverOf } from "../../Servers.ts";
 import { textAnswer } from "../../samples/index.ts";
-import { bodies, front, paths, send, serverOf } from "../GatewayCases.ts";
+import { bodies, front, paths, send } from "../GatewayCases.ts";
 
 const secrets = { one: "token-number-one-of-two", two: "token-number-two-of-two" };
 

@@ -5,8 +5,9 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { serverOf } from "../../Servers.ts";
 import { framesOf, type Said, samples, textAnswer } from "../../samples/index.ts";
-import { bodies, front, post, protocols, serverOf } from "../GatewayCases.ts";
+import { bodies, front, post, protocols } from "../GatewayCases.ts";
 
 /** A response: its content, the provider's finish, and its reported output tokens. */
 interface Answer {

@@ -10,9 +10,10 @@ import { protocols as decoders } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import { FaultProvider, type FaultProviderOptions } from "../../../src/testing/index.ts";
 import { until } from "../../Polling.ts";
+import { serverOf } from "../../Servers.ts";
 import { samples } from "../../samples/index.ts";
 import { gateTo } from "../Gate.ts";
-import { bodies, type Fronted, front, post, protocols, recovery, send, serverOf } from "../GatewayCases.ts";
+import { bodies, type Fronted, front, post, protocols, recovery, send } from "../GatewayCases.ts";
 
 /** A fault provider behind a gate, and a gateway that has reached it once. */
 const gated = (script: FaultProviderOptions["script"], program: GatewayProgram = {}) =>

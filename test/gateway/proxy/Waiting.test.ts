@@ -8,8 +8,9 @@ import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
 import { protocols as decoders } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { serverOf } from "../../Servers.ts";
 import { samples } from "../../samples/index.ts";
-import { bodies, front, fronted, type Got, paths, post, protocols, recovery, send, serverOf } from "../GatewayCases.ts";
+import { bodies, front, fronted, type Got, paths, post, protocols, recovery, send } from "../GatewayCases.ts";
 
 type ProtocolId = (typeof protocols)[number];
 

@@ -7,8 +7,9 @@ import type { FinishFailure, RouteSettings } from "../../../src/gateway/config/R
 import type { UpstreamSettings } from "../../../src/gateway/config/UpstreamSettings.ts";
 import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { serverOf } from "../../Servers.ts";
 import { ids, samples } from "../../samples/index.ts";
-import { bodies, type Fronted, front, paths, send, serverOf } from "../GatewayCases.ts";
+import { bodies, type Fronted, front, paths, send } from "../GatewayCases.ts";
 
 export const token = "a-token-of-24-characters";
 export const operatorsKey = "operator-key-of-the-second";
