@@ -201,6 +201,12 @@ export const played = <R>(
     return yield* Fiber.join(fiber);
   });
 
+/** A processor over a recorder; by default without a person to ask. */
+export const servicesOver = (recorder: RunRecorder["Service"], decisions = UserDecisions.layerHeadless()) =>
+  Layer.build(
+    StreamProcessor.layer.pipe(Layer.provide(Layer.succeed(RunRecorder, recorder)), Layer.provide(decisions)),
+  );
+
 /** The processor of a test: jitter 0.5, answers by script (the last repeats), a recorder in memory. */
 export const processor = (answers: ReadonlyArray<Choice> = ["stop"]) =>
   StreamProcessor.layer.pipe(
