@@ -160,3 +160,10 @@ export const again = { "x-stainless-retry-count": "1" } as const;
 
 /** Everything of a client's response. */
 export const whole = ({ over }: Client) => Effect.promise(() => over);
+
+/** The run of a client's response. */
+export const runOf = ({ head }: Client): Effect.Effect<string> =>
+  Effect.map(
+    Effect.promise(() => head),
+    ({ headers }) => String(headers["x-recovery-run"]),
+  );
