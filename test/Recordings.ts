@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import * as Json from "../src/domain/Json.ts";
-import type { ProtocolId } from "../src/provider/Protocols.ts";
+import { type ProtocolId, protocols } from "../src/provider/Protocols.ts";
 
 export const folder = process.env.STREAM_RECOVERY_STREAMS ?? new URL("../../shared/streams", import.meta.url).pathname;
 
@@ -24,8 +24,6 @@ export interface RecordedError {
   readonly response_headers: Readonly<Record<string, string>>;
 }
 
-const protocols: ReadonlyArray<ProtocolId> = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"];
-
 const manifest = (file: string): Readonly<Record<string, unknown>> =>
   existsSync(`${folder}/${file}`) ? (Json.record(JSON.parse(read(file))) ?? {}) : {};
 
@@ -37,7 +35,7 @@ export const bytesOf = ({ file }: Recording): Uint8Array<ArrayBuffer> =>
 /** Every recorded stream; empty if the folder is missing. */
 export const recordings: ReadonlyArray<Recording> = Json.list(manifest("manifest.json").streams).map((entry) => {
   const row = Json.record(entry) ?? {};
-  const protocol = protocols.find((id) => id === row.protocol);
+  const protocol = protocols.ids.find((id) => id === row.protocol);
   if (protocol === undefined) throw new Error(`the manifest names an unknown protocol: ${String(row.protocol)}`);
   return { file: Json.string(row.file), protocol, row };
 });

@@ -10,3 +10,10 @@ export const seeded = (seed: number): (() => number) => {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   };
 };
+
+/** One of several, by chance. */
+export const oneOf = <A>(random: () => number, all: ReadonlyArray<A>): A => {
+  const chosen = all[Math.floor(random() * all.length)];
+  if (chosen === undefined) throw new Error("nothing to choose from");
+  return chosen;
+};

@@ -2,16 +2,14 @@
  * Draws the runs of the kill test from a seed, so that a failed batch can be repeated.
  */
 import { Schema } from "effect";
-import type { ProtocolId } from "../../src/provider/Protocols.ts";
+import { protocols } from "../../src/provider/Protocols.ts";
 import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
 import { seeded } from "../../test/Seeded.ts";
-
-const protocols: ReadonlyArray<ProtocolId> = ["anthropic-messages", "openai-chat", "openai-responses", "google-gemini"];
 
 /** One run: its protocol, the abilities of its runtime, and the duration of its tool. */
 export const Plan = Schema.Struct({
   run: Schema.String,
-  protocol: Schema.Literals(["anthropic-messages", "openai-chat", "openai-responses", "google-gemini"]),
+  protocol: Schema.Literals(protocols.ids),
   canContinue: Schema.Boolean,
   /** True if the tool can verify that a call happened. */
   verifies: Schema.Boolean,
@@ -54,7 +52,7 @@ export const draw = (seed: number, runs: number): Batch => {
     scripts[`${run}-on`] = [{ content: [{ text: 3 + below(5) }], delay_ms: below(30) }];
     return {
       run,
-      protocol: protocols[below(protocols.length)] ?? "openai-chat",
+      protocol: protocols.ids[below(protocols.ids.length)] ?? "openai-chat",
       canContinue: random() < 0.6,
       verifies: random() < 0.3,
       reveal: random() < 0.8 ? "live" : "on_complete",

@@ -16,6 +16,7 @@ import * as CrashRecovery from "../../src/runtime/crash/CrashRecovery.ts";
 import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
+import { samples } from "../../test/samples/index.ts";
 import * as Diary from "./Diary.ts";
 import { Plan } from "./Plan.ts";
 
@@ -30,13 +31,6 @@ const leaseMs = 300;
 
 /** Interval at which the next process checks for the end of its predecessor's lease, in milliseconds. */
 const lookEveryMs = 50;
-
-const paths = {
-  "openai-chat": "/v1/chat/completions",
-  "openai-responses": "/v1/responses",
-  "anthropic-messages": "/v1/messages",
-  "google-gemini": "/v1beta/models/fault-model:streamGenerateContent?alt=sse",
-} as const;
 
 const main = (work: Work) =>
   Effect.gen(function* () {
@@ -129,7 +123,7 @@ const requestOf = (work: Work, plan: Plan) =>
     const attempt = ({ bytes, calls, delivery, request }: AttemptContext) =>
       client.stream({
         protocol: protocols.get(plan.protocol),
-        url: `${work.url}/s/${plan.run}${request === "continue" ? "-on" : ""}${paths[plan.protocol]}`,
+        url: `${work.url}/s/${plan.run}${request === "continue" ? "-on" : ""}${samples[plan.protocol].path}`,
         body: { model: "fault-model", stream: true, settled: calls },
         bytes,
         delivery,

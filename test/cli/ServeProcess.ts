@@ -17,6 +17,11 @@ export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireR
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
 );
 
+/** The arguments that lead every protocol to one upstream. */
+export const urls = (upstream: string): ReadonlyArray<string> => [
+  ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
+];
+
 export interface Served {
   readonly child: ChildProcess;
   /** Resolves with the exit code and the signal once it has ended. */

@@ -1,12 +1,14 @@
 /**
  * Stores runs of every kind, for tests of the commands that read the record.
  */
+import { Effect } from "effect";
 import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/AttemptFacts.ts";
 import { defaultBudget, fresh as freshRun } from "../../src/domain/RunFacts.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
 import type { DecisionInput } from "../../src/policy/DecisionInput.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import type * as RunRecord from "../../src/recorder/RunRecord.ts";
+import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { call, decided, parked, questionOf } from "../recorder/Entries.ts";
 
 /** Wall clock of the first run, in milliseconds since the epoch. */
@@ -154,3 +156,9 @@ export const interrupted = (runId: string, at = startedAt): ReadonlyArray<RunRec
   const facts = factsOf({ call_through: 1, tools: [call("handed_over")] });
   return [begun(runId, at), attempted(1, facts), parked("interrupted")];
 };
+
+/** Writes runs, the oldest first. */
+export const writing = (runs: Readonly<Record<string, ReadonlyArray<RunRecord.Entry>>>) =>
+  Effect.flatMap(RunRecorder, (recorder) =>
+    Effect.forEach(Object.entries(runs), ([id, entries]) => recorder.write(id, entries)),
+  );

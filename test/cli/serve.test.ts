@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { assert, describe, it } from "@effect/vitest";
@@ -7,11 +6,8 @@ import { Effect } from "effect";
 import { FaultProvider } from "../../src/testing/index.ts";
 import { bodies, type Got, post, protocols, send } from "../gateway/GatewayCases.ts";
 import { polled } from "../Polling.ts";
-import { folder, runsIn, serve } from "./ServeProcess.ts";
-
-const urls = (upstream: string): ReadonlyArray<string> => [
-  ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
-];
+import { serverOf } from "../Servers.ts";
+import { folder, runsIn, serve, urls } from "./ServeProcess.ts";
 
 const stalled = { answers: [{ content: [{ text: 4 }], break: { kind: "stall", at: "event", n: 4 } } as const] };
 
@@ -60,19 +56,10 @@ describe("stream-recovery serve", () => {
   it.live("accepts [DONE] as the end of a chat that never finished only if configured", () =>
     Effect.gen(function* () {
       const chunk = JSON.stringify({ choices: [{ index: 0, delta: { content: "Hi" }, finish_reason: null }] });
-      const server = yield* Effect.acquireRelease(
-        Effect.promise(async () => {
-          const made = createServer((_, response) => {
-            response.writeHead(200, { "content-type": "text/event-stream" });
-            response.end(`data: ${chunk}\n\ndata: [DONE]\n\n`);
-          });
-          await new Promise<void>((resolve) => made.listen(0, "127.0.0.1", resolve));
-          return made;
-        }),
-        (made) => Effect.sync(() => made.close()),
-      );
-      const address = server.address();
-      const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+      const url = yield* serverOf((_, response) => {
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        response.end(`data: ${chunk}\n\ndata: [DONE]\n\n`);
+      });
       const args = ["--port", "0", "--db", "memory", ...urls(url)];
       const plain = yield* serve(args);
       assert.isTrue((yield* post(plain.url, "openai-chat")).broken);

@@ -9,7 +9,7 @@ import { Effect } from "effect";
 import { freePort } from "../../scripts/programs/FreePort.ts";
 import type { AttachableRun } from "../../src/gateway/api/Traffic.ts";
 import * as Certificates from "../failure/provoked/Certificates.ts";
-import { again, ask, attach, type Client, eventsOf, providerOf, whole } from "../gateway/attach/AttachCases.ts";
+import { again, ask, attach, eventsOf, providerOf, runOf, whole } from "../gateway/attach/AttachCases.ts";
 import { bodies, paths, send } from "../gateway/GatewayCases.ts";
 import { eventually, polled } from "../Polling.ts";
 import { folder, type Served, serve } from "./ServeProcess.ts";
@@ -36,12 +36,6 @@ const gateway = Effect.fnUntraced(function* (
   const served = yield* serve([...args, "--openai-url", `${upstream}/v1`, ...more], env);
   return { ...served, origin };
 });
-
-const runOf = ({ head }: Client): Effect.Effect<string> =>
-  Effect.map(
-    Effect.promise(() => head),
-    ({ headers }) => String(headers["x-recovery-run"]),
-  );
 
 /** Waits until a gateway knows that the client of its only run has left. */
 const isLeft = (listed: Effect.Effect<string>) =>

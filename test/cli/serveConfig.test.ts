@@ -7,7 +7,8 @@ import { Effect } from "effect";
 import { FaultProvider } from "../../src/testing/index.ts";
 import { proxyServer } from "../client/EgressProxyServer.ts";
 import * as Certificates from "../failure/provoked/Certificates.ts";
-import { bodies, recovery, send, serverOf } from "../gateway/GatewayCases.ts";
+import { bodies, recovery, send } from "../gateway/GatewayCases.ts";
+import { serverOf } from "../Servers.ts";
 import { folder, type Served, serve } from "./ServeProcess.ts";
 
 const chat = JSON.stringify(bodies["openai-chat"]);

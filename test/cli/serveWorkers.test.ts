@@ -13,15 +13,12 @@ import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import { clientOf, eventsOf, whole } from "../gateway/attach/AttachCases.ts";
-import { bodies, post, send, serverOf } from "../gateway/GatewayCases.ts";
+import { bodies, post, send } from "../gateway/GatewayCases.ts";
 import { eventually, polled, until } from "../Polling.ts";
+import { serverOf } from "../Servers.ts";
 import { bin } from "./CommandLine.ts";
-import { folder, type Served, serve } from "./ServeProcess.ts";
+import { folder, type Served, serve, urls } from "./ServeProcess.ts";
 import { connected, logged, workersOf } from "./Workers.ts";
-
-const urls = (upstream: string): ReadonlyArray<string> => [
-  ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
-];
 
 /** All runs in a file once each of them has an end, read by a separate process. */
 const ended = (file: string) => runsOf(file, (runs) => runs.every(({ state }) => state === "ended"));

@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { clientOf, eventsOf, whole } from "../gateway/attach/AttachCases.ts";
-import { bodies, paths, serverOf } from "../gateway/GatewayCases.ts";
+import { bodies, paths } from "../gateway/GatewayCases.ts";
 import { polled } from "../Polling.ts";
+import { serverOf } from "../Servers.ts";
 import { folder, runsIn, type Served, serve } from "./ServeProcess.ts";
 import { type Client, connected, logged, workersOf } from "./Workers.ts";
 

@@ -3,16 +3,17 @@ import { Deferred, Effect, Fiber, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import { refreshMs } from "../../src/client/Credentials.ts";
 import { Credentials, ProviderClient } from "../../src/client/index.ts";
+import { serverOf } from "../Servers.ts";
 import { attempt } from "./Attempt.ts";
 import { protocols } from "./Protocols.ts";
 import { played } from "./Run.ts";
-import { answer, serve } from "./Server.ts";
+import { answer } from "./Server.ts";
 
 /** A provider that accepts a single key and records the keys it was sent. */
 const locked = (valid: string) =>
   Effect.gen(function* () {
     const keys: Array<string | undefined> = [];
-    const url = yield* serve((request, response) => {
+    const url = yield* serverOf((request, response) => {
       request.resume();
       keys.push(request.headers.authorization);
       const good = request.headers.authorization === `Bearer ${valid}`;

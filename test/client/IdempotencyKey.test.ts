@@ -2,16 +2,17 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { IdempotencyKey, ProviderClient } from "../../src/client/index.ts";
 import { type ProtocolId, ProtocolSeam } from "../../src/provider/index.ts";
+import { serverOf } from "../Servers.ts";
 import { attempt } from "./Attempt.ts";
 import { protocols } from "./Protocols.ts";
 import { played } from "./Run.ts";
-import { answer, serve } from "./Server.ts";
+import { answer } from "./Server.ts";
 
 /** A provider that breaks its first answers and records the keys. */
 const keyed = (breaks: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const keys: Array<string | undefined> = [];
-    const url = yield* serve((request, response) => {
+    const url = yield* serverOf((request, response) => {
       request.resume();
       const broken = breaks[keys.length];
       keys.push(request.headers["idempotency-key"]?.toString());

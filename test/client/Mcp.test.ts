@@ -6,7 +6,8 @@ import { AnySse } from "../../src/provider/index.ts";
 import type { Part } from "../../src/provider/Protocols.ts";
 import type { AttemptContext } from "../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
-import { serve, withBody } from "./Server.ts";
+import { serverOf } from "../Servers.ts";
+import { withBody } from "./Server.ts";
 
 const id = "call-7";
 const progress = (n: number) => ({ jsonrpc: "2.0", method: "notifications/progress", params: { progress: n } });
@@ -29,7 +30,7 @@ const mcp = ({ breakAfter, breaks = "reset", document = false, ids, messages }: 
   Effect.gen(function* () {
     const seen: Array<string> = [];
     let ran = 0;
-    const url = yield* serve((request, response) =>
+    const url = yield* serverOf((request, response) =>
       withBody(request, () => {
         const last = request.headers["last-event-id"]?.toString();
         seen.push(`${request.method}${last === undefined ? "" : ` ${last}`}`);

@@ -1,5 +1,5 @@
 import { createServer as createHttps } from "node:https";
-import { createServer as createNet, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { inspect } from "node:util";
 import { assert, describe, it } from "@effect/vitest";
 import { ConfigProvider, Deferred, Effect, Fiber, Stream } from "effect";
@@ -7,6 +7,7 @@ import { type ExchangeRecord, ProviderClient, type ProviderClientOptions } from 
 import { FaultProvider } from "../../src/testing/index.ts";
 import { elsewhere, key, localhost } from "../failure/provoked/Certificates.ts";
 import { until } from "../Polling.ts";
+import { closedPort, listening } from "../Servers.ts";
 import { attempt, turns } from "./Attempt.ts";
 import { type ProxyServerOptions, proxyServer } from "./EgressProxyServer.ts";
 import { protocols } from "./Protocols.ts";
@@ -16,41 +17,16 @@ const chat = protocols["openai-chat"];
 
 /** A provider behind TLS, with a certificate for localhost and 127.0.0.1 by default. */
 const secureOrigin = (cert = localhost) =>
-  Effect.acquireRelease(
-    Effect.callback<{
-      readonly port: number;
-      readonly names: Array<unknown>;
-      readonly stop: () => void;
-    }>((resume) => {
-      const names: Array<unknown> = [];
-      const server = createHttps({ key, cert }, (_, response) => {
-        response.writeHead(200, { "content-type": "text/event-stream" }).end(answer);
-      });
-      server.on("secureConnection", ({ servername }) => names.push(servername));
-      server.on("tlsClientError", () => undefined);
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address();
-        const port = typeof address === "object" && address !== null ? address.port : 0;
-        const stop = (): void => {
-          server.closeAllConnections();
-          server.close();
-        };
-        resume(Effect.succeed({ port, names, stop }));
-      });
-    }),
-    ({ stop }) => Effect.sync(stop),
-  );
+  Effect.suspend(() => {
+    const names: Array<unknown> = [];
+    const server = createHttps({ key, cert }, (_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).end(answer);
+    });
+    server.on("secureConnection", ({ servername }) => names.push(servername));
+    return Effect.map(listening(server), (port) => ({ port, names }));
+  });
 
 const textOf = (seen: { readonly parts: ReadonlyArray<unknown> }) => JSON.stringify(seen.parts.length);
-
-/** A port without a listener, which was free a moment ago. */
-const closedPort = Effect.callback<number>((resume) => {
-  const server = createNet().listen(0, "127.0.0.1", () => {
-    const address = server.address();
-    const port = typeof address === "object" && address !== null ? address.port : 0;
-    server.close(() => resume(Effect.succeed(port)));
-  });
-});
 
 describe("ProviderClient through an egress proxy", () => {
   for (const secure of [false, true]) {

@@ -8,8 +8,9 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { folder, runsIn, type Served, serve } from "../cli/ServeProcess.ts";
 import { clientOf, whole } from "../gateway/attach/AttachCases.ts";
-import { bodies, paths, send, serverOf } from "../gateway/GatewayCases.ts";
+import { bodies, paths, send } from "../gateway/GatewayCases.ts";
 import { polled } from "../Polling.ts";
+import { serverOf } from "../Servers.ts";
 import { isPlayed, older } from "./Older.ts";
 
 /** The provider may have run a tool before it broke, so that a person is asked. */

@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import { FaultProvider } from "../../src/testing/index.ts";
-import { type Served, serve } from "../cli/ServeProcess.ts";
+import { type Served, serve, urls } from "../cli/ServeProcess.ts";
 import { clientOf, whole } from "../gateway/attach/AttachCases.ts";
 import { bodies, post, send } from "../gateway/GatewayCases.ts";
 import { polled } from "../Polling.ts";
@@ -19,10 +19,6 @@ const leaseMs = 3_000;
 const startsMs = 300_000;
 
 const longMs = "60000";
-
-const urls = (upstream: string): ReadonlyArray<string> => [
-  ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
-];
 
 const started = (version: "older" | "newer", db: string, upstream: string, more: ReadonlyArray<string>) => {
   const args = ["--port", "0", "--db", db, "--lease-ms", String(leaseMs), ...urls(upstream), ...more];

@@ -8,7 +8,8 @@ import type { RelayOptions } from "../../src/adapters/relay/RelayBeginning.ts";
 import type { RelayHead } from "../../src/adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import { reset, type Step } from "../adapters/relay/RelayCases.ts";
-import { good, protocols, type Said, written } from "./Wires.ts";
+import { ids, type Said } from "../samples/index.ts";
+import { good, written } from "./Wires.ts";
 
 /** One response and the end of its connection. Without a head it answers with 200 and an event stream. */
 export type Attempt = ReadonlyArray<Step>;
@@ -53,7 +54,7 @@ const textFirst = (stream: string): Attempt => {
 const only = (...ids: ReadonlyArray<ProtocolId>): { readonly protocols: ReadonlyArray<ProtocolId> } => ({
   protocols: ids,
 });
-const all = { protocols };
+const all = { protocols: ids };
 const hidden = { reveal: "on_complete" } as const;
 const shown = { reveal: "live" } as const;
 const whole = { outcome: "whole", end } as const;
@@ -168,8 +169,8 @@ const lostIndex: Partial<Record<ProtocolId, readonly [from: string, to: string]>
     '"index":7,"delta":{"type":"input_json_delta","partial_json":"\\"ls\\"}"}',
   ],
   "openai-responses": [
-    '"output_index":0,"item_id":"i0","delta":"\\"ls\\"}"',
-    '"output_index":7,"item_id":"i0","delta":"\\"ls\\"}"',
+    '"output_index":0,"item_id":"fc_1","delta":"\\"ls\\"}"',
+    '"output_index":7,"item_id":"fc_1","delta":"\\"ls\\"}"',
   ],
 };
 
@@ -544,7 +545,7 @@ export const printCases = (): string =>
     cases.map((it) => [
       it.name,
       code(it.reveal),
-      ...protocols.map((id) => (it.protocols.includes(id) ? String(it.requests) : "–")),
+      ...ids.map((id) => (it.protocols.includes(id) ? String(it.requests) : "–")),
       outcomes[it.outcome],
       it.reports,
     ]),

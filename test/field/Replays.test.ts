@@ -6,7 +6,8 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { documentBytesMax } from "../../src/adapters/relay/WholeBody.ts";
 import { type WireExample, wires } from "../../src/gateway/wires/Wires.ts";
-import { front, type Got, send, serverOf } from "../gateway/GatewayCases.ts";
+import { front, type Got, send } from "../gateway/GatewayCases.ts";
+import { serverOf } from "../Servers.ts";
 
 type Answer = (response: ServerResponse, asked: IncomingMessage) => void;
 

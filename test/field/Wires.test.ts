@@ -7,8 +7,9 @@ import { Effect } from "effect";
 import * as Metrics from "../../src/gateway/api/Metrics.ts";
 import { maskPath, ReportedPaths, reportedPathsMax } from "../../src/gateway/wires/PassedStreams.ts";
 import { type Wire, type WireExample, wires } from "../../src/gateway/wires/Wires.ts";
-import { front, type Got, send, serverOf } from "../gateway/GatewayCases.ts";
+import { front, type Got, send } from "../gateway/GatewayCases.ts";
 import { logging } from "../gateway/log/Logged.ts";
+import { serverOf } from "../Servers.ts";
 
 /** Answers every POST with a stream of events and every GET with a document. */
 const answering = (asked: IncomingMessage, response: ServerResponse): void => {

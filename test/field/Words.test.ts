@@ -6,7 +6,8 @@ import { gzipSync } from "node:zlib";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
-import { bodies, front, type Got, paths, post, protocols, send, serverOf } from "../gateway/GatewayCases.ts";
+import { bodies, front, type Got, paths, post, protocols, send } from "../gateway/GatewayCases.ts";
+import { serverOf } from "../Servers.ts";
 
 type Answer = (response: ServerResponse) => void;
 

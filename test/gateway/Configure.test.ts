@@ -7,7 +7,8 @@ import type { UpstreamSettings } from "../../src/gateway/config/UpstreamSettings
 import * as RecoveryPage from "../../src/gateway/page/RecoveryPage.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import * as Certificates from "../failure/provoked/Certificates.ts";
-import { bodies, front, paths, protocols, recovery, send, serverOf } from "./GatewayCases.ts";
+import { serverOf } from "../Servers.ts";
+import { bodies, front, paths, protocols, recovery, send } from "./GatewayCases.ts";
 
 const chat = JSON.stringify(bodies["openai-chat"]);
 const path = paths["openai-chat"];

@@ -1,8 +1,7 @@
 /**
  * Helpers of the gateway's tests: a gateway in this process before a server, and a client that sees raw bytes.
  */
-import { createServer, request as httpRequest, type IncomingMessage, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
+import { request as httpRequest, type IncomingMessage } from "node:http";
 import { Context, Effect, Layer, Random, References, type Scope } from "effect";
 import { Gateway } from "../../src/gateway/Gateway.ts";
 import { type GatewayProgram, layer, type PageServices } from "../../src/gateway/GatewayLayers.ts";
@@ -12,23 +11,14 @@ import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { FaultProvider, type FaultProviderOptions } from "../../src/testing/index.ts";
 import { found } from "../Polling.ts";
+import { byProtocol, ids } from "../samples/index.ts";
 
-export const protocols = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
+export const protocols = ids;
 
-export const paths: Record<ProtocolId, string> = {
-  "openai-chat": "/v1/chat/completions",
-  "openai-responses": "/v1/responses",
-  "anthropic-messages": "/v1/messages",
-  "google-gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
-};
+export const paths = byProtocol(({ path }) => path);
 
 /** The bodies that a client would send. */
-export const bodies: Record<ProtocolId, object> = {
-  "openai-chat": { model: "m", messages: [], stream: true },
-  "openai-responses": { model: "m", input: "x", stream: true },
-  "anthropic-messages": { model: "m", max_tokens: 9, messages: [], stream: true },
-  "google-gemini": { contents: [] },
-};
+export const bodies = byProtocol(({ bare }) => bare);
 
 /** Several gateways of one test may share a store. */
 let numbers = 0;
@@ -81,24 +71,6 @@ export const fronted = (script: FaultProviderOptions["script"], program: Gateway
     const server = yield* FaultProvider.make(script === undefined ? {} : { script });
     return { server, ...(yield* front(server.url, program)) };
   }).pipe(Effect.orDie);
-
-/** A server that answers as a listener says; its address. */
-export const serverOf = (listener: RequestListener): Effect.Effect<string, never, Scope.Scope> =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.callback<ReturnType<typeof createServer>>((resume) => {
-        const server = createServer(listener);
-        server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)));
-      }),
-      (server) =>
-        Effect.sync(() => {
-          server.close();
-          server.closeAllConnections();
-        }),
-    ),
-    // A server that listens on a port has an address of this kind.
-    (server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-  );
 
 /** A client's response. */
 export interface Got {

@@ -9,7 +9,7 @@ import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { FaultProvider } from "../../src/testing/faults/FaultProvider.ts";
 import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
-import { requestOf } from "../testing/answers/ContinuedRequests.ts";
+import { conversation } from "../samples/index.ts";
 
 const content = [{ text: 20 }];
 const whole = Array.from({ length: 20 }, (_, at) => `r1.${at}·`).join("");
@@ -24,7 +24,7 @@ const played = <Id extends ProtocolId>(id: Id, answers: FaultScriptInput["answer
     const client = yield* ProviderClient;
     const { run } = yield* StreamProcessor;
     const url = provider.endpoint(id);
-    const body = requestOf(id);
+    const body = conversation(id, "Tell me a story");
     const protocol = protocols.get(id);
     const collector = Continuation.collector(id);
     const seen = { text: "", terminals: 0, continued: 0, completed: false };

@@ -7,14 +7,11 @@ import type { ToolEffect } from "../../src/domain/SideEffects.ts";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { ClockOptions } from "../../src/runtime/contract/Clocks.ts";
 import type { FaultScript } from "../../src/testing/index.ts";
+import { ids, samples } from "../samples/index.ts";
+import type { Event } from "../samples/Sample.ts";
 
 /** The protocols of the matrix, in the order of its table. */
-export const protocols = [
-  "openai-chat",
-  "openai-responses",
-  "anthropic-messages",
-  "google-gemini",
-] as const satisfies ReadonlyArray<ProtocolId>;
+export const protocols = ids;
 
 /** Reveal modes: parts as they arrive, parts of an answer proven whole, or plain parts that the caller cannot discard. */
 export const modes = ["live", "on_complete", "parts"] as const;
@@ -186,6 +183,9 @@ export const stopped = (rule: string, keeps: ReadonlyArray<number> = []): Expect
 export const bytes = (text: string | Uint8Array): Content[number] => ({
   bytes: Buffer.from(text).toString("base64"),
 });
+
+/** An event of a protocol in its wire format. */
+export const framed = (protocol: ProtocolId, data: Event): Content[number] => bytes(samples[protocol].frame(data));
 
 /** A frame that no protocol writes, as an event with JSON data. */
 export const event = (data: object, name?: string): Content[number] =>

@@ -4,7 +4,6 @@
 import { type Context, Duration, Effect, type Exit, Layer, Random, References, Stream } from "effect";
 import { ProviderClient, type ProviderRequest } from "../../src/client/index.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
-import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../../src/provider/index.ts";
 import type { Part, ProtocolId } from "../../src/provider/Protocols.ts";
 import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
@@ -14,6 +13,7 @@ import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { ProcessorConfig, StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import { FaultProvider, type RequestLog } from "../../src/testing/index.ts";
+import { protocols } from "../client/Protocols.ts";
 import { Caller } from "./Caller.ts";
 import type { Cell } from "./Cell.ts";
 import { Gate } from "./Gate.ts";
@@ -192,15 +192,4 @@ const send = (
   protocol: ProtocolId,
   client: ProviderClient["Service"],
   request: Omit<ProviderRequest<unknown>, "protocol">,
-): Stream.Stream<Part, unknown> => {
-  switch (protocol) {
-    case "openai-chat":
-      return client.stream({ protocol: OpenAiChat.protocol, ...request });
-    case "openai-responses":
-      return client.stream({ protocol: OpenAiResponses.protocol, ...request });
-    case "anthropic-messages":
-      return client.stream({ protocol: AnthropicMessages.protocol, ...request });
-    case "google-gemini":
-      return client.stream({ protocol: Gemini.protocol, ...request });
-  }
-};
+): Stream.Stream<Part, unknown> => client.stream({ protocol: protocols[protocol], ...request });

@@ -3,6 +3,7 @@
  */
 import type { Part } from "../../src/provider/Protocols.ts";
 import type { RunEvent } from "../../src/runtime/contract/RunEvent.ts";
+import { samples } from "../samples/index.ts";
 
 interface Shown {
   readonly attempt: number;
@@ -24,7 +25,7 @@ export class Transcript {
 
   /** Shows a part. A caller of `parts` knows no ordinals and discards nothing. */
   show(part: Part, attempt = 0, ordinal = 0): void {
-    this.#shown.push({ attempt, ordinal, ...read(part) });
+    this.#shown.push({ attempt, ordinal, ...samples[part.protocol].read(part.json) });
   }
 
   get text(): string {
@@ -35,44 +36,3 @@ export class Transcript {
     return this.#shown.map((it) => it.reasoning).join("");
   }
 }
-
-const nothing = { text: "", reasoning: "" };
-
-const read = ({ json, protocol }: Part): { readonly text: string; readonly reasoning: string } => {
-  switch (protocol) {
-    case "openai-chat": {
-      const delta = field(item(field(json, "choices")), "delta");
-      return {
-        text: string(field(delta, "content")) + string(field(delta, "refusal")),
-        reasoning: string(field(delta, "reasoning_content")),
-      };
-    }
-    case "openai-responses": {
-      const type = string(field(json, "type"));
-      const delta = string(field(json, "delta"));
-      if (type === "response.output_text.delta" || type === "response.refusal.delta")
-        return { ...nothing, text: delta };
-      return type === "response.reasoning_summary_text.delta" ? { ...nothing, reasoning: delta } : nothing;
-    }
-    case "anthropic-messages": {
-      const delta = field(json, "delta");
-      return { text: string(field(delta, "text")), reasoning: string(field(delta, "thinking")) };
-    }
-    case "google-gemini": {
-      const parts = field(field(item(field(json, "candidates")), "content"), "parts");
-      const read = (thought: boolean) =>
-        (Array.isArray(parts) ? parts : [])
-          .filter((part: unknown) => (field(part, "thought") === true) === thought)
-          .map((part: unknown) => string(field(part, "text")))
-          .join("");
-      return { text: read(false), reasoning: read(true) };
-    }
-  }
-};
-
-const field = (value: unknown, name: string): unknown =>
-  typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
-
-const item = (value: unknown): unknown => (Array.isArray(value) ? value[0] : undefined);
-
-const string = (value: unknown): string => (typeof value === "string" ? value : "");

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import * as Json from "../../src/domain/Json.ts";
-import { AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses } from "../../src/provider/index.ts";
+import { protocols } from "../../src/provider/Protocols.ts";
 import type { Part, Protocol } from "../../src/provider/stream/Protocol.ts";
 import { bytesOf, type Recording, recordings } from "../Recordings.ts";
 import { begun, characters, checkGrowth, decode, endOf, ranges } from "./Decoded.ts";
@@ -69,16 +69,7 @@ describe("every recorded stream", () => {
   if (recordings.length === 0) it.skip("no recordings are here", () => undefined);
   for (const recording of recordings) {
     it(`${recording.file} is decoded whole, in pieces and at every cut`, () => {
-      switch (recording.protocol) {
-        case "openai-chat":
-          return check(OpenAiChat.protocol, recording);
-        case "openai-responses":
-          return check(OpenAiResponses.protocol, recording);
-        case "anthropic-messages":
-          return check(AnthropicMessages.protocol, recording);
-        case "google-gemini":
-          return check(Gemini.protocol, recording);
-      }
+      check(protocols.get(recording.protocol), recording);
     });
   }
 });

@@ -189,3 +189,11 @@ export const life = (run_id: string): ReadonlyArray<RunRecord.Entry> => [
   noted(50, "late_settle"),
   opened(run_id, 2, { status: "late" }),
 ];
+
+/** An entry in a word. */
+export const nameOf = (entry: RunRecord.Entry): string =>
+  entry._tag === "EvidenceNoted"
+    ? `noted ${entry.evidence.detail}`
+    : entry._tag === "RunParked"
+      ? entry.reason
+      : entry._tag;

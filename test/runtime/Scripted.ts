@@ -49,6 +49,10 @@ export const text = (it: string): Step => part(it, Observation.text(it.length));
 export const reasoning = (it: string): Step => part(`(${it})`, Observation.reasoning(it.length));
 export const done = part("done", Observation.terminal("stop"));
 /** A whole response. */
+/** A report of tokens. */
+export const usage = (input_tokens: number, output_tokens: number): Step =>
+  part("usage", { ...Observation.lifecycle, usage: { input_tokens, output_tokens } });
+
 export const hello: ReadonlyArray<Step> = [start, text("hello"), done];
 
 export const together = (...steps: ReadonlyArray<Step>): Step => ({
@@ -196,6 +200,12 @@ export const played = <R>(
       yield* TestClock.adjust("10 minutes");
     return yield* Fiber.join(fiber);
   });
+
+/** A processor over a recorder; by default without a person to ask. */
+export const servicesOver = (recorder: RunRecorder["Service"], decisions = UserDecisions.layerHeadless()) =>
+  Layer.build(
+    StreamProcessor.layer.pipe(Layer.provide(Layer.succeed(RunRecorder, recorder)), Layer.provide(decisions)),
+  );
 
 /** The processor of a test: jitter 0.5, answers by script (the last repeats), a recorder in memory. */
 export const processor = (answers: ReadonlyArray<Choice> = ["stop"]) =>

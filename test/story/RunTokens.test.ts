@@ -1,15 +1,10 @@
 /** The cost of runs, read from the records of played runs, so that they are as a recorder writes them. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import * as Observation from "../../src/domain/Observation.ts";
 import type { Prices } from "../../src/domain/Prices.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { type RunTokens, tokensOf, tokenWords } from "../../src/story/RunTokens.ts";
 import * as S from "../runtime/Scripted.ts";
-
-const usage = (input_tokens: number, output_tokens: number): S.Step => ({
-  part: { name: "usage", says: { ...Observation.lifecycle, usage: { input_tokens, output_tokens } } },
-});
 
 const spentBy = (
   scripts: ReadonlyArray<ReadonlyArray<S.Step>>,
@@ -24,8 +19,8 @@ const spentBy = (
 /** The words with plain spaces between the digits. */
 const words = (tokens: RunTokens) => tokenWords(tokens)?.replaceAll("\u202f", " ");
 
-const broken = [S.start, usage(500, 20), S.reset];
-const whole = [S.start, S.text("hello"), usage(500, 2), S.done];
+const broken = [S.start, S.usage(500, 20), S.reset];
+const whole = [S.start, S.text("hello"), S.usage(500, 2), S.done];
 
 describe("The tokens of a run", () => {
   it.effect("are used if its response is kept, and wasted if it broke", () =>
@@ -38,7 +33,7 @@ describe("The tokens of a run", () => {
 
   it.effect("are all wasted if the run stops", () =>
     Effect.gen(function* () {
-      const stopped = yield* spentBy([[S.start, usage(500, 20), S.text("x"), S.reset]]);
+      const stopped = yield* spentBy([[S.start, S.usage(500, 20), S.text("x"), S.reset]]);
       assert.deepStrictEqual(stopped, { used: 0, wasted: 520, estimated: false });
       assert.strictEqual(words(stopped), "520 tokens, all wasted");
     }),

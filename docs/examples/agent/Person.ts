@@ -99,8 +99,7 @@ const ask = Effect.fn("Person.ask")(function* ({ choices, decision, may_repeat, 
     const choice = yield* choose(`${message}${repeats}`, choices);
     if (choice !== "retry" || may_repeat.length === 0) return choice;
     const sure = yield* choose(`Run again: ${oneLine(tools)}?`, ["yes", "no"]);
-    if (sure === "parked") return sure;
-    if (sure === "yes") return choice;
+    if (sure !== "no") return sure === "yes" ? choice : sure;
   }
 });
 

@@ -11,8 +11,9 @@ import {
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { FaultProvider, type FaultProviderOptions } from "../../../src/testing/index.ts";
+import { byProtocol, ids } from "../../samples/index.ts";
 
-export const protocols = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
+export const protocols = ids;
 
 /** Jitter of almost 0, so that every wait is as short as it can be, and no number twice, so that every run has its id. */
 export const eager = (): Layer.Layer<StreamProcessor> => {
@@ -29,12 +30,7 @@ export const eager = (): Layer.Layer<StreamProcessor> => {
 };
 
 /** The bodies that a client would send: all that tells a request apart is its model. */
-export const bodies: Record<ProtocolId, object> = {
-  "openai-chat": { model: "m", messages: [], stream: true },
-  "openai-responses": { model: "m", input: "x", stream: true },
-  "anthropic-messages": { model: "m", max_tokens: 9, messages: [], stream: true },
-  "google-gemini": { contents: [] },
-};
+export const bodies = byProtocol(({ bare }) => bare);
 
 export interface Setup {
   readonly server: FaultProvider["Service"];

@@ -4,8 +4,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import OpenAI from "openai";
 import { type FetchRecoveryOptions, recoveringFetch } from "../../../src/adapters/fetch/FetchRecovery.ts";
-import { honest, serveModel } from "../relay/seam/HonestModel.ts";
-import type { Said } from "../relay/seam/Wires.ts";
+import { honest, type Said, serveModel } from "../relay/seam/HonestModel.ts";
 
 const said: Said = {
   text: "The lock is taken in open() and given back in close(). A second caller waits for it, and goes on once it may.",

@@ -5,9 +5,7 @@ import { ProviderModel } from "../../../src/adapters/provider-model/index.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
-import { protocols } from "../../client/Protocols.ts";
-
-const ids = Object.keys(protocols) as ReadonlyArray<ProtocolId>; // the record's keys are the ids
+import { ids, textAnswer } from "../../samples/index.ts";
 
 const Bash = Tool.make("bash", { parameters: Schema.Struct({ serial: Schema.String }), success: Schema.String });
 const toolkit = Toolkit.make(Bash);
@@ -123,7 +121,9 @@ describe("ProviderModel", () => {
 
     it.live(`${id}: generateObject decodes what the model wrote`, () =>
       Effect.gen(function* () {
-        const server = yield* FaultProvider.make({ script: { answers: [{ raw: answers[id] }] } });
+        const server = yield* FaultProvider.make({
+          script: { answers: [{ raw: textAnswer(id, JSON.stringify({ name: "Ada" })) }] },
+        });
         const schema = Schema.Struct({ name: Schema.String });
         const response = yield* LanguageModel.generateObject({ prompt: "who", schema }).pipe(
           Effect.provide(modelOf(id, server.endpoint(id))),
@@ -164,32 +164,3 @@ describe("ProviderModel", () => {
     }),
   );
 });
-
-const sse = (...events: ReadonlyArray<object | string>): string =>
-  events.map((event) => `data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`).join("");
-
-const object = JSON.stringify({ name: "Ada" });
-const answers: Readonly<Record<ProtocolId, string>> = {
-  "openai-chat": sse(
-    { id: "c", model: "m", choices: [{ index: 0, delta: { content: object }, finish_reason: null }] },
-    { id: "c", model: "m", choices: [{ index: 0, delta: {}, finish_reason: "stop" }] },
-    "[DONE]",
-  ),
-  "openai-responses": sse(
-    { type: "response.created", response: { id: "r", model: "m" } },
-    { type: "response.output_text.delta", item_id: "i", output_index: 0, content_index: 0, delta: object },
-    { type: "response.completed", response: { id: "r", model: "m", status: "completed", output: [] } },
-  ),
-  "anthropic-messages": sse(
-    { type: "message_start", message: { id: "m", model: "m", usage: { input_tokens: 1 } } },
-    { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
-    { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: object } },
-    { type: "content_block_stop", index: 0 },
-    { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 2 } },
-    { type: "message_stop" },
-  ),
-  "google-gemini": sse({
-    candidates: [{ index: 0, content: { parts: [{ text: object }] }, finishReason: "STOP" }],
-    responseId: "r",
-  }),
-};

@@ -2,75 +2,32 @@
  * What a provider says behind its error event, or behind a finish that cannot be read, reaches the client too.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Fiber, Layer, References, Scope } from "effect";
+import { Effect, Fiber, Scope } from "effect";
 import { TestClock } from "effect/testing";
 import * as Relay from "../../../src/adapters/relay/Relay.ts";
-import { type RelayPlan, recognise } from "../../../src/adapters/relay/RelayPlan.ts";
+import type { RelayPlan } from "../../../src/adapters/relay/RelayPlan.ts";
 import { behindBytesMax, behindMs } from "../../../src/adapters/relay/RelaySource.ts";
-import type { RelayHead, RelayTransport } from "../../../src/adapters/relay/RelayTransport.ts";
-import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import type { RelayHead } from "../../../src/adapters/relay/RelayTransport.ts";
+import { dataFrame, namedFrame } from "../../samples/Json.ts";
+import { head, layer, planOf, type Step, scripted as scriptedSteps, settle, shown } from "./RelayCases.ts";
 
-const head: RelayHead = { status: 200, statusText: "OK", headers: [["Content-Type", "text/event-stream"]] };
+/** A transport whose attempts all begin with the same head. */
+const scripted = (...attempts: ReadonlyArray<ReadonlyArray<Step>>) =>
+  scriptedSteps(...attempts.map((steps) => [head, ...steps]));
 
-/** What an attempt meets behind its head, in turn: a chunk, a broken connection, a clean end, or silence for ever. */
-type Step = string | Error | "end" | "silence";
+const planAt = (path: string, body: object): RelayPlan => planOf(body, `https://api.example/v1/${path}`);
 
-/** A transport that plays one list of steps an attempt; it counts what was opened and given up. */
-const scripted = (...attempts: ReadonlyArray<ReadonlyArray<Step>>) => {
-  const seen = { opened: 0, aborted: 0, reads: 0 };
-  const transport: RelayTransport = {
-    open: (_, reporters) => {
-      const steps = [...(attempts[seen.opened] ?? [])];
-      seen.opened += 1;
-      reporters.delivery("ambiguous");
-      return {
-        head: async () => head,
-        read: async () => {
-          const step = steps.shift() ?? "silence";
-          seen.reads += 1;
-          if (step === "silence") return new Promise(() => undefined);
-          if (step instanceof Error) throw step;
-          return step === "end" ? undefined : [new TextEncoder().encode(step)];
-        },
-        abort: () => {
-          seen.aborted += 1;
-        },
-      };
-    },
-  };
-  return { transport, seen };
-};
-
-const planOf = (path: string, body: object): RelayPlan => {
-  const plan = recognise({
-    method: "POST",
-    url: `https://api.example/v1/${path}`,
-    headers: [],
-    body: JSON.stringify({ model: "m", stream: true, ...body }),
-  });
-  if (plan === undefined) throw new Error("the request was not recognised");
-  return plan;
-};
-
-const responses = planOf("responses", { input: "x" });
-const chat = planOf("chat/completions", { messages: [] });
-const messages = planOf("messages", { messages: [] });
+const responses = planAt("responses", { input: "x" });
+const chat = planAt("chat/completions", { messages: [] });
+const messages = planAt("messages", { messages: [] });
 
 const sse = (frame: Readonly<Record<string, unknown>>): string =>
-  `${typeof frame.type === "string" ? `event: ${frame.type}\n` : ""}data: ${JSON.stringify(frame)}\n\n`;
+  typeof frame.type === "string" ? namedFrame(frame) : dataFrame(frame);
 
 const created = sse({ type: "response.created", response: { id: "r", status: "in_progress", output: [] } });
 const vague = sse({ type: "error", code: "server_error", message: "The server had an error", param: null });
 const error = { code: "insufficient_quota", message: "You exceeded your current quota" };
 const failed = sse({ type: "response.failed", response: { id: "r", status: "failed", error } });
-
-const shown = (bytes: ReadonlyArray<Uint8Array> | undefined): string =>
-  bytes === undefined ? "END" : Buffer.concat(bytes).toString();
-
-const layer = Layer.merge(StreamProcessor.layerDefault, Layer.succeed(References.MinimumLogLevel, "None"));
-
-/** Lets promises settle before the clock is moved. */
-const settle = Effect.promise(() => new Promise((done) => setImmediate(done)));
 
 /** Reads to the end: everything that left, and how it ended. */
 const readAll = Effect.fnUntraced(function* (answer: Relay.RelayResponse) {
@@ -244,7 +201,7 @@ describe("Relay: a response that its provider keeps", () => {
       for (const kept of [{ background: true, store: true }, { background: true }, { store: true }])
         for (const steps of "background" in kept ? [...seenOf, [reset]] : seenOf) {
           const { seen, transport } = scripted(steps, [created, whole, "end"]);
-          const plan = planOf("responses", { input: "x", ...kept });
+          const plan = planAt("responses", { input: "x", ...kept });
           const answer = yield* Relay.open(plan, { transport, reveal: "on_complete" });
           assert.strictEqual((yield* Effect.flip(answer.read)).rule, "side_effects_unprovable");
           assert.strictEqual(seen.opened, 1);
@@ -259,7 +216,7 @@ describe("Relay: a response that its provider keeps", () => {
         ReadonlyArray<Step>
       >) {
         const { seen, transport } = scripted(steps, [created, whole, "end"]);
-        const plan = planOf("responses", { input: "x", store: true });
+        const plan = planAt("responses", { input: "x", store: true });
         const answer = yield* Relay.open(plan, { transport, reveal: "on_complete" });
         const reading = yield* Effect.forkChild(readAll(answer), { startImmediately: true });
         yield* settle;
@@ -275,7 +232,7 @@ describe("Relay: a response that its provider keeps", () => {
     Effect.gen(function* () {
       const throttled = sse({ type: "error", error: { code: "rate_limit_exceeded", message: "try again in 1s" } });
       const { seen, transport } = scripted([throttled, "end"], [created, whole, "end"]);
-      const answer = yield* Relay.open(planOf("responses", { input: "x", background: true }), { transport });
+      const answer = yield* Relay.open(planAt("responses", { input: "x", background: true }), { transport });
       const reading = yield* Effect.forkChild(readAll(answer), { startImmediately: true });
       yield* settle;
       yield* TestClock.adjust("10 seconds");
@@ -290,14 +247,8 @@ describe("Relay: a stream under another type", () => {
   const json: RelayHead = { status: 200, statusText: "OK", headers: [["Content-Type", "application/json"]] };
   const chunk = (content: string, finish_reason: string | null = null) =>
     sse({ choices: [{ index: 0, delta: { content }, finish_reason }] });
-  const play = (head: RelayHead, ...attempts: ReadonlyArray<ReadonlyArray<Step>>) => {
-    const { seen, transport } = scripted(...attempts);
-    const open: RelayTransport["open"] = (request, reporters) => {
-      const exchange = transport.open(request, reporters);
-      return { ...exchange, head: async () => head };
-    };
-    return { seen, transport: { open } };
-  };
+  const play = (head: RelayHead, ...attempts: ReadonlyArray<ReadonlyArray<Step>>) =>
+    scriptedSteps(...attempts.map((steps) => [head, ...steps]));
 
   it.effect("events under application/json are a stream: what is cut is no whole answer", () =>
     Effect.gen(function* () {

@@ -11,7 +11,7 @@ import { Paths } from "../../../src/paths/Paths.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import { client, head, pass, planOf, role, type Step, scripted, settle, stop, text } from "./RelayCases.ts";
+import { client, head, opening, pass, planOf, role, type Step, scripted, settle, stop, text } from "./RelayCases.ts";
 
 const layer = StreamProcessor.layer.pipe(
   Layer.provideMerge(UserDecisions.layerHeadless()),
@@ -48,9 +48,6 @@ const world = (...attempts: ReadonlyArray<ReadonlyArray<Step>>) => {
 
 const json = { ...head, headers: [["content-type", "application/json"] as const] };
 const document = [json, '{"choices":[]}', "end"] as const;
-
-const opening = (plan: Parameters<typeof Relay.open>[0], options: Relay.RelayOptions) =>
-  Effect.forkScoped(Relay.open(plan, options), { startImmediately: true });
 
 describe("a streamed request whose provider cannot be reached", () => {
   it.effect(

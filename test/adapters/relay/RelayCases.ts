@@ -3,6 +3,7 @@
  */
 import { Effect, Layer, References, type Scope } from "effect";
 import { TestClock } from "effect/testing";
+import * as Relay from "../../../src/adapters/relay/Relay.ts";
 import type { RelayInterrupted } from "../../../src/adapters/relay/RelayInterrupted.ts";
 import { type RelayPlan, recognise } from "../../../src/adapters/relay/RelayPlan.ts";
 import type { RelayBytes } from "../../../src/adapters/relay/RelayReader.ts";
@@ -83,6 +84,10 @@ export const planOf = (
   if (plan === undefined) throw new Error("a request was not recognised");
   return plan;
 };
+
+/** A request that is opened in the background. */
+export const opening = (plan: RelayPlan, options: Relay.RelayOptions) =>
+  Effect.forkScoped(Relay.open(plan, options), { startImmediately: true });
 
 export const shown = (bytes: ReadonlyArray<Uint8Array> | undefined): string =>
   bytes === undefined ? "END" : Buffer.concat(bytes).toString();

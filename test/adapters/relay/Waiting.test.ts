@@ -6,7 +6,21 @@ import * as Relay from "../../../src/adapters/relay/Relay.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import { call, client, head, layer, pass, planOf, reset, role, scripted, settle, stop, text } from "./RelayCases.ts";
+import {
+  call,
+  client,
+  head,
+  layer,
+  opening,
+  pass,
+  planOf,
+  reset,
+  role,
+  scripted,
+  settle,
+  stop,
+  text,
+} from "./RelayCases.ts";
 
 const withheld = { head: { withinMs: 45_000 }, keepAliveMs: 15_000 } as const;
 const headOf = ({ head: { headers } }: Relay.RelayResponse, name: string): string | undefined =>
@@ -15,10 +29,6 @@ const counted = (all: string, part: string): number => all.split(part).length - 
 /** The scripted provider says no `object`: only a no-op of ours has one. */
 const noOps = (all: string): number => counted(all, '"object":"chat.completion.chunk"');
 const comments = (all: string): number => counted(all, ": keep-alive\n\n");
-
-/** A request that is opened in the background. */
-const opening = (plan: Parameters<typeof Relay.open>[0], options: Relay.RelayOptions) =>
-  Effect.forkScoped(Relay.open(plan, options), { startImmediately: true });
 
 describe("a head that is withheld", () => {
   it.effect("is that of the attempt which the first bytes come from", () =>

@@ -2,13 +2,14 @@
  * A gateway in a separate process that drives a run whose provider never ends, for commands that inspect it from outside.
  */
 import { Effect } from "effect";
-import { bodies, serverOf } from "../../gateway/GatewayCases.ts";
+import { bodies } from "../../gateway/GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
 import { serve } from "../ServeProcess.ts";
 
 const event = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", choices: [{ index: 0, delta: { content: "x" } }] })}\n\n`;
 
 /** A provider that starts an answer and never ends it. */
-const endless = serverOf((request, response) => {
+export const endless = serverOf((request, response) => {
   request.resume();
   response.writeHead(200, { "content-type": "text/event-stream" }).write(event);
 });

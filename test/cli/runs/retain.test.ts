@@ -31,11 +31,6 @@ const undecided: Readonly<Record<string, ReadonlyArray<Entry>>> = {
   interrupted: S.interrupted("interrupted", ago(60)),
 };
 
-const writing = (runs: Readonly<Record<string, ReadonlyArray<Entry>>>) =>
-  Effect.flatMap(RunRecorder, (recorder) =>
-    Effect.forEach(Object.entries(runs), ([id, entries]) => recorder.write(id, entries)),
-  );
-
 const ids = Effect.flatMap(RunRecorder, (recorder) =>
   Effect.map(recorder.runs({ limit: 1_000 }), (runs) => runs.map(({ run_id }) => run_id).sort()),
 );
@@ -47,7 +42,7 @@ const layer = (name: string) => SqlRunRecorder.layerFile({ file: join(folder, `$
 describe("stream-recovery runs retain", () => {
   it.live("deletes runs that ended long ago, never what has not ended, and previews the deletion", () =>
     Effect.gen(function* () {
-      yield* writing({ ...undecided, old: S.recovered("old", ago(40)), new: S.recovered("new", ago(20)) });
+      yield* S.writing({ ...undecided, old: S.recovered("old", ago(40)), new: S.recovered("new", ago(20)) });
       const before = yield* ids;
       const dry = yield* printed(retain({ ...defaults, dryRun: true }));
       assert.strictEqual(dry.stdout, json(1, true));
@@ -71,7 +66,7 @@ describe("stream-recovery runs retain", () => {
   it.live("keeps runs of any age forever, unless their number is limited", () =>
     Effect.gen(function* () {
       const ended = Object.fromEntries(["a", "b", "c"].map((id) => [id, S.recovered(id, ago(4_000))]));
-      yield* writing({ ...ended, ...undecided });
+      yield* S.writing({ ...ended, ...undecided });
       const forever = { ...defaults, keepRuns: Option.some("forever") };
       assert.strictEqual((yield* printed(retain(forever))).stdout, json(0, false));
       assert.strictEqual((yield* printed(retain({ ...forever, keepRunsMax: Option.some(2) }))).stdout, json(1, false));
@@ -85,13 +80,13 @@ describe("stream-recovery runs retain", () => {
       const recorder = yield* RunRecorder;
       const ended = (id: string, at: number) => [E.begun(id, at), E.ended({ at })];
       yield* recorder.write("long", [E.begun("long", minutes(10))]);
-      yield* writing({ a: ended("a", minutes(9)), b: ended("b", minutes(8)) });
+      yield* S.writing({ a: ended("a", minutes(9)), b: ended("b", minutes(8)) });
       yield* recorder.write("long", [E.ended({ at: minutes(7) })]);
       const most = (runs: number) => ({ ...defaults, keepRunsMax: Option.some(runs) });
       assert.strictEqual((yield* printed(retain({ ...most(1), dryRun: true }))).stdout, json(2, true));
       assert.strictEqual((yield* printed(retain(most(1)))).stdout, json(2, false));
       assert.deepStrictEqual(yield* ids, ["long"]);
-      yield* writing({ now: ended("now", minutes(0.5)) });
+      yield* S.writing({ now: ended("now", minutes(0.5)) });
       assert.strictEqual((yield* printed(retain({ ...most(0), dryRun: true }))).stdout, json(1, true));
       assert.strictEqual((yield* printed(retain(most(0)))).stdout, json(1, false));
       assert.deepStrictEqual(yield* ids, ["now"], "its client may come back");
@@ -102,7 +97,7 @@ describe("stream-recovery runs retain", () => {
     Effect.gen(function* () {
       const hours = (count: number) => ago(count / 24);
       const ended = (id: string, at: number) => [E.begun(id, hours(9)), E.ended({ at })];
-      yield* writing({ a: ended("a", hours(3)), b: ended("b", hours(2)), ahead: ended("ahead", ago(-365)) });
+      yield* S.writing({ a: ended("a", hours(3)), b: ended("b", hours(2)), ahead: ended("ahead", ago(-365)) });
       const most = (runs: number) => ({ ...defaults, keepRunsMax: Option.some(runs) });
       for (const dryRun of [true, false])
         assert.strictEqual((yield* printed(retain({ ...most(1), dryRun }))).stdout, json(1, dryRun));
@@ -129,7 +124,7 @@ describe("stream-recovery runs retain", () => {
 
   it("reads the retention variables of `serve`, too, and creates no file", async () => {
     const file = join(folder, "typed.db");
-    const runs = writing({ ...undecided, old: S.recovered("old", ago(3)) });
+    const runs = S.writing({ ...undecided, old: S.recovered("old", ago(3)) });
     await Effect.runPromise(Effect.provide(runs, layer("typed")));
     const env = { ...process.env, STREAM_RECOVERY_DB: file, STREAM_RECOVERY_KEEP_RUNS: "2d" };
     const kept = await CommandLine.run(["runs", "retain", "--keep-runs", "4d"], { env });

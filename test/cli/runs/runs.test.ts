@@ -10,7 +10,6 @@ import { show } from "../../../src/cli/runs/show.ts";
 import { watchOne } from "../../../src/cli/runs/watch.ts";
 import { plainScreen } from "../../../src/cli/terminal/Screen.ts";
 import * as Json from "../../../src/domain/Json.ts";
-import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as Seams from "../../gateway/page/SeamRuns.ts";
 import { failure, printed } from "../Printed.ts";
@@ -31,12 +30,6 @@ const every = {
 const noAnswer = { choice: Option.none(), revision: Option.none(), yes: false, json: false } as const;
 const say = (choice: string) => ({ ...noAnswer, choice: Option.some(choice) });
 
-/** A recorder with these runs, the oldest first. */
-const having = (runs: Readonly<Record<string, ReadonlyArray<Entry>>>) =>
-  Effect.flatMap(RunRecorder, (recorder) =>
-    Effect.forEach(Object.entries(runs), ([id, entries]) => recorder.write(id, entries)),
-  );
-
 const layer = Layer.merge(RunRecorder.layerMemory(), NodeServices.layer);
 
 const mixed = {
@@ -48,7 +41,7 @@ const mixed = {
 describe("stream-recovery runs list", () => {
   it.effect("shows runs that wait for an answer first, with the command to type", () =>
     Effect.gen(function* () {
-      yield* having(mixed);
+      yield* S.writing(mixed);
       const { exit, stdout } = yield* printed(list(every, screen));
       assert.strictEqual(exit._tag, "Success");
       const lines = stdout.split("\n");
@@ -68,7 +61,7 @@ describe("stream-recovery runs list", () => {
   it.effect("fits eighty columns, and shortens ids to a prefix that can be typed", () =>
     Effect.gen(function* () {
       const ids = ["5f0c6d1e-0000-4000-8000-000000000001", "5f0c6d1e-1111-4000-8000-000000000002"];
-      yield* having(Object.fromEntries(ids.map((id) => [id, S.recovered(id)])));
+      yield* S.writing(Object.fromEntries(ids.map((id) => [id, S.recovered(id)])));
       const { stdout } = yield* printed(list(every, narrow));
       for (const line of stdout.split("\n")) assert.isAtMost([...line].length, 80, line);
       assert.deepStrictEqual(
@@ -83,7 +76,7 @@ describe("stream-recovery runs list", () => {
 
   it.effect("pages with --before, filters, and prints JSON for machines", () =>
     Effect.gen(function* () {
-      yield* having(mixed);
+      yield* S.writing(mixed);
       const first = yield* printed(list({ ...every, state: Option.some("ended"), limit: 1 }, screen));
       assert.include(first.stdout, "run-c-stopped");
       assert.include(first.stdout, "Older ones: npx stream-recovery runs list --before run-c-stopped");
@@ -118,7 +111,7 @@ describe("stream-recovery runs list", () => {
 
   it.effect("marks a run whose process is gone", () =>
     Effect.gen(function* () {
-      yield* having({ lost: S.halfway("lost") });
+      yield* S.writing({ lost: S.halfway("lost") });
       const live = yield* printed(list(every, screen));
       assert.include(live.stdout, "▸ running");
       yield* (yield* RunRecorder).release("lost");
@@ -132,7 +125,7 @@ describe("stream-recovery runs list", () => {
 describe("stream-recovery runs show", () => {
   it.effect("tells the story in order: the decision with its reason, the calls, and the end", () =>
     Effect.gen(function* () {
-      yield* having(mixed);
+      yield* S.writing(mixed);
       const { stdout } = yield* printed(show("run-a", false, screen));
       const order = [
         "run-a-recovered  anthropic/claude-sonnet-4-5  ✓ recovered",
@@ -155,7 +148,7 @@ describe("stream-recovery runs show", () => {
 
   it.effect("says where shown text was continued, in the story and in the list", () =>
     Effect.gen(function* () {
-      yield* having({ sewn: Seams.joined("sewn") });
+      yield* S.writing({ sewn: Seams.joined("sewn") });
       const shown = (yield* printed(show("sewn", false, screen))).stdout.replace(/\n {10,}/g, " ");
       assert.match(shown, /Attempt 2: a request that continues the text where it was cut\./);
       assert.match(
@@ -169,7 +162,7 @@ describe("stream-recovery runs show", () => {
 
   it.effect("says why shown text was not continued, in the story and in the question", () =>
     Effect.gen(function* () {
-      yield* having({ plain: Seams.refused("structured_output", "plain") });
+      yield* S.writing({ plain: Seams.refused("structured_output", "plain") });
       const { stdout } = yield* printed(show("plain", false, narrow));
       for (const line of stdout.split("\n")) assert.isAtMost([...line].length, 80, line);
       const shown = stdout.replace(/\s+/g, " ");
@@ -180,7 +173,7 @@ describe("stream-recovery runs show", () => {
 
   it.effect("prints an open question with the effect of each answer, and the calls that may run again", () =>
     Effect.gen(function* () {
-      yield* having(mixed);
+      yield* S.writing(mixed);
       const { stdout } = yield* printed(show("run-b-asking", false, narrow));
       for (const line of stdout.split("\n")) assert.isAtMost([...line].length, 80, line);
       assert.match(
@@ -194,7 +187,7 @@ describe("stream-recovery runs show", () => {
 
   it.effect("accepts an unambiguous prefix of an id, and refuses a shared one with the runs that have it", () =>
     Effect.gen(function* () {
-      yield* having(mixed);
+      yield* S.writing(mixed);
       assert.deepStrictEqual(failure(yield* printed(show("run-", true, screen))), [
         "refused",
         'runs show: 3 runs begin with "run-": run-c-stopped, run-b-asking, run-a-recovered',
@@ -204,7 +197,7 @@ describe("stream-recovery runs show", () => {
         'runs show: no run has the id or prefix "x"',
       ]);
       // A whole id denotes that run, even if other ids begin with it.
-      yield* having({ "run-b": S.stopped("run-b") });
+      yield* S.writing({ "run-b": S.stopped("run-b") });
       const { stdout } = yield* printed(show("run-b", true, screen));
       assert.strictEqual(Json.record(Json.parse(stdout)?.json)?.run_id, "run-b");
     }).pipe(Effect.provide(layer)),
@@ -214,7 +207,7 @@ describe("stream-recovery runs show", () => {
 describe("stream-recovery runs answer", () => {
   it.effect("ends by stop a run that waits for a program, but not one with a live owner", () =>
     Effect.gen(function* () {
-      yield* having({
+      yield* S.writing({
         "run-offered": S.offered("run-offered"),
         "run-interrupted": S.interrupted("run-interrupted"),
         "run-living": S.halfway("run-living"),
@@ -235,7 +228,7 @@ describe("stream-recovery runs answer", () => {
 
   it.effect("ends by stop a run whose retry was answered and that no program took up", () =>
     Effect.gen(function* () {
-      yield* having({ "run-b-asking": S.asking("run-b-asking") });
+      yield* S.writing({ "run-b-asking": S.asking("run-b-asking") });
       yield* printed(answer("run-b-asking", { ...say("retry"), yes: true }, screen));
       const { stdout } = yield* printed(answer("run-b-asking", say("stop"), screen));
       assert.strictEqual(stdout, "✓ run-b-asking: stop. The run has ended: stopped (given_up).");
@@ -244,7 +237,7 @@ describe("stream-recovery runs answer", () => {
 
   it.effect("prints the question, takes one answer, and refuses a second in one line", () =>
     Effect.gen(function* () {
-      yield* having(mixed);
+      yield* S.writing(mixed);
       const question = yield* printed(answer("run-b", noAnswer, screen));
       assert.include(question.stdout, "it_ran          the tool did its work: continue from there");
       const taken = yield* printed(answer("run-b", say("accept"), screen));
@@ -263,7 +256,7 @@ describe("stream-recovery runs answer", () => {
 
   it.effect("refuses an answer that is not offered, and a revision that is not the newest", () =>
     Effect.gen(function* () {
-      yield* having(mixed);
+      yield* S.writing(mixed);
       assert.deepStrictEqual(failure(yield* printed(answer("run-b", say("yes"), screen))), [
         "refused",
         'runs answer: "yes" is not an answer: expected one of retry, continue, it_ran, it_did_not_run, accept, stop',
@@ -279,7 +272,7 @@ describe("stream-recovery runs answer", () => {
 
   it.effect("requires --yes if a retry may run a tool again and no person can be asked", () =>
     Effect.gen(function* () {
-      yield* having(mixed);
+      yield* S.writing(mixed);
       assert.deepStrictEqual(failure(yield* printed(answer("run-b", say("retry"), screen))), [
         "refused",
         "runs answer: retry may run again: bash (0.0). Add --yes to confirm",
@@ -291,7 +284,7 @@ describe("stream-recovery runs answer", () => {
 
   it.effect("requires --yes if the provider may have run tools unseen", () =>
     Effect.gen(function* () {
-      yield* having({ "run-u": S.unprovable("run-u") });
+      yield* S.writing({ "run-u": S.unprovable("run-u") });
       assert.deepStrictEqual(failure(yield* printed(answer("run-u", say("retry"), screen))), [
         "refused",
         "runs answer: retry may run again: tools that the provider runs. Add --yes to confirm",
@@ -308,7 +301,7 @@ describe("stream-recovery runs watch, export and prune", () => {
   it.effect("follows one run until it ends, with each step once", () =>
     Effect.gen(function* () {
       const entries = S.recovered("w");
-      yield* having({ w: entries.slice(0, 3) });
+      yield* S.writing({ w: entries.slice(0, 3) });
       const watching = yield* Effect.forkChild(printed(watchOne("w", { everyMs: 500, json: true, screen })));
       yield* TestClock.adjust(600);
       yield* (yield* RunRecorder).write("w", entries.slice(3, 5));
@@ -326,7 +319,7 @@ describe("stream-recovery runs watch, export and prune", () => {
 
   it.effect("exits with code 1 if the run was stopped", () =>
     Effect.gen(function* () {
-      yield* having(mixed);
+      yield* S.writing(mixed);
       const watched = yield* printed(watchOne("run-c", { everyMs: 500, json: false, screen }));
       assert.deepStrictEqual(failure(watched), ["negative", "runs watch: run-c-stopped was stopped by text_shown"]);
     }).pipe(Effect.provide(layer)),
@@ -334,7 +327,7 @@ describe("stream-recovery runs watch, export and prune", () => {
 
   it.effect("exports a run without its ids", () =>
     Effect.gen(function* () {
-      yield* having(mixed);
+      yield* S.writing(mixed);
       const { stdout } = yield* printed(exportOne("run-b", [], Option.none()));
       assert.strictEqual(Json.record(Json.parse(stdout)?.json)?.export, "run");
       assert.notInclude(stdout, "run-b");
@@ -345,7 +338,7 @@ describe("stream-recovery runs watch, export and prune", () => {
     Effect.gen(function* () {
       yield* TestClock.setTime(S.startedAt + 10 * hour);
       const ended = Array.from({ length: 6 }, (_, n) => `ended-${n}`);
-      yield* having({
+      yield* S.writing({
         ...mixed,
         ...Object.fromEntries(ended.map((id, n) => [id, S.stopped(id, S.startedAt + n * hour)])),
       });
@@ -377,7 +370,7 @@ describe("stream-recovery runs watch, export and prune", () => {
   it.effect("ends abandoned runs before the deletion, if their minimum age is given", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(S.startedAt + 10 * hour);
-      yield* having({
+      yield* S.writing({
         "old-asking": S.asking("old-asking"),
         "old-offered": S.offered("old-offered"),
         "old-interrupted": S.interrupted("old-interrupted"),

@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as Connector from "../../../src/client/connection/Connector.ts";
 import * as EgressProxy from "../../../src/client/connection/EgressProxy.ts";
+import { serverOf } from "../../Servers.ts";
 import { proxyServer } from "../EgressProxyServer.ts";
-import { serve } from "../Server.ts";
 
 /** A socket event that reveals the request it belongs to. */
 interface Heard {
@@ -36,7 +36,7 @@ describe("a connection", () => {
   for (const proxied of [false, true])
     it.live(`keeps nothing of the request that it was opened for${proxied ? ", behind a proxy" : ""}`, () =>
       Effect.gen(function* () {
-        const url = yield* serve((_, response) => response.end("hello"));
+        const url = yield* serverOf((_, response) => response.end("hello"));
         const proxy = proxied ? EgressProxy.read((yield* proxyServer()).url) : undefined;
         const connector = Connector.make({ connectMs: 5_000, tls: {}, proxy: EgressProxy.always(proxy) });
         const waiting: Connector.Waiting = { connecting: undefined };

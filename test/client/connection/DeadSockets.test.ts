@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { type AddressInfo, connect as connectTo, type Socket } from "node:net";
+import { connect as connectTo, type Socket } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as Connections from "../../../src/client/connection/Connections.ts";
@@ -10,6 +10,8 @@ import { Exchange } from "../../../src/client/connection/Exchange.ts";
 import { Origins } from "../../../src/client/connection/Origin.ts";
 import { pathTo } from "../../../src/client/connection/OriginPath.ts";
 import { localhost } from "../../failure/provoked/Certificates.ts";
+import { until } from "../../Polling.ts";
+import { listening } from "../../Servers.ts";
 import { turns } from "../Attempt.ts";
 import { proxyServer } from "../EgressProxyServer.ts";
 
@@ -49,29 +51,14 @@ const made = (options: { readonly proxy?: string } = {}) =>
 
 /** A plain server whose requests the test answers. It numbers its connections. */
 const plainServer = (answer: (request: IncomingMessage, response: ServerResponse) => void) =>
-  Effect.acquireRelease(
-    Effect.callback<{ url: string; port: number; sockets: Array<Socket>; stop: () => void }>((resume) => {
-      const sockets: Array<Socket> = [];
-      const server = createServer((request, response) => {
-        request.resume().on("end", () => answer(request, response));
-      });
-      server.keepAliveTimeout = 0;
-      server.on("connection", (socket) => sockets.push(socket));
-      server.listen(0, "127.0.0.1", () => {
-        const { port } = server.address() as AddressInfo; // the server listens on a port
-        const stop = (): void => {
-          server.closeAllConnections();
-          server.close();
-        };
-        resume(Effect.succeed({ url: `http://127.0.0.1:${port}`, port, sockets, stop }));
-      });
-    }),
-    ({ stop }) => Effect.sync(stop),
-  );
-
-const until = (holds: () => boolean) =>
-  Effect.gen(function* () {
-    while (!holds()) yield* turns(1);
+  Effect.suspend(() => {
+    const sockets: Array<Socket> = [];
+    const server = createServer((request, response) => {
+      request.resume().on("end", () => answer(request, response));
+    });
+    server.keepAliveTimeout = 0;
+    server.on("connection", (socket) => sockets.push(socket));
+    return Effect.map(listening(server), (port) => ({ url: `http://127.0.0.1:${port}`, port, sockets }));
   });
 
 describe("a kept connection that was idle for longer than the limit", () => {

@@ -10,45 +10,26 @@ import type { Delivery } from "../../../src/domain/AttemptFacts.ts";
 import { AttemptPath, type Path } from "../../../src/paths/Path.ts";
 import { askAfterMs, askGridMs } from "../../../src/runtime/contract/Clocks.ts";
 import { elsewhere, expired, key, localhost } from "../../failure/provoked/Certificates.ts";
-import { silentServer, turns } from "../Attempt.ts";
+import { until } from "../../Polling.ts";
+import { closedPort, listening } from "../../Servers.ts";
+import { silentServer } from "../Attempt.ts";
 import { type ProxyServerOptions, proxyServer } from "../EgressProxyServer.ts";
 import { protocols } from "../Protocols.ts";
 
 /** A server behind TLS that counts its connections and records their bytes. */
 const secure = (cert = localhost) =>
-  Effect.acquireRelease(
-    Effect.callback<{ port: number; sockets: Set<TLSSocket>; bytes: () => number; stop: () => void }>((resume) => {
-      const sockets = new Set<TLSSocket>();
-      let bytes = 0;
-      const server = createTls({ key, cert }, (socket) => {
-        sockets.add(socket);
-        socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
-        socket.on("data", (chunk: Buffer) => {
-          bytes += chunk.length;
-        });
+  Effect.suspend(() => {
+    const sockets = new Set<TLSSocket>();
+    let bytes = 0;
+    const server = createTls({ key, cert }, (socket) => {
+      sockets.add(socket);
+      socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
+      socket.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
       });
-      server.on("tlsClientError", () => undefined);
-      server.listen(0, "127.0.0.1", () => {
-        const stop = (): void => {
-          for (const socket of sockets) socket.destroy();
-          server.close();
-        };
-        resume(Effect.succeed({ port: portOf(server.address()), sockets, bytes: () => bytes, stop }));
-      });
-    }),
-    ({ stop }) => Effect.sync(stop),
-  );
-
-const portOf = (address: unknown): number =>
-  typeof address === "object" && address !== null && "port" in address ? Number(address.port) : 0;
-
-/** A port without a listener, which was free a moment ago. */
-const closedPort = Effect.callback<number>((resume) => {
-  const server = createNet().listen(0, "127.0.0.1", () => {
-    const port = portOf(server.address());
-    server.close(() => resume(Effect.succeed(port)));
+    });
+    return Effect.map(listening(server), (port) => ({ port, sockets, bytes: () => bytes }));
   });
-});
 
 const connector = (proxy?: string, ca = localhost) =>
   Connector.make({
@@ -62,11 +43,6 @@ const probe = (origin: string, proxy?: string, limitMs?: number, ca?: string) =>
 
 /** Long enough for a handshake on a busy machine, short for a test. */
 const soon = 300;
-
-const until = (holds: () => boolean) =>
-  Effect.gen(function* () {
-    while (!holds()) yield* turns(1);
-  });
 
 describe("a probe", () => {
   it("ends early enough that a silent path is detected within 16 s", () => {
@@ -158,15 +134,12 @@ describe("a probe", () => {
         reason: "certificate",
         code: "CERT_HAS_EXPIRED",
       });
-      const portal = yield* Effect.acquireRelease(
-        Effect.callback<ReturnType<typeof createNet>>((resume) => {
-          const server = createNet((socket) => {
-            socket.on("error", () => undefined).end("HTTP/1.1 302 Found\r\nlocation: http://portal.test/\r\n\r\n");
-          }).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)));
+      const portal = yield* listening(
+        createNet((socket) => {
+          socket.on("error", () => undefined).end("HTTP/1.1 302 Found\r\nlocation: http://portal.test/\r\n\r\n");
         }),
-        (server) => Effect.sync(() => void server.close()),
       );
-      const answered = yield* probe(`https://localhost:${portOf(portal.address())}`);
+      const answered = yield* probe(`https://localhost:${portal}`);
       assert.deepInclude(answered, { _tag: "failed", reason: "certificate" });
     }),
   );

@@ -7,18 +7,12 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Fiber, Metric, Redacted } from "effect";
 import * as RecoveryPage from "../../../src/gateway/page/RecoveryPage.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { endless } from "../../cli/runs/Driving.ts";
 import { folder } from "../../cli/ServeProcess.ts";
 import { found } from "../../Polling.ts";
-import { bodies, type Fronted, front, paths, post, recovery, send, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { bodies, type Fronted, front, paths, post, recovery, send } from "../GatewayCases.ts";
 import { logging } from "../log/Logged.ts";
-
-const event = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", choices: [{ index: 0, delta: { content: "x" } }] })}\n\n`;
-
-/** A provider that starts an answer and never ends it. */
-const endless = serverOf((request, response) => {
-  request.resume();
-  response.writeHead(200, { "content-type": "text/event-stream" }).write(event);
-});
 
 const asked = { "x-recovery-answer": "1", "content-type": "application/json" };
 

@@ -1,7 +1,6 @@
 /** Costs are shown in money if an operator has configured prices: in the totals, on the page and in metrics. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, Metric } from "effect";
-import * as Observation from "../../../src/domain/Observation.ts";
 import * as Totals from "../../../src/gateway/api/Totals.ts";
 import { pricesIn, readConfig } from "../../../src/gateway/config/ConfigFile.ts";
 import { runView } from "../../../src/gateway/page/RunPicture.ts";
@@ -13,10 +12,6 @@ import * as S from "../../runtime/Scripted.ts";
 
 const text = JSON.stringify({ prices: { "gpt-5*": { input: 1_000, output: 10_000 } } });
 const sources = { text, shared: false, env: () => undefined, file: () => undefined };
-
-const usage = (input_tokens: number, output_tokens: number): S.Step => ({
-  part: { name: "usage", says: { ...Observation.lifecycle, usage: { input_tokens, output_tokens } } },
-});
 
 describe("Prices of a configuration", () => {
   it("are read by serve, and by a command that has none of its secrets", () => {
@@ -34,7 +29,7 @@ describe("Prices of a configuration", () => {
       const prices = pricesIn(sources);
       if (typeof prices === "string") return assert.fail(prices);
       const provider = { id: "p", model: "gpt-5-mini", reasoning: false };
-      const script = S.scripted([S.start, usage(500, 20), S.reset], [S.start, S.text("x"), usage(500, 2), S.done]);
+      const script = S.scripted([S.start, S.usage(500, 20), S.reset], [S.start, S.text("x"), S.usage(500, 2), S.done]);
       yield* S.played((yield* StreamProcessor).run(S.options(script, { runId: "r", provider })));
       const totals = yield* yield* Totals.make(yield* RunRecorder, prices);
       assert.deepStrictEqual(totals.tokens, {

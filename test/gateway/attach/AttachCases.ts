@@ -9,7 +9,8 @@ import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { Answers } from "../../../src/testing/index.ts";
 import { eventually, polled } from "../../Polling.ts";
-import { bodies, type Fronted, front, paths, type Sending, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { bodies, type Fronted, front, paths, type Sending } from "../GatewayCases.ts";
 
 /** Long enough that no test sees it pass. */
 export const longMs = 60_000;
@@ -159,3 +160,10 @@ export const again = { "x-stainless-retry-count": "1" } as const;
 
 /** Everything of a client's response. */
 export const whole = ({ over }: Client) => Effect.promise(() => over);
+
+/** The run of a client's response. */
+export const runOf = ({ head }: Client): Effect.Effect<string> =>
+  Effect.map(
+    Effect.promise(() => head),
+    ({ headers }) => String(headers["x-recovery-run"]),
+  );

@@ -4,8 +4,9 @@ import { Effect, Fiber } from "effect";
 import OpenAI from "openai";
 import { recoveringFetch } from "../../../src/adapters/fetch/FetchRecovery.ts";
 import { eventually, found } from "../../Polling.ts";
+import { serverOf } from "../../Servers.ts";
 import { gateTo } from "../Gate.ts";
-import { bodies, front, paths, serverOf } from "../GatewayCases.ts";
+import { bodies, front, paths } from "../GatewayCases.ts";
 import { again, ask, eventsOf, longMs, stage, whole } from "./AttachCases.ts";
 
 const protocol = "openai-chat" as const;

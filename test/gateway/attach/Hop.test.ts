@@ -17,7 +17,7 @@ import { type Destination, type HopTarget, hopHeader, requestTo } from "../../..
 import { socketOf } from "../../../src/gateway/workers/WorkerSockets.ts";
 import { folder } from "../../cli/ServeProcess.ts";
 import { eventually } from "../../Polling.ts";
-import { serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
 import { members, store, ways } from "../workers/Members.ts";
 import { clientOf } from "./AttachCases.ts";
 

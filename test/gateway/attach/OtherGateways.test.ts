@@ -15,7 +15,7 @@ import { HopSignature, signatureHeader, signatureMs } from "../../../src/gateway
 import { hopHeader, hopPath, query, requestTo } from "../../../src/gateway/workers/SignedWire.ts";
 import type { SharedFacts } from "../../../src/recorder/shared/SharedFacts.ts";
 import { eventually, polled } from "../../Polling.ts";
-import { serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
 import { gateway, gatewaysAt, key, members, store } from "../workers/Members.ts";
 import { clientOf } from "./AttachCases.ts";
 

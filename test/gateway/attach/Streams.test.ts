@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Metric, Redacted } from "effect";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { found, until } from "../../Polling.ts";
-import { front, paths, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { front, paths } from "../GatewayCases.ts";
 import { again, ask, attach, clientOf, eventsOf, longMs, stage, whole } from "./AttachCases.ts";
 
 const events = eventsOf("anthropic-messages");

@@ -11,6 +11,7 @@ import {
   wholeBytesMax,
 } from "../../../src/gateway/body/BodyOutline.ts";
 import { standIn } from "../../../src/gateway/body/OutlineText.ts";
+import { samples } from "../../samples/index.ts";
 import { boundBodies, free } from "../routes/BoundBodies.ts";
 import { compareOutlines, leftOf } from "./OutlineCases.ts";
 
@@ -50,16 +51,10 @@ describe("The outline of a large body", () => {
 
   it.effect("has what a request is recognised by: its plan is that of the whole body, in every protocol", () =>
     Effect.gen(function* () {
-      const paths = {
-        "openai-chat": "/v1/chat/completions",
-        "openai-responses": "/v1/responses",
-        "anthropic-messages": "/v1/messages",
-        "google-gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
-      };
       const bodies = [...boundBodies.map(([, protocol, body]) => [protocol, body] as const), ...Object.entries(free)];
       for (const [protocol, body] of bodies) {
         // The registry's ids are the keys of both tables.
-        const url = `https://api.test${paths[protocol as keyof typeof paths]}`;
+        const url = `https://api.test${samples[protocol as keyof typeof samples].path}`;
         const padded = { ...body, instructions: "word ".repeat(wholeBytesMax / 5) };
         const request = { method: "POST", url, headers: [], body: JSON.stringify(padded) };
         const found = yield* known(request.body);

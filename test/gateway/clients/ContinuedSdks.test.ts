@@ -5,9 +5,8 @@ import { streamText } from "ai";
 import { Effect } from "effect";
 import OpenAI from "openai";
 import { protocols } from "../../../src/provider/Protocols.ts";
-import { honest, serveModel } from "../../adapters/relay/seam/HonestModel.ts";
+import { honest, type Said, serveModel, written } from "../../adapters/relay/seam/HonestModel.ts";
 import { readAs } from "../../adapters/relay/seam/SeamCases.ts";
-import { type Said, written } from "../../adapters/relay/seam/Wires.ts";
 import { front } from "../GatewayCases.ts";
 import { type SdkReader, sdkReaders } from "./SdkReaders.ts";
 
@@ -110,4 +109,4 @@ describe("an SDK with a gateway that has --continue-text auto", () => {
 
 /** Removes the numbers of calls, because those of a continuation have their own names. */
 const named = (value: unknown): unknown =>
-  JSON.parse(JSON.stringify(value).replaceAll(/"(call|toolu|fc|rs)_\d+"/g, '"$1"'));
+  JSON.parse(JSON.stringify(value).replaceAll(/"(call|toolu|fc|rs)_[\d_]+"/g, '"$1"'));

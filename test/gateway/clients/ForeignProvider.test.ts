@@ -7,6 +7,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Cause, Effect, Exit } from "effect";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import type { ConformanceRuntime, ConformanceTask } from "../../../src/testing/index.ts";
+import { samples } from "../../samples/index.ts";
 import { front } from "../GatewayCases.ts";
 import { clients } from "./Runtimes.ts";
 
@@ -85,7 +86,7 @@ const play = (runtime: ConformanceRuntime, protocol: ProtocolId, origin: string)
     let text = "";
     const task: ConformanceTask = {
       ...{ protocol, origin, prompt, model: "gemini-3-pro", api_key: "not-a-key", signal: AbortSignal.timeout(25_000) },
-      base_url: `${origin}${bases[protocol]}`,
+      base_url: `${origin}${samples[protocol].base}`,
       endpoint: "",
       screen: {
         text: () => text,
@@ -113,13 +114,6 @@ const play = (runtime: ConformanceRuntime, protocol: ProtocolId, origin: string)
     const error = Exit.isSuccess(exit) ? "" : String(Cause.squash(exit.cause));
     return { text, ran, ok: Exit.isSuccess(exit), error } satisfies Turn;
   });
-
-const bases: Readonly<Record<ProtocolId, string>> = {
-  "openai-chat": "/v1",
-  "openai-responses": "/v1",
-  "anthropic-messages": "",
-  "google-gemini": "/v1beta",
-};
 
 /** A turn through a gateway, and the number of requests to aimock. */
 const through = (

@@ -3,16 +3,16 @@
  * result, a status is not retried, and each ending makes them throw with our sentence.
  */
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as passed } from "node:timers/promises";
 import { afterAll, assert, beforeAll, describe, it } from "vitest";
-import * as Json from "../../../src/domain/Json.ts";
+import type * as Json from "../../../src/domain/Json.ts";
 import { finalFailureOf, type GivenUpRefusal, refusalOf } from "../../../src/gateway/clients/GivenUp.ts";
 import { mannerOf } from "../../../src/gateway/clients/Manner.ts";
 import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
 import { encodeEvent } from "../../../src/provider/protocol/StreamEvent.ts";
+import { dataOf, recorded, samples } from "../../samples/index.ts";
 import { interruptedRun } from "./InterruptedRun.ts";
 import { sdkReaders } from "./SdkReaders.ts";
 
@@ -51,22 +51,9 @@ afterAll(() => {
 });
 
 const run = { id: "gw_1", model: "m" };
-/** Recorded responses with thoughts, text and calls. */
-const recordings: Readonly<Record<ProtocolId, readonly [string, string]>> = {
-  "openai-chat": ["text", "parallel-tools"],
-  "openai-responses": ["reasoning-text", "functions"],
-  "anthropic-messages": ["thinking-text", "tools"],
-  "google-gemini": ["thinking-text", "function-calls"],
-};
 
-/** The events of a recorded response, each as its provider wrote it. */
-const events = (id: ProtocolId, recording = recordings[id][0]): ReadonlyArray<string> =>
-  readFileSync(new URL(`../../fixtures/streams/${id}/${recording}.sse`, import.meta.url), "utf8")
-    .split(/(?<=\r?\n\r?\n)/)
-    .filter((event) => event.trim() !== "");
-
-const dataOf = (event: string): Json.JsonRecord | undefined =>
-  Json.record(Json.parse(/^data: ?(.*)$/m.exec(event)?.[1] ?? "")?.json);
+/** The events of a recorded response. */
+const events = (id: ProtocolId, name = samples[id].recordings[0]) => recorded(id, name);
 
 /** A response with no-ops before its first event, and two after each except the terminal ones. */
 const interleaved = (id: ProtocolId, recording: string, agent: string): ReadonlyArray<string> => {
@@ -96,7 +83,7 @@ const pieces = (all: ReadonlyArray<string>) => async (response: ServerResponse) 
 
 describe("a no-op", () => {
   for (const { fails = [], name, protocol, read } of sdkReaders) {
-    for (const recording of recordings[protocol].filter((it) => !fails.includes(it))) {
+    for (const recording of samples[protocol].recordings.filter((it) => !fails.includes(it))) {
       it(`changes nothing in the result of ${name} for ${protocol}/${recording}`, async () => {
         play = pieces(events(protocol, recording));
         const whole = await read(origin, 0);

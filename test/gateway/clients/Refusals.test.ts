@@ -2,34 +2,27 @@
 import type { IncomingHttpHeaders, RequestListener } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { bodies, front, type Got, paths, protocols, send, serverOf } from "../GatewayCases.ts";
-
-type ProtocolId = (typeof protocols)[number];
+import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { serverOf } from "../../Servers.ts";
+import { samples } from "../../samples/index.ts";
+import { bodies, front, type Got, protocols, send } from "../GatewayCases.ts";
 
 const secret = "sk-test-1234567890abcdef";
 
-/** Refusals in the format of each protocol, with words that trigger retries and words that do not. */
-const errors: Record<ProtocolId, (message: string) => object> = {
-  "openai-chat": (message) => ({ error: { message, type: "rate_limit_exceeded", code: "rate_limit_exceeded" } }),
-  "openai-responses": (message) => ({ error: { message, type: "rate_limit_exceeded", code: "rate_limit_exceeded" } }),
-  "anthropic-messages": (message) => ({ type: "error", error: { type: "overloaded_error", message } }),
-  "google-gemini": (message) => ({ error: { code: 429, message, status: "RESOURCE_EXHAUSTED" } }),
-};
 const message = `Overloaded: too many of your team "blue" are here, key ${secret}`;
 
 /** Every event with which a stream can be refused. */
 const inStream = (protocol: ProtocolId): string => {
-  const error = errors[protocol](message);
-  if (protocol === "openai-responses")
-    return `event: response.failed\ndata: ${JSON.stringify({ type: "response.failed", response: error })}\n\n`;
-  return `${protocol === "anthropic-messages" ? "event: error\n" : ""}data: ${JSON.stringify(error)}\n\n`;
+  const { errorEvent, frame, refusal } = samples[protocol];
+  return frame(errorEvent(refusal(message).document));
 };
 
 const refusing =
   (protocol: ProtocolId, seen: Array<IncomingHttpHeaders>): RequestListener =>
   (request, response) => {
     seen.push(request.headers);
-    response.writeHead(protocol === "anthropic-messages" ? 529 : 429, {
+    const { document, status } = samples[protocol].refusal(message);
+    response.writeHead(status, {
       "content-type": "application/json",
       "x-provider": "theirs",
       "x-should-retry": "true",
@@ -37,7 +30,7 @@ const refusing =
       connection: "x-hop, close",
       "x-hop": "1",
     });
-    response.end(JSON.stringify(errors[protocol](message)));
+    response.end(JSON.stringify(document));
   };
 
 const agents = {
@@ -51,12 +44,12 @@ const agents = {
 const budget = { max_not_processed: 1, max_auto_retries: 1 };
 
 const asks = (url: string, protocol: ProtocolId, client: keyof typeof agents, stream = true) => {
-  const path = paths[protocol].replace("streamGenerateContent?alt=sse", stream ? "$&" : "generateContent");
+  const path = stream ? samples[protocol].path : samples[protocol].documentPath;
   // No client repeats the request of another.
   const body = JSON.stringify({
     ...bodies[protocol],
     user: client,
-    ...(stream || protocol === "google-gemini" ? {} : { stream }),
+    ...(stream ? {} : samples[protocol].streams(false)),
   });
   const headers = {
     "content-type": "application/json",
@@ -107,8 +100,9 @@ describe.concurrent("a lasting refusal", () => {
           const { url } = yield* front(yield* serverOf(refusing(protocol, seen)), { budget });
           for (const isRepeat of [false, true]) {
             const got = yield* asks(url, protocol, "unknown", stream);
-            assert.strictEqual(got.status, protocol === "anthropic-messages" ? 529 : 429);
-            assert.deepStrictEqual(JSON.parse(got.text), errors[protocol](message.replace(secret, "[redacted]")));
+            const { document, status } = samples[protocol].refusal(message.replace(secret, "[redacted]"));
+            assert.strictEqual(got.status, status);
+            assert.deepStrictEqual(JSON.parse(got.text), document);
             assert.isFalse(got.broken);
             const { "set-cookie": cookie, "x-hop": hop, "x-provider": own, "x-should-retry": retry } = got.headers;
             assert.deepStrictEqual(

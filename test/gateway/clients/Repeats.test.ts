@@ -2,7 +2,8 @@ import type { ServerResponse } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Redacted } from "effect";
 import { until } from "../../Polling.ts";
-import { bodies, front, fronted, paths, post, send, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { bodies, front, fronted, paths, post, send } from "../GatewayCases.ts";
 
 const always = { answers: [{ content: [{ text: 1 }], break: { kind: "rst", at: "before_head" } }] } as const;
 

@@ -4,6 +4,7 @@
  * It uses nothing of the package: a stand-in reads bytes independently, like the client.
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
+import { textAt } from "../../samples/Json.ts";
 
 /** The content that a client reads from one frame of a response. */
 export interface Taken {
@@ -195,19 +196,6 @@ const parsed = (text: string): unknown => {
   } catch {
     return undefined; // `[DONE]`, or a page for people
   }
-};
-
-/** A value inside JSON, by its path. */
-export const at = (json: unknown, ...path: ReadonlyArray<string | number>): unknown =>
-  path.reduce<unknown>(
-    (value, step) => (typeof value === "object" && value !== null ? Reflect.get(value, step) : undefined),
-    json,
-  );
-
-/** The same as text; undefined for any other type. */
-export const textAt = (json: unknown, ...path: ReadonlyArray<string | number>): string | undefined => {
-  const value = at(json, ...path);
-  return typeof value === "string" ? value : undefined;
 };
 
 const messageOf = (json: unknown): string | undefined => textAt(json, "error", "message") ?? textAt(json, "message");

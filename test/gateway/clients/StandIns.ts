@@ -5,8 +5,9 @@
  * retries without end, the rule stops at a number that no turn through the gateway may come near.
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
-import { type ClientRule, type Frame, type Problem, textAt } from "./StandIn.ts";
-import { wires } from "./StandInWires.ts";
+import { samples } from "../../samples/index.ts";
+import { textAt } from "../../samples/Json.ts";
+import type { ClientRule, Frame, Problem } from "./StandIn.ts";
 
 /** A client with one protocol. */
 export interface StandIn extends ClientRule {
@@ -57,7 +58,9 @@ const standIn = (
   agent: string,
   rule: Partial<StandIn> & Pick<StandIn, "refused" | "problem" | "cleanEnd" | "reset" | "most">,
 ): StandIn => ({
-  ...wires[protocol],
+  path: samples[protocol].path,
+  body: (_, stream) => ({ ...samples[protocol].question("x"), ...samples[protocol].streams(stream) }),
+  take: samples[protocol].take,
   counts: anything,
   ...rule,
   protocol,

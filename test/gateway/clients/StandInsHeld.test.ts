@@ -5,7 +5,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect } from "effect";
 import { Answers } from "../../../src/testing/index.ts";
-import { front, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { front } from "../GatewayCases.ts";
 import { play } from "./StandIn.ts";
 import { type StandIn, standIns } from "./StandIns.ts";
 

@@ -6,7 +6,8 @@ import { Effect, Logger } from "effect";
 import * as GatewayLog from "../../../src/gateway/log/GatewayLog.ts";
 import { FaultProvider, type FaultProviderOptions } from "../../../src/testing/index.ts";
 import { until } from "../../Polling.ts";
-import { paths, post, recovery, send, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { paths, post, recovery, send } from "../GatewayCases.ts";
 import { logging } from "./Logged.ts";
 
 const token = "a-token-of-24-characters";

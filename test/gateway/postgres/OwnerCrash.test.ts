@@ -8,7 +8,7 @@ import type { AttachableRun } from "../../../src/gateway/api/Traffic.ts";
 import { type Served, serve } from "../../cli/ServeProcess.ts";
 import { eventually, polled } from "../../Polling.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
-import { again, ask, attach, type Client, eventsOf, providerOf, whole } from "../attach/AttachCases.ts";
+import { again, ask, attach, type Client, eventsOf, providerOf, runOf, whole } from "../attach/AttachCases.ts";
 import { bodies, send } from "../GatewayCases.ts";
 import { credential, type Node, node } from "./Nodes.ts";
 
@@ -37,12 +37,6 @@ const killed = ({ child, exited }: Served): Effect.Effect<unknown> => {
 
 /** Waits until a client has so many bytes. */
 const has = ({ got }: Client, bytes: number) => eventually(() => (got().byteLength >= bytes ? true : undefined));
-
-const runOf = ({ head }: Client): Effect.Effect<string> =>
-  Effect.map(
-    Effect.promise(() => head),
-    ({ headers }) => String(headers["x-recovery-run"]),
-  );
 
 /** Waits until a gateway knows that the client of a run has left. */
 const isLeft = ({ url }: Pick<Served, "url">, run: string) =>

@@ -2,8 +2,9 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Redacted } from "effect";
 import * as Databases from "../../recorder/postgres/Databases.ts";
-import { bodies, front, paths, send, serverOf } from "../GatewayCases.ts";
-import { whole } from "../routes/RouteCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { textAnswer } from "../../samples/index.ts";
+import { bodies, front, paths, send } from "../GatewayCases.ts";
 
 const secrets = { one: "token-number-one-of-two", two: "token-number-two-of-two" };
 
@@ -14,7 +15,7 @@ describe("two gateways over one database", () => {
       const upstream = yield* serverOf((request, response) => {
         request.resume();
         response.writeHead(200, { "content-type": "text/event-stream" });
-        response.end(whole["openai-responses"]("hello"));
+        response.end(textAnswer("openai-responses", "hello"));
       });
       const program = {
         db,

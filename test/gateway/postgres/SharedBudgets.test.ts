@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { Answers } from "../../../src/testing/index.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
-import { bodies, type Fronted, front, type Got, post, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { bodies, type Fronted, front, type Got, post } from "../GatewayCases.ts";
 
 const whole = Buffer.concat(
   Answers.render("openai-chat", 1, { content: [{ text: 2 }] }).map(({ frame }) => Buffer.from(frame)),

@@ -8,7 +8,8 @@ import * as RunCancel from "../../../src/runtime/crash/RunCancel.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
 import * as Pooler from "../../recorder/postgres/Pooler.ts";
-import { bodies, type Fronted, front, post, send, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { bodies, type Fronted, front, post, send } from "../GatewayCases.ts";
 import { looking } from "./LookingClock.ts";
 import { listening } from "./Nodes.ts";
 

@@ -4,7 +4,8 @@ import { Clock, Effect } from "effect";
 import { throttleSize, tokensMax, tokensPerSecond } from "../../../src/runtime/pacing/Throttle.ts";
 import { Answers } from "../../../src/testing/index.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
-import { bodies, type Fronted, front, post, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { bodies, type Fronted, front, post } from "../GatewayCases.ts";
 
 const whole = Buffer.concat(
   Answers.render("openai-chat", 1, { content: [{ text: 2 }] }).map(({ frame }) => Buffer.from(frame)),

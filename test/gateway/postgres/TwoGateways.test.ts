@@ -7,8 +7,9 @@ import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as StoredCancels from "../../../src/runtime/attach/StoredCancels.ts";
 import * as RunCancel from "../../../src/runtime/crash/RunCancel.ts";
 import * as Databases from "../../recorder/postgres/Databases.ts";
+import { serverOf } from "../../Servers.ts";
 import { clientOf, eventsOf } from "../attach/AttachCases.ts";
-import { bodies, type Fronted, front, type Got, paths, post, recovery, send, serverOf } from "../GatewayCases.ts";
+import { bodies, type Fronted, front, type Got, paths, post, recovery, send } from "../GatewayCases.ts";
 import { listening } from "./Nodes.ts";
 
 const repeat = { "x-stainless-retry-count": "1" };

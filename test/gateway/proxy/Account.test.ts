@@ -5,8 +5,9 @@ import { Effect, Redacted } from "effect";
 import type { GatewayToken } from "../../../src/gateway/config/Options.ts";
 import type { UpstreamSettings } from "../../../src/gateway/config/UpstreamSettings.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { textAnswer } from "../../samples/index.ts";
 import { bodies, front, paths, protocols, send } from "../GatewayCases.ts";
-import { type Answering, recording, streaming, whole } from "../routes/RouteCases.ts";
+import { type Answering, recording, streaming } from "../routes/RouteCases.ts";
 
 const key = 'sk-operator/"key"-0123456789';
 const secrets = { dev: "token-of-a-developer-1", colleague: "token-of-a-colleague-1", admin: "token-of-an-admin-0001" };
@@ -137,7 +138,7 @@ describe("behind the operator's credential", () => {
   it.live("every protocol is relayed, and embeddings pass through", () =>
     Effect.gen(function* () {
       let protocol: ProtocolId = "openai-chat";
-      const { ask } = yield* team((response, asked) => streaming(whole[protocol]("hello"))(response, asked));
+      const { ask } = yield* team((response, asked) => streaming(textAnswer(protocol, "hello"))(response, asked));
       for (protocol of protocols) {
         const name = protocol.startsWith("openai") ? "team" : "root";
         const got = yield* ask("dev", `/u/${name}${paths[protocol]}`, { body: bodies[protocol] });
@@ -174,7 +175,7 @@ const storing = (): Answering => {
   return (response, asked) => {
     if (asked.method !== "POST" || !/\/responses$/.test(asked.url)) return ok(response, asked);
     number += 1;
-    const text = whole["openai-responses"]("hello").replaceAll("resp_1", `resp_${number}`);
+    const text = textAnswer("openai-responses", "hello").replaceAll("resp_1", `resp_${number}`);
     if (JSON.parse(asked.body).stream === true) return streaming(text)(response, asked);
     response.writeHead(200, { "content-type": "application/json" });
     response.end(JSON.stringify({ id: `resp_${number}`, object: "response", status: "completed", output: [] }));

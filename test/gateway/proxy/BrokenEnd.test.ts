@@ -1,14 +1,16 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { connect as tlsConnect } from "node:tls";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import { Access } from "../../../src/gateway/log/AccessRecord.ts";
 import { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
 import { keyOf, linesOf } from "../../../src/gateway/proxy/KernelSockets.ts";
+import { turns } from "../../client/Attempt.ts";
 import { key, localhost } from "../../failure/provoked/Certificates.ts";
-import { front, post, serverOf } from "../GatewayCases.ts";
+import { listening, serverOf } from "../../Servers.ts";
+import { front, post } from "../GatewayCases.ts";
 
 /** More bytes than both sockets of a local connection can buffer. */
 const many = 24 * 1024 * 1024;
@@ -85,25 +87,9 @@ const opened = (version: string, wire: "http" | "https" = "http", slowMs?: numbe
     return { client, socket };
   });
 
-const plainPort = (listener: RequestListener) => Effect.map(serverOf(listener), (url) => Number(new URL(url).port));
+const plainPort = (listener: RequestListener) => listening(createServer(listener));
 
-const tlsPort = (listener: RequestListener) =>
-  Effect.acquireRelease(
-    Effect.callback<ReturnType<typeof createTlsServer>>((resume) => {
-      const server = createTlsServer({ key, cert: localhost }, listener);
-      server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)));
-    }),
-    (server) =>
-      Effect.sync(() => {
-        server.close();
-        server.closeAllConnections();
-      }),
-    // A server that listens on a port has an address of this kind.
-  ).pipe(Effect.map((server) => (server.address() as AddressInfo).port));
-
-const turns = Effect.promise(async () => {
-  for (let left = 30; left > 0; left -= 1) await new Promise((next) => setImmediate(next));
-});
+const tlsPort = (listener: RequestListener) => listening(createTlsServer({ key, cert: localhost }, listener));
 
 /** Writes in pieces, so that no array holds all of it twice. */
 const writeMany = (client: ClientResponse) => {
@@ -118,7 +104,7 @@ describe("A broken response", () => {
         const { client, socket } = yield* opened("1.1", wire);
         writeMany(client);
         const breaking = yield* Effect.forkChild(client.break, { startImmediately: true });
-        yield* turns;
+        yield* turns(30);
         assert.isUndefined(breaking.pollUnsafe(), "bytes wait for the client");
         const read = yield* readAll(socket);
         yield* Fiber.join(breaking);
@@ -132,7 +118,7 @@ describe("A broken response", () => {
         const { client, socket } = yield* opened("1.0", wire);
         writeMany(client);
         const breaking = yield* Effect.forkChild(client.break, { startImmediately: true });
-        yield* turns;
+        yield* turns(30);
         const read = yield* readAll(socket);
         yield* Fiber.join(breaking);
         assert.deepStrictEqual([read.end, read.text.slice(-1)], ["ECONNRESET", "x"]);
@@ -147,7 +133,7 @@ describe("A broken response", () => {
         client.writeNow([new Uint8Array(few).fill(120)]);
         yield* client.drained;
         const breaking = yield* Effect.forkChild(client.break, { startImmediately: true });
-        yield* turns;
+        yield* turns(30);
         assert.isUndefined(breaking.pollUnsafe(), "the system holds bytes");
         const read = yield* readAll(socket);
         yield* Fiber.join(breaking);
@@ -216,7 +202,7 @@ describe("A broken response", () => {
       second.head({ status: 200, statusText: "OK", headers: [] });
       second.writeNow([Buffer.from("second")]);
       const breaking = yield* Effect.forkChild(second.break, { startImmediately: true });
-      yield* turns;
+      yield* turns(30);
       first.head({ status: 200, statusText: "OK", headers: [["content-length", "5"]] });
       first.writeNow([Buffer.from("first")]);
       yield* first.end;
@@ -312,7 +298,7 @@ describe("The end of a broken response in the gateway", () => {
       );
       // A later request on another connection is served, and broken, too.
       yield* post(gateway.url, "openai-chat");
-      yield* turns;
+      yield* turns(30);
       assert.strictEqual(requests, 2);
       socket.destroy();
     }),

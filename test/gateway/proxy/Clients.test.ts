@@ -5,7 +5,8 @@ import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { moments, sent } from "../../ClientAborts.ts";
 import { found } from "../../Polling.ts";
 import { seeded } from "../../Seeded.ts";
-import { bodies, front, fronted, paths, post, protocols, recovery, send, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { bodies, front, fronted, paths, post, protocols, recovery, send } from "../GatewayCases.ts";
 
 /** A client that can disconnect. */
 const client = (url: string, protocol: (typeof protocols)[number], headers: Record<string, string> = {}) => {

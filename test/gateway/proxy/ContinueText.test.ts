@@ -6,9 +6,8 @@ import { servedText } from "../../../src/cli/serve/ServedText.ts";
 import * as Metrics from "../../../src/gateway/api/Metrics.ts";
 import { GatewayError, settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
 import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
-import { honest, type ModelServer, serveModel } from "../../adapters/relay/seam/HonestModel.ts";
+import { honest, type ModelServer, type Said, serveModel, written } from "../../adapters/relay/seam/HonestModel.ts";
 import { readAs, requests, targets } from "../../adapters/relay/seam/SeamCases.ts";
-import { type Said, written } from "../../adapters/relay/seam/Wires.ts";
 import { type Fronted, front, type Got, recovery, type Sending, send } from "../GatewayCases.ts";
 
 /** Protocols whose text can be continued. */

@@ -5,7 +5,8 @@ import { connect } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as RecoveryPage from "../../../src/gateway/page/RecoveryPage.ts";
-import { bodies, front, type Got, recovery, send, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { bodies, front, type Got, recovery, send } from "../GatewayCases.ts";
 
 /** An upstream whose every answer is a page that would act on the gateway's origin. */
 const hostile = (status = 200) =>

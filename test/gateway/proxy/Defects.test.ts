@@ -4,7 +4,7 @@
  */
 
 import { createServer } from "node:http";
-import { type AddressInfo, createServer as createSocketServer } from "node:net";
+import { createServer as createSocketServer } from "node:net";
 import { Readable } from "node:stream";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer, Logger } from "effect";
@@ -24,6 +24,7 @@ import { ReportedPaths } from "../../../src/gateway/wires/PassedStreams.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import { listening } from "../../Servers.ts";
 import { bodies, front, type Got, send } from "../GatewayCases.ts";
 
 const secret = "sk-ant-of-a-client";
@@ -188,17 +189,13 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
         budget: { max_auto_retries: 0, max_not_processed: 0 },
       },
     });
-    const server = yield* Effect.acquireRelease(
-      Effect.callback<ReturnType<typeof createServer>>((resume) => {
-        const listening = createServer((request, response) => {
-          const client = wrap(new ClientResponse(response, 1_000, new Access(() => 0)));
-          Effect.runForkWith(services)(take(request, client, desk));
-        }).listen(0, "127.0.0.1", () => resume(Effect.succeed(listening)));
+    const port = yield* listening(
+      createServer((request, response) => {
+        const client = wrap(new ClientResponse(response, 1_000, new Access(() => 0)));
+        Effect.runForkWith(services)(take(request, client, desk));
       }),
-      (listening) => Effect.sync(() => listening.close().closeAllConnections()),
     );
-    // A server that listens on a port has an address of this kind.
-    return { port: (server.address() as AddressInfo).port, logged };
+    return { port, logged };
   });
 
 /** The status, or the break of the connection. */
@@ -250,15 +247,12 @@ describe("a defect during a request", () => {
 describe("a response that cannot be written in its original form", () => {
   const raw = (reply: Buffer) =>
     Effect.map(
-      Effect.acquireRelease(
-        Effect.callback<ReturnType<typeof createSocketServer>>((resume) => {
-          const server = createSocketServer((socket) => {
-            socket.on("error", () => undefined).once("data", () => socket.end(reply));
-          }).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)));
+      listening(
+        createSocketServer((socket) => {
+          socket.on("error", () => undefined).once("data", () => socket.end(reply));
         }),
-        (server) => Effect.sync(() => server.close()),
       ),
-      (server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      (port) => `http://127.0.0.1:${port}`,
     );
   const spelt = (phrase: string, headers = "") =>
     Buffer.from(`HTTP/1.1 403 ${phrase}\r\nContent-Length: 2\r\n${headers}Connection: close\r\n\r\n{}`, "latin1");

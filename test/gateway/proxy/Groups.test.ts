@@ -1,7 +1,8 @@
 /** Requests that name one group share its budget, within a token and a credential, and no upstream sees the name. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Redacted } from "effect";
-import { bodies, front, fronted, type Got, post, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { bodies, front, fronted, type Got, post } from "../GatewayCases.ts";
 
 const broken = { break: { kind: "rst", at: "before_head" } } as const;
 const whole = { content: [{ text: 3 }] } as const;

@@ -10,7 +10,8 @@ import { outlineBytesMax, partsMax, wholeBytesMax } from "../../../src/gateway/b
 import { sentBytes } from "../../../src/gateway/upstream/SlicedBody.ts";
 import { honest, serveModel } from "../../adapters/relay/seam/HonestModel.ts";
 import { requests, targets } from "../../adapters/relay/seam/SeamCases.ts";
-import { front, paths, post, recovery, send, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { front, paths, post, recovery, send } from "../GatewayCases.ts";
 import { logging } from "../log/Logged.ts";
 
 const done = 'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';

@@ -5,7 +5,9 @@ import { Traffic } from "../../../src/gateway/api/Traffic.ts";
 import { Access } from "../../../src/gateway/log/AccessRecord.ts";
 import { ClientResponse } from "../../../src/gateway/proxy/ClientResponse.ts";
 import { Page } from "../../../src/gateway/proxy/PageHandler.ts";
-import { bodies, front, fronted, post, recovery, send, serverOf } from "../GatewayCases.ts";
+import { turns } from "../../client/Attempt.ts";
+import { serverOf } from "../../Servers.ts";
+import { bodies, front, fronted, post, recovery, send } from "../GatewayCases.ts";
 
 const chat = JSON.stringify(bodies["openai-chat"]);
 const token = "a-token-of-24-characters";
@@ -207,15 +209,11 @@ const many = 64 * 1024 * 1024;
 /** More bytes than one step may write, and fewer than the system accepts at once. */
 const inStepMax = 256 * 1024;
 
-const turns = Effect.promise(async () => {
-  for (let left = 30; left > 0; left -= 1) await new Promise((next) => setImmediate(next));
-});
-
 describe("ClientResponse", () => {
   it.live("requests a pause in a step of many writes, although the system would accept them", () =>
     Effect.gen(function* () {
       const { client } = yield* opened;
-      yield* turns;
+      yield* turns(30);
       let written = 0;
       for (; client.isReady() && written < inStepMax; written += 1024) client.writeNow([new Uint8Array(1024)]);
       assert.isBelow(written, inStepMax);
@@ -229,7 +227,7 @@ describe("ClientResponse", () => {
       socket.resume().on("data", (bytes: Buffer) => {
         seen += bytes.toString();
       });
-      yield* turns;
+      yield* turns(30);
       assert.match(seen, /^HTTP\/1\.1 200 OK\r\n.*\r\n\r\n$/s);
       socket.destroy();
     }),
@@ -239,7 +237,7 @@ describe("ClientResponse", () => {
     Effect.gen(function* () {
       const { client, socket } = yield* unread;
       const ending = yield* Effect.forkChild(client.end, { startImmediately: true });
-      yield* turns;
+      yield* turns(30);
       assert.isUndefined(ending.pollUnsafe(), "bytes wait for the client");
       socket.resume();
       yield* Fiber.join(ending);
@@ -256,7 +254,7 @@ describe("ClientResponse", () => {
       client.whenGone(() => {
         left += 1;
       });
-      yield* turns;
+      yield* turns(30);
       assert.isUndefined(drained.pollUnsafe(), "the socket is full");
       socket.resetAndDestroy();
       yield* Fiber.join(drained);

@@ -2,7 +2,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect } from "effect";
 import { discardRest, isUnread } from "../../../src/gateway/proxy/Lingering.ts";
-import { serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
 
 describe("A client that still sends", () => {
   // The test clock does not advance, so waiting for a client's maximum time would never end.

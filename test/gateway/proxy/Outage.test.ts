@@ -10,8 +10,10 @@ import { protocols as decoders } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import { FaultProvider, type FaultProviderOptions } from "../../../src/testing/index.ts";
 import { until } from "../../Polling.ts";
+import { serverOf } from "../../Servers.ts";
+import { samples } from "../../samples/index.ts";
 import { gateTo } from "../Gate.ts";
-import { bodies, type Fronted, front, paths, post, protocols, recovery, send, serverOf } from "../GatewayCases.ts";
+import { bodies, type Fronted, front, post, protocols, recovery, send } from "../GatewayCases.ts";
 
 /** A fault provider behind a gate, and a gateway that has reached it once. */
 const gated = (script: FaultProviderOptions["script"], program: GatewayProgram = {}) =>
@@ -35,16 +37,12 @@ const waiting =
 /** Sends the head at once, so that later events follow one. */
 const early: GatewayProgram = { keepAliveMs: 20, clients: { unknown: { patienceMs: 0 } } };
 
-/** The protocols' requests for a document. */
-const whole: Record<ProtocolId, { readonly path: string; readonly body: object }> = {
-  "openai-chat": { path: paths["openai-chat"], body: { ...bodies["openai-chat"], stream: false } },
-  "openai-responses": { path: paths["openai-responses"], body: { ...bodies["openai-responses"], stream: false } },
-  "anthropic-messages": { path: paths["anthropic-messages"], body: { ...bodies["anthropic-messages"], stream: false } },
-  "google-gemini": { path: "/v1beta/models/m:generateContent", body: bodies["google-gemini"] },
+/** Asks for a document. */
+const unstreamed = (url: string, protocol: ProtocolId, body: object = {}) => {
+  const { bare, documentPath, streams } = samples[protocol];
+  const asked = JSON.stringify({ ...bare, ...streams(false), ...body });
+  return Effect.promise(() => send(`${url}${documentPath}`, { body: asked }));
 };
-
-const unstreamed = (url: string, protocol: ProtocolId, body: object = whole[protocol].body) =>
-  Effect.promise(() => send(`${url}${whole[protocol].path}`, { body: JSON.stringify(body) }));
 
 describe("Gateway, a provider that goes down", () => {
   for (const protocol of protocols) {

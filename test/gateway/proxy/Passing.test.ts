@@ -3,27 +3,22 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Redacted } from "effect";
 import { proxyServer } from "../../client/EgressProxyServer.ts";
 import { until } from "../../Polling.ts";
-import { front, send, serverOf } from "../GatewayCases.ts";
+import { listening, serverOf } from "../../Servers.ts";
+import { front, send } from "../GatewayCases.ts";
 
 /** Answers a TLS hello with plain HTTP. */
-const withoutTls = Effect.acquireRelease(
-  Effect.callback<{ readonly port: number; readonly stop: () => void }>((resume) => {
-    const server = createServer((socket) => {
+const withoutTls = Effect.suspend(() =>
+  listening(
+    createServer((socket) => {
       socket.on("error", () => undefined).end("HTTP/1.1 400 Bad Request\r\n\r\n");
-    });
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
-      resume(Effect.succeed({ port, stop: () => void server.close() }));
-    });
-  }),
-  ({ stop }) => Effect.sync(stop),
+    }),
+  ),
 );
 
 describe("a request that passes through and fails", () => {
   it.live("is refused with the code of the failure", () =>
     Effect.gen(function* () {
-      const { port } = yield* withoutTls;
+      const port = yield* withoutTls;
       const gateway = yield* front(`https://127.0.0.1:${port}`);
       const got = yield* Effect.promise(() => send(`${gateway.url}/v1/files`));
       assert.strictEqual(got.status, 502);

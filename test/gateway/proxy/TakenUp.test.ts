@@ -7,7 +7,8 @@ import { Effect } from "effect";
 import * as Json from "../../../src/domain/Json.ts";
 import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
 import { Answers, type FaultProvider, type FaultProviderOptions } from "../../../src/testing/index.ts";
-import { front, fronted, type Got, post, recovery, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { front, fronted, type Got, post, recovery } from "../GatewayCases.ts";
 
 type Script = NonNullable<FaultProviderOptions["script"]>;
 type Played = NonNullable<Script["answers"]>;

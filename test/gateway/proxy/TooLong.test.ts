@@ -8,7 +8,8 @@ import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "nod
 import { request as undiciRequest } from "@effect/platform-node/Undici";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { front, fronted, post, recovery, send, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { front, fronted, post, recovery, send } from "../GatewayCases.ts";
 
 const mebibyte = 1024 * 1024;
 const upload = 100 * mebibyte;

@@ -8,7 +8,9 @@ import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
 import { protocols as decoders } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import { bodies, front, fronted, type Got, paths, post, protocols, recovery, send, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { samples } from "../../samples/index.ts";
+import { bodies, front, fronted, type Got, paths, post, protocols, recovery, send } from "../GatewayCases.ts";
 
 type ProtocolId = (typeof protocols)[number];
 
@@ -29,14 +31,6 @@ const early: Pick<GatewayProgram, "clients"> = {
     "qwen-code": { patienceMs: 0 },
     "gemini-cli": { patienceMs: 0 },
   },
-};
-
-/** The first no-op of an unknown waiting client before its response has begun. */
-const firstNoOps: Record<ProtocolId, RegExp> = {
-  "openai-chat": /^: keep-alive\n\n/,
-  "openai-responses": /^: keep-alive\n\n/,
-  "anthropic-messages": /^event: ping\ndata: \{"type":"ping"\}\n\n/,
-  "google-gemini": /^data: \{"candidates":\[\{"content":\{"parts":\[\{"text":""\}\]/,
 };
 
 /** A client with its own timeouts: one for the head, and one that restarts with every chunk that it counts. */
@@ -115,7 +109,7 @@ describe("Gateway, a waiting client", () => {
         );
         const got = yield* post(url, protocol);
         assert.isFalse(got.broken);
-        assert.match(got.text, firstNoOps[protocol]);
+        assert.match(got.text, samples[protocol].noOp);
         if (protocol === "google-gemini") assert.notMatch(got.text, /^:/m);
         const decoder = Decoder.make(decoders.get(protocol));
         const parts = decoder.push(got.body);

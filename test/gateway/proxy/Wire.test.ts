@@ -6,7 +6,8 @@ import { Effect } from "effect";
 import * as Json from "../../../src/domain/Json.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import { bytesOf, folder, recordings } from "../../Recordings.ts";
-import { bodies, front, post, protocols, send, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { bodies, front, post, protocols, send } from "../GatewayCases.ts";
 
 const chat = JSON.stringify(bodies["openai-chat"]);
 const event = (content: string, finish: string | null = null): string =>

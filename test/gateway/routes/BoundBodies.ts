@@ -2,14 +2,10 @@
  * Requests that are bound to their provider's account, by every field of the table.
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { byProtocol } from "../../samples/index.ts";
 
 /** A body of each protocol that nothing binds. */
-export const free: Readonly<Record<ProtocolId, Readonly<Record<string, unknown>>>> = {
-  "openai-chat": { model: "m", messages: [{ role: "user", content: "hi" }], stream: true },
-  "openai-responses": { model: "m", input: "hi", stream: true, store: false },
-  "anthropic-messages": { model: "m", max_tokens: 9, messages: [{ role: "user", content: "hi" }], stream: true },
-  "google-gemini": { contents: [{ role: "user", parts: [{ text: "hi" }] }] },
-};
+export const free = byProtocol(({ question }) => question("hi"));
 
 export const responses = (more: object) => ({ ...free["openai-responses"], ...more });
 export const item = (it: object) => responses({ input: [{ role: "user", content: "hi" }, it] });

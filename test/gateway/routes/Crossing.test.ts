@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Redacted } from "effect";
 import { GatewayError, settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
+import { samples, textAnswer } from "../../samples/index.ts";
 import { protocols, recovery, send } from "../GatewayCases.ts";
 import { boundBodies } from "./BoundBodies.ts";
 import {
@@ -14,18 +15,9 @@ import {
   streaming,
   token,
   upstreamsOf,
-  whole,
 } from "./RouteCases.ts";
 
 const clientsKey = "the-clients-own-provider-key";
-
-/** How each protocol's clients show a key. */
-const shown = {
-  "openai-chat": { authorization: `Bearer ${clientsKey}` },
-  "openai-responses": { authorization: `Bearer ${clientsKey}` },
-  "anthropic-messages": { "x-api-key": clientsKey },
-  "google-gemini": { "x-goog-api-key": clientsKey },
-} as const;
 
 /** What of a request a server was shown, as one text. */
 const textOf = (asked: ReadonlyArray<object>): string => JSON.stringify(asked);
@@ -45,13 +37,13 @@ describe.concurrent("What must not cross, of credentials", () => {
 
     it.live(`a provider key that a client shows never buys the operator's: ${protocol}`, () =>
       Effect.gen(function* () {
-        const answer = whole[protocol]("bought");
+        const answer = textAnswer(protocol, "bought");
         const [one, other] = [
           yield* recording(failing(429, { type: "insufficient_quota", code: "insufficient_quota" })),
           yield* recording(streaming(answer)),
         ];
         const { url } = yield* paired(one.url, other.url);
-        const got = yield* ask(url, protocol, { headers: shown[protocol] });
+        const got = yield* ask(url, protocol, { headers: samples[protocol].key(clientsKey) });
         assert.strictEqual(got.status, 429);
         assert.lengthOf(other.asked, 0);
         // The same request with nothing but the gateway's token is the operator's to pay for.
@@ -61,13 +53,19 @@ describe.concurrent("What must not cross, of credentials", () => {
 
     it.live(`no client's key reaches another upstream, with a credential of its own or without one: ${protocol}`, () =>
       Effect.gen(function* () {
-        const other = yield* recording(streaming(whole[protocol]("x")));
+        const other = yield* recording(streaming(textAnswer(protocol, "x")));
         const key = { credential: Redacted.make("operator-key-of-the-first") };
         const own = yield* paired(yield* gone, other.url, { first: key });
-        assert.strictEqual(routeIn(yield* ask(own.url, protocol, { headers: shown[protocol] })), second);
+        assert.strictEqual(
+          routeIn(yield* ask(own.url, protocol, { headers: samples[protocol].key(clientsKey) })),
+          second,
+        );
         assert.include(textOf(other.asked), operatorsKey);
         const plain = yield* paired(yield* gone, other.url, { keyless: true });
-        assert.strictEqual(routeIn(yield* ask(plain.url, protocol, { headers: shown[protocol] })), second);
+        assert.strictEqual(
+          routeIn(yield* ask(plain.url, protocol, { headers: samples[protocol].key(clientsKey) })),
+          second,
+        );
         assert.lengthOf(other.asked, 2);
         assert.notInclude(textOf(other.asked), clientsKey);
         assert.notInclude(textOf(other.asked), token);
@@ -78,17 +76,23 @@ describe.concurrent("What must not cross, of credentials", () => {
 
   it.live("a client's key goes on where the route's upstream is the same account's by its state", () =>
     Effect.gen(function* () {
-      const other = yield* recording(streaming(whole["openai-chat"]("x")));
+      const other = yield* recording(streaming(textAnswer("openai-chat", "x")));
       const state = { state: "cluster" };
       const { url } = yield* paired(yield* gone, other.url, { keyless: true, first: state, second: state });
-      assert.strictEqual(routeIn(yield* ask(url, "openai-chat", { headers: shown["openai-chat"] })), "second");
+      assert.strictEqual(
+        routeIn(yield* ask(url, "openai-chat", { headers: samples["openai-chat"].key(clientsKey) })),
+        "second",
+      );
       assert.strictEqual(other.asked[0]?.headers.authorization, `Bearer ${clientsKey}`);
     }),
   );
 
   it.live("a key in the query counts as one that is shown", () =>
     Effect.gen(function* () {
-      const [one, other] = [yield* recording(failing(404)), yield* recording(streaming(whole["google-gemini"]("x")))];
+      const [one, other] = [
+        yield* recording(failing(404)),
+        yield* recording(streaming(textAnswer("google-gemini", "x"))),
+      ];
       const { url } = yield* paired(one.url, other.url);
       const target = `${url}/t/${token}/v1beta/models/m:streamGenerateContent?alt=sse`;
       const body = '{"contents":[]}';
@@ -106,7 +110,7 @@ describe.concurrent("What must not cross, of an account", () => {
       `${field} moves only between routes that share a state: ${protocol} ${JSON.stringify(body).slice(0, 80)}`,
       () =>
         Effect.gen(function* () {
-          const answer = whole[protocol]("x");
+          const answer = textAnswer(protocol, "x");
           const [one, other] = [yield* recording(failing(404)), yield* recording(streaming(answer))];
           const streamed = protocol === "google-gemini" ? body : { ...body, stream: true };
           for (const [here, there] of [
@@ -130,7 +134,7 @@ describe.concurrent("What must not cross, of a client's wishes", () => {
   const failingFirst = Effect.gen(function* () {
     const [one, other] = [
       yield* recording(failing(404)),
-      yield* recording(streaming(whole["openai-chat"]("from the second"))),
+      yield* recording(streaming(textAnswer("openai-chat", "from the second"))),
     ];
     return { one, other };
   });

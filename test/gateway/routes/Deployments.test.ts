@@ -1,14 +1,15 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import { textAnswer } from "../../samples/index.ts";
 import { send } from "../GatewayCases.ts";
-import { gone, paired, recording, routeIn, streaming, token, whole } from "./RouteCases.ts";
+import { gone, paired, recording, routeIn, streaming, token } from "./RouteCases.ts";
 
 describe("A route that sets a model", () => {
   it.live(
     "takes no request whose path names a deployment: the path would stay, and the body's model mean nothing",
     () =>
       Effect.gen(function* () {
-        const other = yield* recording(streaming(whole["openai-chat"]("x")));
+        const other = yield* recording(streaming(textAnswer("openai-chat", "x")));
         const set = { headers: [], body: [["model", "another"]] as const };
         const { url } = yield* paired(yield* gone, other.url, { route: { set } });
         const got = yield* Effect.promise(() =>

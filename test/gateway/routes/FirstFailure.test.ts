@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { byProtocol, samples, textAnswer } from "../../samples/index.ts";
 import { protocols } from "../GatewayCases.ts";
 import {
   type Answering,
@@ -15,30 +15,10 @@ import {
   silent,
   streaming,
   upstreamsOf,
-  whole,
 } from "./RouteCases.ts";
 
-const sse = (...events: ReadonlyArray<object>): string =>
-  events
-    .map((event) => `${"type" in event ? `event: ${event.type}\n` : ""}data: ${JSON.stringify(event)}\n\n`)
-    .join("");
-
 /** A stream that its provider's own error event ends before any output. */
-const failed: Readonly<Record<ProtocolId, string>> = {
-  "openai-chat": sse(
-    { id: "c1", choices: [{ index: 0, delta: { role: "assistant" } }] },
-    { error: { message: "of the first", type: "server_error", code: 500 } },
-  ),
-  "openai-responses": sse(
-    { type: "response.created", sequence_number: 0, response: { id: "resp_1", status: "in_progress" } },
-    { type: "error", code: "server_error", message: "of the first", sequence_number: 1 },
-  ),
-  "anthropic-messages": sse(
-    { type: "message_start", message: { id: "m", role: "assistant", content: [], usage: { input_tokens: 1 } } },
-    { type: "error", error: { type: "api_error", message: "of the first" } },
-  ),
-  "google-gemini": sse({ error: { code: 500, status: "INTERNAL", message: "of the first" } }),
-};
+const failed = byProtocol(({ failed: events, frame }) => events("of the first").map(frame).join(""));
 
 const ofSecond = { type: "error", message: "of the second" };
 
@@ -47,7 +27,8 @@ const breaking =
   (text: string): Answering =>
   (response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
-    response.write(text.slice(0, text.indexOf("\n\n") + 2), () => response.socket?.resetAndDestroy());
+    const shown = text.split(/(?<=\n\n)/).slice(0, 2);
+    response.write(shown.join(""), () => response.socket?.resetAndDestroy());
   };
 
 describe.concurrent("An error event of the first route", () => {
@@ -75,7 +56,7 @@ describe.concurrent("An error event of the first route", () => {
     Effect.gen(function* () {
       const [one, other] = [
         yield* recording(streaming(failed["openai-chat"])),
-        yield* recording(breaking(whole["openai-chat"]("text of the second"))),
+        yield* recording(breaking(textAnswer("openai-chat", "text of the second"))),
       ];
       const { url } = yield* paired(one.url, other.url);
       const got = yield* ask(url, "openai-chat");
@@ -89,10 +70,12 @@ describe.concurrent("An error event of the first route", () => {
 });
 
 describe.concurrent("A failure of the first route that brings no error of its own", () => {
-  const refused = sse(
+  const refused = [
     { id: "c1", choices: [{ index: 0, delta: { role: "assistant" } }] },
     { id: "c1", choices: [{ index: 0, delta: {}, finish_reason: "content_filter" }] },
-  );
+  ]
+    .map(samples["openai-chat"].frame)
+    .join("");
   for (const [words, answers] of [
     ["a stall", silent],
     ["a refused finish", streaming(`${refused}data: [DONE]\n\n`)],

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Metric, Redacted } from "effect";
 import { membersMax } from "../../../src/adapters/relay/form/JsonMembers.ts";
 import { wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
+import { textAnswer } from "../../samples/index.ts";
 import { protocols } from "../GatewayCases.ts";
 import {
   ask,
@@ -15,7 +16,6 @@ import {
   streaming,
   token,
   upstreamsOf,
-  whole,
 } from "./RouteCases.ts";
 
 const ownKey = { credential: Redacted.make("operator-key-of-the-first") };
@@ -23,7 +23,7 @@ const ownKey = { credential: Redacted.make("operator-key-of-the-first") };
 describe("a run of the gateway moves", () => {
   for (const protocol of protocols) {
     const [first, second] = upstreamsOf(protocol);
-    const answer = whole[protocol]("from the second");
+    const answer = textAnswer(protocol, "from the second");
 
     it.live(`to the next route where the first is dead, and says which one answered: ${protocol}`, () =>
       Effect.gen(function* () {
@@ -127,7 +127,7 @@ describe("a run of the gateway moves", () => {
         id: "c1",
         choices: [{ index: 0, delta: {}, finish_reason: "content_filter" }],
       })}\n\ndata: [DONE]\n\n`;
-      const answer = whole["openai-chat"]("from the second");
+      const answer = textAnswer("openai-chat", "from the second");
       const [one, other] = [yield* recording(streaming(refused)), yield* recording(streaming(answer))];
       const moving = yield* paired(one.url, other.url, { movesOn: ["refused"] });
       const got = yield* ask(moving.url, "openai-chat");
@@ -141,7 +141,7 @@ describe("a run of the gateway moves", () => {
 
   it.live("to a route whose breaker is closed: a route that refuses what is its own is not asked by the next run", () =>
     Effect.gen(function* () {
-      const answer = whole["openai-chat"]("x");
+      const answer = textAnswer("openai-chat", "x");
       const [one, other] = [yield* recording(failing(401)), yield* recording(streaming(answer))];
       const { url } = yield* paired(one.url, other.url, { first: ownKey });
       for (let run = 0; run < 3; run += 1) assert.strictEqual(routeIn(yield* ask(url, "openai-chat")), "second");
@@ -152,7 +152,7 @@ describe("a run of the gateway moves", () => {
 
   it.live("at once by the next route, once five runs have met a first one that breaks", () =>
     Effect.gen(function* () {
-      const answer = whole["openai-chat"]("x");
+      const answer = textAnswer("openai-chat", "x");
       const [one, other] = [yield* recording(failing(500)), yield* recording(streaming(answer))];
       const { url } = yield* paired(one.url, other.url);
       for (let run = 0; run < 5; run += 1) assert.strictEqual(routeIn(yield* ask(url, "openai-chat")), "second");
@@ -166,7 +166,7 @@ describe("a run of the gateway moves", () => {
 
   it.live("and the access line and the metric say by which route", () =>
     Effect.gen(function* () {
-      const other = yield* recording(streaming(whole["openai-chat"]("x")));
+      const other = yield* recording(streaming(textAnswer("openai-chat", "x")));
       const { services, url } = yield* paired(yield* gone, other.url);
       yield* ask(url, "openai-chat");
       const told = Effect.map(
@@ -184,7 +184,7 @@ describe("a run of the gateway moves", () => {
   it.live("with what the route sets and drops, in the body, the headers and Gemini's path", () =>
     Effect.gen(function* () {
       const other = yield* recording((response, asked) =>
-        streaming(whole[asked.url.includes("models") ? "google-gemini" : "openai-chat"]("x"))(response, asked),
+        streaming(textAnswer(asked.url.includes("models") ? "google-gemini" : "openai-chat", "x"))(response, asked),
       );
       const route = {
         set: {
@@ -218,7 +218,7 @@ describe("a run of the gateway moves", () => {
 
   it.live("with a large body, of which every other byte stays", () =>
     Effect.gen(function* () {
-      const other = yield* recording(streaming(whole["openai-chat"]("x")));
+      const other = yield* recording(streaming(textAnswer("openai-chat", "x")));
       const set = {
         headers: [],
         body: [
@@ -241,7 +241,7 @@ describe("a run of the gateway moves", () => {
 
   it.live("by no route that does not serve the model, or whose changes would have to be guessed", () =>
     Effect.gen(function* () {
-      const other = yield* recording(streaming(whole["openai-chat"]("x")));
+      const other = yield* recording(streaming(textAnswer("openai-chat", "x")));
       const body = (more: object) => ({ body: { model: "gpt-4o-mini", messages: [], stream: true, ...more } });
       const dead = yield* gone;
       const models = yield* paired(dead, other.url, { route: { models: ["gpt-4o*", "o?"] } });
@@ -256,7 +256,7 @@ describe("a run of the gateway moves", () => {
 
   it.live("as a new configuration says, for requests that come after it", () =>
     Effect.gen(function* () {
-      const other = yield* recording(streaming(whole["openai-chat"]("x")));
+      const other = yield* recording(streaming(textAnswer("openai-chat", "x")));
       const dead = yield* gone;
       const { gateway, url } = yield* paired(dead, other.url);
       assert.strictEqual(routeIn(yield* ask(url, "openai-chat")), "second");

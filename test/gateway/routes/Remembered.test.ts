@@ -1,11 +1,12 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { ask, dying, paired, recording, routeIn, streaming, whole } from "./RouteCases.ts";
+import { textAnswer } from "../../samples/index.ts";
+import { ask, dying, paired, recording, routeIn, streaming } from "./RouteCases.ts";
 
 describe("What the client of a run that was given up was told", () => {
   it.live("is no answer to a request for another route, whatever its address", () =>
     Effect.gen(function* () {
-      const answer = whole["openai-chat"]("from the second");
+      const answer = textAnswer("openai-chat", "from the second");
       const server = yield* recording((response, asked) =>
         (asked.headers["x-team"] === "second" ? streaming(answer) : dying)(response, asked),
       );
@@ -27,7 +28,7 @@ describe("What the client of a run that was given up was told", () => {
     Effect.gen(function* () {
       const [one, other] = [
         yield* recording(dying),
-        yield* recording(streaming(whole["openai-chat"]("from the second"))),
+        yield* recording(streaming(textAnswer("openai-chat", "from the second"))),
       ];
       const { url } = yield* paired(one.url, other.url);
       const failed = yield* ask(url, "openai-chat", { headers: { "x-recovery-move": "never" } });

@@ -7,66 +7,12 @@ import type { FinishFailure, RouteSettings } from "../../../src/gateway/config/R
 import type { UpstreamSettings } from "../../../src/gateway/config/UpstreamSettings.ts";
 import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
-import { bodies, type Fronted, front, paths, send, serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
+import { ids, samples } from "../../samples/index.ts";
+import { bodies, type Fronted, front, paths, send } from "../GatewayCases.ts";
 
 export const token = "a-token-of-24-characters";
 export const operatorsKey = "operator-key-of-the-second";
-
-/** A whole answer of each protocol as a stream, with a text. */
-export const whole: Readonly<Record<ProtocolId, (text: string) => string>> = {
-  "openai-chat": (text) =>
-    `${[
-      { id: "c1", choices: [{ index: 0, delta: { role: "assistant", content: text } }] },
-      { id: "c1", choices: [{ index: 0, delta: {}, finish_reason: "stop" }] },
-    ]
-      .map((event) => `data: ${JSON.stringify(event)}\n\n`)
-      .join("")}data: [DONE]\n\n`,
-  "openai-responses": (text) => {
-    const item = { type: "message", id: "msg_1", role: "assistant", content: [{ type: "output_text", text }] };
-    return [
-      { type: "response.created", response: { id: "resp_1", status: "in_progress", output: [] } },
-      { type: "response.output_item.added", output_index: 0, item: { ...item, content: [] } },
-      { type: "response.output_text.delta", output_index: 0, content_index: 0, item_id: "msg_1", delta: text },
-      { type: "response.output_item.done", output_index: 0, item },
-      { type: "response.completed", response: { id: "resp_1", status: "completed", output: [item] } },
-    ]
-      .map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
-      .join("");
-  },
-  "anthropic-messages": (text) => thought(text, undefined),
-  "google-gemini": (text) =>
-    `data: ${JSON.stringify({ candidates: [{ content: { role: "model", parts: [{ text }] }, finishReason: "STOP" }] })}\n\n`,
-};
-
-/** A whole answer of Anthropic, with thinking that is signed in two pieces where a signature is given. */
-export const thought = (text: string, signature: string | undefined): string => {
-  const half = Math.ceil((signature ?? "").length / 2);
-  const pieces = signature === undefined ? [] : [signature.slice(0, half), signature.slice(half)];
-  const thinking =
-    signature === undefined
-      ? []
-      : [
-          { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "", signature: "" } },
-          { type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking: "hm" } },
-          ...pieces.map((piece) => ({
-            ...{ type: "content_block_delta", index: 0 },
-            delta: { type: "signature_delta", signature: piece },
-          })),
-          { type: "content_block_stop", index: 0 },
-        ];
-  const index = thinking.length === 0 ? 0 : 1;
-  return [
-    { type: "message_start", message: { id: "msg_1", role: "assistant", content: [], usage: { input_tokens: 1 } } },
-    ...thinking,
-    { type: "content_block_start", index, content_block: { type: "text", text: "" } },
-    { type: "content_block_delta", index, delta: { type: "text_delta", text } },
-    { type: "content_block_stop", index },
-    { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 1 } },
-    { type: "message_stop" },
-  ]
-    .map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
-    .join("");
-};
 
 /** A request to a server. */
 export interface Asked {
@@ -141,12 +87,11 @@ export interface Paired {
   readonly program?: GatewayProgram;
 }
 
-/** The name of the vendor's upstream of each protocol, and the path after its address. */
-const firsts = [
-  { name: "openai", version: "/v1" },
-  { name: "anthropic", version: "" },
-  { name: "gemini", version: "" },
-] as const;
+/** The vendors' upstreams, and the path after the address of each. */
+const firsts = [...new Set(ids.map((id) => samples[id].vendor))].map((name) => ({
+  name,
+  version: name === "openai" ? "/v1" : "",
+}));
 
 /**
  * A gateway whose three upstreams lead to one server and have a further route, `second`, to another one with the operator's credential.
@@ -186,7 +131,7 @@ export const secondOf = (name: string): string => (name === "openai" ? "second" 
 
 /** The first and the second upstream of a protocol's requests. */
 export const upstreamsOf = (protocol: ProtocolId): readonly [first: string, second: string] => {
-  const name = protocol === "anthropic-messages" ? "anthropic" : protocol === "google-gemini" ? "gemini" : "openai";
+  const name = samples[protocol].vendor;
   return [name, secondOf(name)];
 };
 

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Redacted } from "effect";
 import { AnswerMarks, answerMarksMax } from "../../../src/gateway/routes/AnswerMarks.ts";
 import { RouteMemory } from "../../../src/gateway/routes/RouteMemory.ts";
+import { framesOf, textAnswer } from "../../samples/index.ts";
 import { paths, send } from "../GatewayCases.ts";
 import {
   type Answering,
@@ -14,10 +15,14 @@ import {
   recording,
   routeIn,
   streaming,
-  thought,
   token,
-  whole,
 } from "./RouteCases.ts";
+
+/** An answer of Anthropic, with signed thinking if there is a signature. */
+const thought = (text: string, signature?: string): string =>
+  framesOf("anthropic-messages", [...(signature === undefined ? [] : [{ thought: "hm", signature }]), { text }]).join(
+    "",
+  );
 
 const signature = "EqQBCkYIARgCIkDsigned-by-the-second";
 
@@ -45,7 +50,7 @@ const failingOnce = (answer: string): Answering => {
 describe("a conversation stays where its history comes from", () => {
   it.live("signed thinking of an answer that came by another route brings the next request there, and keeps it", () =>
     Effect.gen(function* () {
-      const one = yield* recording(failingOnce(thought("one", undefined)));
+      const one = yield* recording(failingOnce(thought("one")));
       const other = yield* recording(streaming(thought("two", signature)));
       const { runs, url } = yield* paired(one.url, other.url);
       assert.strictEqual(routeIn(yield* ask(url, "anthropic-messages")), "second-anthropic");
@@ -69,7 +74,7 @@ describe("a conversation stays where its history comes from", () => {
   it.live("and moves only within the state of the route that it came by", () =>
     Effect.gen(function* () {
       const state = { state: "team" };
-      const one = yield* recording(failingOnce(thought("one", undefined)));
+      const one = yield* recording(failingOnce(thought("one")));
       const other = yield* recording(streaming(thought("two", signature)));
       const { url } = yield* paired(one.url, other.url, { first: state, second: state });
       assert.strictEqual(routeIn(yield* ask(url, "anthropic-messages")), "second-anthropic");
@@ -83,7 +88,7 @@ describe("a conversation stays where its history comes from", () => {
 
   it.live("for each tenant by itself", () =>
     Effect.gen(function* () {
-      const one = yield* recording(failingOnce(thought("one", undefined)));
+      const one = yield* recording(failingOnce(thought("one")));
       const other = yield* recording(streaming(thought("two", signature)));
       const tokens = ["b-token-of-24-characters", "c-token-of-24-characters"].map((it, at) => ({
         ...{ name: `t${at}`, token: Redacted.make(it), page: false, metrics: false },
@@ -103,10 +108,10 @@ describe("a conversation stays where its history comes from", () => {
   it.live("by encrypted reasoning, a response's id and an item's too, in a body that its client compressed", () =>
     Effect.gen(function* () {
       const item = { type: "reasoning", id: "rs_of_the_second", summary: [], encrypted_content: "gAAA-of-the-second" };
-      const answer = whole["openai-responses"]("two")
+      const answer = textAnswer("openai-responses", "two")
         .replaceAll('"resp_1"', '"resp_of_the_second"')
         .replace('"output":[{', `"output":[${JSON.stringify(item)},{`);
-      const one = yield* recording(failingOnce(whole["openai-responses"]("one")));
+      const one = yield* recording(failingOnce(textAnswer("openai-responses", "one")));
       const other = yield* recording(streaming(answer));
       const { url } = yield* paired(one.url, other.url);
       assert.strictEqual(routeIn(yield* ask(url, "openai-responses")), "second");

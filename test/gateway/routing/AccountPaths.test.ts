@@ -2,8 +2,9 @@ import { assert, describe, it } from "@effect/vitest";
 import { readPathPattern } from "../../../src/gateway/config/PathPattern.ts";
 import { type PathVerdict, verdictOf } from "../../../src/gateway/routing/AccountPaths.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { ids, samples } from "../../samples/index.ts";
 
-const all = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
+const all = ids;
 
 const verdict = (
   asked: string,
@@ -21,42 +22,6 @@ const verdict = (
 };
 
 const isSent = (...given: Parameters<typeof verdict>): boolean => verdict(...given)._tag !== "Refused";
-
-/** The calls of each protocol that need no entry of `paths`. */
-const calls: Readonly<Record<ProtocolId, ReadonlyArray<string>>> = {
-  "openai-chat": [
-    "POST /chat/completions",
-    "POST /v1/chat/completions",
-    "POST /openai/v1/chat/completions",
-    "POST /openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21",
-  ],
-  "openai-responses": [
-    "POST /v1/responses",
-    "POST /responses",
-    "POST /v1/responses/input_tokens",
-    "POST /v1/responses/compact",
-    "GET /v1/responses/resp_1",
-    "GET /v1/responses/resp_1?stream=true&starting_after=3",
-    "GET /v1/responses/resp_1/input_items",
-    "DELETE /v1/responses/resp_1",
-    "POST /v1/responses/resp_1/cancel",
-  ],
-  "anthropic-messages": [
-    "POST /v1/messages",
-    "POST /v1/messages?beta=true",
-    "POST /v1/messages/count_tokens",
-    "POST /v1/projects/p/locations/l/publishers/anthropic/models/claude-x@20250101:streamRawPredict",
-    "POST /v1/projects/p/locations/l/publishers/anthropic/models/count-tokens:rawPredict",
-  ],
-  "google-gemini": [
-    ...["generateContent", "streamGenerateContent?alt=sse", "countTokens", "embedContent", "batchEmbedContents"].map(
-      (call) => `POST /v1beta/models/gemini-2.5-pro:${call}`,
-    ),
-    "POST /v1beta/tunedModels/mine:generateContent",
-    "POST /v1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent",
-    "POST /v1/projects/p/locations/l/endpoints/7:generateContent",
-  ],
-};
 
 const models = ["GET /v1/models", "GET /models", "HEAD /v1/models", "GET /v1beta/models", "GET /v1beta/models/m"];
 
@@ -115,7 +80,7 @@ const tricks = [
 describe("what is asked with the operator's credential", () => {
   it("is every model request, token count and list of models of the upstream's protocols", () => {
     for (const protocol of all)
-      for (const call of calls[protocol]) {
+      for (const call of samples[protocol].calls) {
         assert.isTrue(isSent(call), call);
         assert.isTrue(isSent(call, [protocol]), `${call} of ${protocol}`);
         assert.isFalse(

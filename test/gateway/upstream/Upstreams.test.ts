@@ -1,5 +1,5 @@
 import { createServer as createHttps, type ServerOptions } from "node:https";
-import { createServer, type Server } from "node:net";
+import { createServer } from "node:net";
 import { TLSSocket } from "node:tls";
 import { assert, describe, it } from "@effect/vitest";
 import { ConfigProvider, Effect, Redacted } from "effect";
@@ -13,7 +13,7 @@ import * as Upstreams from "../../../src/gateway/upstream/Upstreams.ts";
 import { proxyServer } from "../../client/EgressProxyServer.ts";
 import { key, localhost } from "../../failure/provoked/Certificates.ts";
 import { until } from "../../Polling.ts";
-import { serverOf } from "../GatewayCases.ts";
+import { listening, serverOf } from "../../Servers.ts";
 
 const reporters: RelayReporters = { delivery: () => undefined, bytes: () => undefined };
 
@@ -39,24 +39,14 @@ const failed = (upstream: Upstream, url: string) =>
   });
 
 const secureServer = (options: ServerOptions = {}, shown: Array<string> = []) =>
-  Effect.acquireRelease(
-    Effect.callback<{ readonly url: string; readonly stop: () => void }>((resume) => {
-      const server = createHttps({ key, cert: localhost, ...options }, ({ socket }, response) => {
+  Effect.map(
+    listening(
+      createHttps({ key, cert: localhost, ...options }, ({ socket }, response) => {
         if (socket instanceof TLSSocket) shown.push(String(socket.getPeerCertificate().subject?.CN));
         response.end("secure");
-      });
-      server.on("tlsClientError", () => undefined);
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address();
-        const port = typeof address === "object" && address !== null ? address.port : 0;
-        const stop = (): void => {
-          server.closeAllConnections();
-          server.close();
-        };
-        resume(Effect.succeed({ url: `https://localhost:${port}`, stop }));
-      });
-    }),
-    ({ stop }) => Effect.sync(stop),
+      }),
+    ),
+    (port) => ({ url: `https://localhost:${port}` }),
   );
 
 const environment = (values: Record<string, string>) =>
@@ -106,14 +96,7 @@ describe("the ways to several upstreams", () => {
   it.live("give a connection up when their own connect clock is over", () =>
     Effect.gen(function* () {
       // It takes a connection and never speaks TLS.
-      const deaf = yield* Effect.acquireRelease(
-        Effect.callback<Server>((resume) => {
-          const server = createServer(() => undefined).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)));
-        }),
-        (server) => Effect.sync(() => void server.close()),
-      );
-      const address = deaf.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
+      const port = yield* listening(createServer(() => undefined));
       const upstreams = yield* Upstreams.make.pipe(environment({}));
       const hasty = yield* failed(upstreams.reach({ connectMs: 50 }), `https://127.0.0.1:${port}/`);
       assert.deepInclude(hasty, { kind: "stalled", clock: "connect" });

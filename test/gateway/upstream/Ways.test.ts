@@ -4,34 +4,23 @@ import { Effect, Redacted } from "effect";
 import { proxyServer } from "../../client/EgressProxyServer.ts";
 import { answer } from "../../client/Server.ts";
 import { key, localhost } from "../../failure/provoked/Certificates.ts";
+import { listening } from "../../Servers.ts";
 import { front, post, recovery } from "../GatewayCases.ts";
 
 /** A provider behind TLS that says who asked it, and dies with its first connection where it is told to. */
 const provider = (seen: Array<string | undefined>, cut: () => void) =>
-  Effect.acquireRelease(
-    Effect.callback<{ readonly port: number; readonly stop: () => void }>((resume) => {
-      const server = createHttps({ key, cert: localhost }, (request, response) => {
-        seen.push(request.headers.authorization);
-        request.resume();
-        response.writeHead(200, { "content-type": "text/event-stream" });
-        if (seen.length > 1) {
-          response.end(answer);
-          return;
-        }
-        response.flushHeaders();
-        cut();
-      });
-      server.on("tlsClientError", () => undefined);
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address();
-        const stop = (): void => {
-          server.closeAllConnections();
-          server.close();
-        };
-        resume(Effect.succeed({ port: typeof address === "object" && address !== null ? address.port : 0, stop }));
-      });
+  listening(
+    createHttps({ key, cert: localhost }, (request, response) => {
+      seen.push(request.headers.authorization);
+      request.resume();
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      if (seen.length > 1) {
+        response.end(answer);
+        return;
+      }
+      response.flushHeaders();
+      cut();
     }),
-    ({ stop }) => Effect.sync(stop),
   );
 
 describe("two upstreams of one protocol", () => {
@@ -41,7 +30,7 @@ describe("two upstreams of one protocol", () => {
       Effect.gen(function* () {
         const seen: Array<string | undefined> = [];
         let cut = (): void => undefined;
-        const { port } = yield* provider(seen, () => cut());
+        const port = yield* provider(seen, () => cut());
         const proxy = yield* proxyServer({ login: "corp:hunter2", names: { localhost: port } });
         cut = proxy.kill;
         const team = Redacted.make(proxy.url.replace("://", "://corp:hunter2@"));

@@ -10,7 +10,7 @@ import * as WorkerSockets from "../../../src/gateway/workers/WorkerSockets.ts";
 import type { SharedFacts } from "../../../src/recorder/shared/SharedFacts.ts";
 import { folder } from "../../cli/ServeProcess.ts";
 import * as MemoryFacts from "../../recorder/shared/MemoryFacts.ts";
-import { serverOf } from "../GatewayCases.ts";
+import { serverOf } from "../../Servers.ts";
 
 /** Signs what the members say. */
 export const key = sharedKey(Redacted.make("the secret of a test"), "hop");

@@ -2,6 +2,7 @@
  * Sends bytes that no protocol writes, and odd but legal answers: damage, and healthy ends of every kind.
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { samples } from "../../samples/index.ts";
 import {
   type Answer,
   type Answers,
@@ -11,6 +12,7 @@ import {
   type Content,
   type Expected,
   event,
+  framed,
   type Mode,
   modes,
   none,
@@ -88,7 +90,7 @@ const damage: ReadonlyArray<Oddity> = [
   {
     name: "a second start after content",
     only: ["openai-responses", "anthropic-messages"],
-    answers: (protocol) => then([{ text: 2 }, starts[protocol]]),
+    answers: (protocol) => then([{ text: 2 }, framed(protocol, samples[protocol].start(9))]),
     expect: afterText,
   },
   { name: "no finish, clean end", answers: () => then(talk), expect: afterText },
@@ -106,38 +108,15 @@ const damage: ReadonlyArray<Oddity> = [
   },
 ];
 
-/** The start of a response, a second time. */
-const starts: Record<ProtocolId, Content[number]> = {
-  "openai-chat": event({
-    id: "x",
-    object: "chat.completion.chunk",
-    choices: [{ index: 0, delta: { role: "assistant", content: "" }, finish_reason: null }],
-  }),
-  "openai-responses": event(
-    { type: "response.created", response: { id: "resp_again", status: "in_progress", output: [] } },
-    "response.created",
-  ),
-  "anthropic-messages": event(
-    {
-      type: "message_start",
-      message: {
-        id: "msg_again",
-        type: "message",
-        role: "assistant",
-        content: [],
-        usage: { input_tokens: 1, output_tokens: 1 },
-      },
-    },
-    "message_start",
-  ),
-  "google-gemini": event({ candidates: [{ content: { parts: [{ text: "" }], role: "model" }, index: 0 }] }),
-};
-
 const one = (content: Content, more: Partial<Answer> = {}): Answers => [{ content, ...more }];
 const isWhole = (): Expected => whole;
 
 const legal: ReadonlyArray<Oddity> = [
-  { name: "a second start before content", answers: (protocol) => one([starts[protocol], ...talk]), expect: isWhole },
+  {
+    name: "a second start before content",
+    answers: (protocol) => one([framed(protocol, samples[protocol].start(9)), ...talk]),
+    expect: isWhole,
+  },
   {
     name: "an unknown event",
     answers: () => one([event({ type: "novelty" }, "novelty"), ...talk]),
@@ -161,33 +140,9 @@ const legal: ReadonlyArray<Oddity> = [
 
 /** A text delta whose last character the server itself cut in half: a bad byte in a whole frame. */
 const halved = (protocol: ProtocolId): Content[number] => {
-  const [before = "", after = ""] = JSON.stringify(textDelta(protocol, "half \u0000")).split("\\u0000");
-  const name =
-    protocol === "openai-responses"
-      ? "event: response.output_text.delta\n"
-      : protocol === "anthropic-messages"
-        ? "event: content_block_delta\n"
-        : "";
-  return bytes(
-    Buffer.concat([Buffer.from(`${name}data: ${before}`), Buffer.from([0xc2]), Buffer.from(`${after}\n\n`)]),
-  );
-};
-
-const textDelta = (protocol: ProtocolId, text: string): object => {
-  switch (protocol) {
-    case "openai-chat":
-      return {
-        id: "x",
-        object: "chat.completion.chunk",
-        choices: [{ index: 0, delta: { content: text }, finish_reason: null }],
-      };
-    case "openai-responses":
-      return { type: "response.output_text.delta", item_id: "msg_x", output_index: 9, content_index: 0, delta: text };
-    case "anthropic-messages":
-      return { type: "content_block_delta", index: 9, delta: { type: "text_delta", text } };
-    case "google-gemini":
-      return { candidates: [{ content: { parts: [{ text }], role: "model" }, index: 0 }] };
-  }
+  const { delta, frame } = samples[protocol];
+  const [before = "", after = ""] = frame(delta("half \u0000")).split("\\u0000");
+  return bytes(Buffer.concat([Buffer.from(before), Buffer.from([0xc2]), Buffer.from(after)]));
 };
 
 const nothingSaid = (): Expected => ({ ...whole, keeps: [] });

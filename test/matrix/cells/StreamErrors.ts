@@ -4,6 +4,7 @@
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import type { FaultScript } from "../../../src/testing/index.ts";
+import { samples } from "../../samples/index.ts";
 import {
   asked,
   type Cell,
@@ -12,6 +13,7 @@ import {
   type Expected,
   event,
   fewTools,
+  framed,
   type Mode,
   modes,
   none,
@@ -101,35 +103,6 @@ const expectNamed = ({ error, mode, place, protocol, tools }: Named): Expected =
   return recovered(sees === "thoughts" ? "only_reasoning_shown" : "nothing_shown");
 };
 
-/** A finish and an error in one event, which is no marker (law L5). */
-const inFinish: Record<ProtocolId, Content[number]> = {
-  "openai-chat": event({
-    id: "chatcmpl-x",
-    object: "chat.completion.chunk",
-    choices: [{ index: 0, delta: { content: "" }, finish_reason: "stop" }],
-    error: { message: "Provider returned error", code: 502 },
-  }),
-  "openai-responses": event(
-    {
-      type: "response.completed",
-      response: { id: "resp_x", status: "failed", error: { code: "server_error", message: "The server had an error" } },
-    },
-    "response.completed",
-  ),
-  "anthropic-messages": event(
-    {
-      type: "message_delta",
-      delta: { stop_reason: "error", stop_sequence: null },
-      error: { type: "api_error", message: "Internal server error" },
-    },
-    "message_delta",
-  ),
-  "google-gemini": event({
-    candidates: [{ content: { parts: [{ text: "" }], role: "model" }, finishReason: "STOP", index: 0 }],
-    error: { code: 500, message: "Internal error", status: "INTERNAL" },
-  }),
-};
-
 /** OpenRouter's finish for a provider that failed. */
 const errorFinish = event({
   id: "gen-x",
@@ -138,25 +111,9 @@ const errorFinish = event({
   error: { code: 502, message: "Provider disconnected" },
 });
 
-/** The protocol's own finish, by hand, followed by an error. */
-const finishOf: Record<ProtocolId, Content[number]> = {
-  "openai-chat": event({
-    id: "chatcmpl-x",
-    object: "chat.completion.chunk",
-    choices: [{ index: 0, delta: {}, finish_reason: "stop" }],
-  }),
-  "openai-responses": event(
-    { type: "response.completed", response: { id: "resp_x", status: "completed", output: [], error: null } },
-    "response.completed",
-  ),
-  "anthropic-messages": event(
-    { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage: { output_tokens: 3 } },
-    "message_delta",
-  ),
-  "google-gemini": event({
-    candidates: [{ content: { parts: [{ text: "" }], role: "model" }, finishReason: "STOP", index: 0 }],
-  }),
-};
+/** The protocol's own finish. */
+const finishOf = (protocol: ProtocolId): Content[number] =>
+  framed(protocol, samples[protocol].events([], { lacksLast: true }).at(-1) ?? "");
 
 /** The answer is whole, and the error after its marker is recorded. */
 const late: Expected = { ...whole, rules: ["already_complete"] };
@@ -170,14 +127,17 @@ const finishes = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> => {
       ...cell,
       name: `${protocol}/error in the event of the finish/${mode}`,
       group: "error in the event of the finish",
-      answers: () => [{ content: [...said, ...[inFinish[protocol]]], finish: "none", delay_ms: 25 }, {}],
+      answers: () => [
+        { content: [...said, framed(protocol, samples[protocol].failedFinish)], finish: "none", delay_ms: 25 },
+        {},
+      ],
       expect: broken,
     },
     {
       ...cell,
       name: `${protocol}/error after the finish, in one write/${mode}`,
       group: "error after the finish, in one write",
-      answers: () => [{ content: [...said, finishOf[protocol], { error: "server_error" }], one_write: true }, {}],
+      answers: () => [{ content: [...said, finishOf(protocol), { error: "server_error" }], one_write: true }, {}],
       // Gemini's marker is a clean end, so the error revokes it. In one write nothing was seen yet.
       expect: protocol === "google-gemini" ? recovered("nothing_shown") : late,
       rawMarker: true,
@@ -186,7 +146,7 @@ const finishes = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> => {
       ...cell,
       name: `${protocol}/error after the finish, later/${mode}`,
       group: "error after the finish, later",
-      answers: () => [{ content: [...said, finishOf[protocol], { error: "server_error" }], delay_ms: 25 }, {}],
+      answers: () => [{ content: [...said, finishOf(protocol), { error: "server_error" }], delay_ms: 25 }, {}],
       expect:
         protocol === "google-gemini"
           ? mode === "on_complete"

@@ -2,6 +2,7 @@
  * Answers 429 and 503 with every form in which a provider can announce a delay.
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { samples } from "../../samples/index.ts";
 import { type Answer, asked, type Cell, type Expected, modes, none, protocols, recovered } from "../Cell.ts";
 
 /** Maximum delay beyond the announced one on a busy machine, in milliseconds. */
@@ -63,7 +64,7 @@ const forms: ReadonlyArray<Form> = [
   },
   {
     name: "RetryInfo in the body",
-    answer: (_now, protocol) => ({ status: 429, body: bodies[protocol]("0.4s") }),
+    answer: (_now, protocol) => ({ status: 429, body: samples[protocol].rateLimit([retryInfo("0.4s")]) }),
     expect: within(400, 400),
   },
   {
@@ -78,7 +79,7 @@ const forms: ReadonlyArray<Form> = [
   },
   {
     name: "RetryInfo in the body, too long",
-    answer: (_now, protocol) => ({ status: 429, body: bodies[protocol]("120s") }),
+    answer: (_now, protocol) => ({ status: 429, body: samples[protocol].rateLimit([retryInfo("120s")]) }),
     expect: asked("retry_after_too_long", []),
   },
   {
@@ -93,44 +94,7 @@ const forms: ReadonlyArray<Form> = [
   },
 ];
 
-/** Google's retry detail beside each protocol's own error, because gateways pass it through. */
-const bodies: Record<ProtocolId, (delay: string) => NonNullable<Answer["body"]>> = {
-  "openai-chat": (delay) => ({
-    error: {
-      message: "Rate limit reached",
-      type: "rate_limit_error",
-      code: "rate_limit_exceeded",
-      details: [retryInfo(delay)],
-    },
-  }),
-  "openai-responses": (delay) => ({
-    error: {
-      message: "Rate limit reached",
-      type: "rate_limit_error",
-      code: "rate_limit_exceeded",
-      details: [retryInfo(delay)],
-    },
-  }),
-  "anthropic-messages": (delay) => ({
-    type: "error",
-    error: { type: "rate_limit_error", message: "Rate limited", details: [retryInfo(delay)] },
-  }),
-  "google-gemini": (delay) => ({
-    error: {
-      code: 429,
-      message: "You exceeded your current quota, please check your plan and billing details.",
-      status: "RESOURCE_EXHAUSTED",
-      details: [
-        {
-          "@type": "type.googleapis.com/google.rpc.QuotaFailure",
-          violations: [{ quotaId: "GenerateRequestsPerMinutePerProjectPerModel-FreeTier" }],
-        },
-        retryInfo(delay),
-      ],
-    },
-  }),
-};
-
+/** Google's retry detail, which gateways pass through beside each protocol's own error. */
 const retryInfo = (retryDelay: string) => ({ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay });
 
 export const waits = (): ReadonlyArray<Cell> =>

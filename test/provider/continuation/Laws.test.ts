@@ -12,9 +12,7 @@ import { Answers } from "../../../src/testing/index.ts";
 import { protocols } from "../../client/Protocols.ts";
 import { bytesOf, recordings } from "../../Recordings.ts";
 import { seeded } from "../../Seeded.ts";
-import { checks } from "./Rules.ts";
-
-const ids = Object.keys(checks) as ReadonlyArray<ProtocolId>; // the keys of the record above
+import { ids, samples } from "../../samples/index.ts";
 
 type Dice = () => number;
 const pick = <A>(dice: Dice, from: readonly [A, ...Array<A>]): A => from[Math.floor(dice() * from.length)] ?? from[0];
@@ -63,47 +61,11 @@ const holds = (dice: Dice, protocol: ProtocolId, parts: ReadonlyArray<Part>, bod
   const before = JSON.stringify(body);
   const result = Continuation.build(protocol, { body, received: JSON.parse(JSON.stringify(received)), calls, results });
   const next = Result.isSuccess(result) ? result.success : assert.fail(result.failure.message);
-  const problems = checks[protocol](next);
+  const problems = samples[protocol].check(next);
   assert.deepStrictEqual(problems, [], `cut at ${end}, kept ${keepThrough}: ${JSON.stringify(next)}`);
   assert.strictEqual(JSON.stringify(body), before, "the input is not changed");
   const kept = received.items.filter((item) => item.type === "call" && item.whole).length;
   return kept > 0 ? "calls" : received.items.some((item) => item.type === "text") ? "text" : "nothing";
-};
-
-const user = { role: "user", content: "hi" };
-const bodies: Record<ProtocolId, readonly [Json.JsonRecord, ...Array<Json.JsonRecord>]> = {
-  "anthropic-messages": [
-    { messages: [user] },
-    { messages: [user, { role: "assistant", content: "Well," }] },
-    {
-      messages: [
-        user,
-        { role: "assistant", content: [{ type: "tool_use", id: "t0", name: "bash", input: {} }] },
-        { role: "user", content: [{ type: "tool_result", tool_use_id: "t0", content: "x" }] },
-      ],
-    },
-  ],
-  "openai-chat": [
-    { messages: [user] },
-    { messages: [user, { role: "assistant", content: "Well,", prefix: true }] },
-    {
-      messages: [
-        user,
-        { role: "assistant", content: null, tool_calls: [{ id: "t0", function: { name: "b", arguments: "{}" } }] },
-        { role: "tool", tool_call_id: "t0", content: "x" },
-      ],
-    },
-  ],
-  "openai-responses": [{ input: "hi" }, { input: [user] }, { input: [user], previous_response_id: "resp_0" }],
-  "google-gemini": [
-    { contents: [{ role: "user", parts: [{ text: "hi" }] }] },
-    {
-      contents: [
-        { role: "user", parts: [{ text: "hi" }] },
-        { role: "model", parts: [{ text: "Well," }] },
-      ],
-    },
-  ],
 };
 
 /** A request that ends with the caller's own prefill is only repeated where nothing was kept: that is the caller's to send. */
@@ -124,7 +86,7 @@ describe(`Continuation, seed ${seed}`, () => {
         const events = Answers.render(protocol, round, { content: blocks(dice) });
         const bytes = Buffer.concat(events.map(({ frame }) => Buffer.from(frame)));
         const parts = decoded(protocol, bytes);
-        const body = pick(dice, bodies[protocol]);
+        const body = pick(dice, samples[protocol].histories);
         if (prefilled(body)) {
           const all = Continuation.collect(protocol, parts);
           if (all.items.some((item) => item.type === "text")) holds(() => 0.999_999, protocol, parts, body);
@@ -143,7 +105,7 @@ describe("Continuation of recorded streams", () => {
       const parts = decoded(protocol, bytesOf(recording));
       if (Continuation.collect(protocol, parts).choices > 1) return;
       const dice = seeded(seed);
-      for (let cut = 0; cut < 40; cut += 1) holds(dice, protocol, parts, bodies[protocol][0]);
+      for (let cut = 0; cut < 40; cut += 1) holds(dice, protocol, parts, samples[protocol].histories[0]);
     });
   }
 });

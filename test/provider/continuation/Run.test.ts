@@ -13,7 +13,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import { protocols } from "../../client/Protocols.ts";
-import { checks } from "./Rules.ts";
+import { samples } from "../../samples/index.ts";
 
 /** Jitter 0: every wait is as short as it can be. */
 const noJitter = { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => 0 };
@@ -28,13 +28,7 @@ const script = {
   ],
 } as const;
 
-const bodies: Record<Exclude<ProtocolId, "openai-chat">, object> = {
-  "anthropic-messages": { model: "m", messages: [{ role: "user", content: "hi" }] },
-  "openai-responses": { model: "m", input: "hi" },
-  "google-gemini": { contents: [{ role: "user", parts: [{ text: "hi" }] }] },
-};
-
-const played = (protocol: keyof typeof bodies) =>
+const played = (protocol: ProtocolId) =>
   Effect.scoped(
     Effect.gen(function* () {
       const settled = yield* Deferred.make<void>();
@@ -55,12 +49,12 @@ const played = (protocol: keyof typeof bodies) =>
       const modes: Array<string> = [];
       const open = (attempt: AttemptContext) => {
         const next = Continuation.build(protocol, {
-          body: bodies[protocol],
+          body: samples[protocol].question("hi"),
           received: collector.received(),
           calls: attempt.calls,
           results,
         });
-        const body = attempt.request === "first" ? bodies[protocol] : Result.getOrThrow(next);
+        const body = attempt.request === "first" ? samples[protocol].question("hi") : Result.getOrThrow(next);
         sent.push(body);
         let ordinal = 0;
         return client
@@ -120,7 +114,7 @@ describe("A run continues with the built request", () => {
           log.map((row) => row.body_hash),
           sent.map(hash),
         );
-        assert.deepStrictEqual(checks[protocol](sent[1]), []);
+        assert.deepStrictEqual(samples[protocol].check(sent[1]), []);
         const text = JSON.stringify(sent[1]);
         assert.include(text, "3 files");
         assert.notInclude(text, Continuation.goOn);

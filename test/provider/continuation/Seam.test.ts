@@ -11,21 +11,11 @@ import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
 import type { SeamPlan } from "../../../src/seam/TextSeam.ts";
 import { bytesOf, recordings } from "../../Recordings.ts";
 import { seeded } from "../../Seeded.ts";
+import { byProtocol, conversation, samples } from "../../samples/index.ts";
 import { decode } from "../Decoded.ts";
-import { checks } from "./Rules.ts";
 
 const ids = protocols.ids;
-const asked = { role: "user", content: "Tell me." };
-
-const bodies: Record<ProtocolId, Json.JsonRecord> = {
-  "anthropic-messages": { model: "m", max_tokens: 4096, messages: [asked] },
-  "openai-chat": { model: "m", max_tokens: 4096, messages: [asked] },
-  "openai-responses": { model: "m", store: false, max_output_tokens: 4096, input: [asked] },
-  "google-gemini": {
-    contents: [{ role: "user", parts: [{ text: "Tell me." }] }],
-    generationConfig: { maxOutputTokens: 4096 },
-  },
-};
+const bodies = byProtocol(({ id, limit }) => ({ ...conversation(id, "Tell me."), ...limit(4_096) }));
 
 /** What was received of a text, cut behind its last character. */
 const received = (protocol: ProtocolId, text: string, before: ReadonlyArray<unknown> = []): unknown => {
@@ -74,8 +64,6 @@ const said = (body: Json.JsonRecord): ReadonlyArray<readonly [role: unknown, tex
     return [role, texts.join("")];
   });
 
-const own = (protocol: ProtocolId) => (protocol === "google-gemini" ? "model" : "assistant");
-
 const budgetOf = (body: Json.JsonRecord): unknown =>
   body.max_tokens ?? body.max_output_tokens ?? Json.record(body.generationConfig)?.maxOutputTokens;
 
@@ -83,13 +71,13 @@ describe.each(ids)("%s: a request that goes on behind shown text", (protocol) =>
   it("gives back the text once, and asks for the anchor in the user's words with the quote between marks", () => {
     const body = built(protocol, input(protocol, anchor));
     assert.deepStrictEqual(said(body).slice(1), [
-      [own(protocol), shown],
+      [samples[protocol].assistant, shown],
       [
         "user",
         "Your last message was cut off by a connection failure. It ended, between the marks, with: <cut>The river rose, and the old bri</cut>. Begin your next message with exactly these characters, without the marks, quotation or any word before them, also where a word or a line is cut, and go straight on to the end of the answer. Repeat nothing else and do not mention the interruption.",
       ],
     ]);
-    assert.deepStrictEqual(checks[protocol](body), []);
+    assert.deepStrictEqual(samples[protocol].check(body), []);
   });
 
   it("takes other marks where the quote closes them", () => {
@@ -100,7 +88,7 @@ describe.each(ids)("%s: a request that goes on behind shown text", (protocol) =>
 
   it("ends with the assistant's own text where a prefill is declared, and adds no words", () => {
     const body = built(protocol, input(protocol, prefill("trailing")));
-    assert.deepStrictEqual(said(body).slice(1), [[own(protocol), shown]]);
+    assert.deepStrictEqual(said(body).slice(1), [[samples[protocol].assistant, shown]]);
   });
 
   it("keeps white space at the end of a prefill but for Anthropic, which refuses it", () => {
@@ -180,7 +168,7 @@ describe("A request that goes on behind shown text", () => {
 
   it("does not let a server go on with the user's words where the caller's own prefill was marked", () => {
     const body = {
-      messages: [asked, { role: "assistant", content: "Well, ", prefix: true }],
+      messages: [samples["openai-chat"].message("Tell me."), { role: "assistant", content: "Well, ", prefix: true }],
       continue_final_message: true,
       add_generation_prompt: false,
     };
@@ -193,7 +181,10 @@ describe("A request that goes on behind shown text", () => {
   });
 
   it("leaves the caller's own prefill as it is where nothing was kept", () => {
-    const body = { messages: [asked, { role: "assistant", content: "Well, " }], continue_final_message: true };
+    const body = {
+      messages: [samples["openai-chat"].message("Tell me."), { role: "assistant", content: "Well, " }],
+      continue_final_message: true,
+    };
     const nothing = { protocol: "openai-chat", items: [], choices: 1, overflow: false };
     const next = built("openai-chat", { body, received: nothing, calls: [], results: [] });
     assert.deepStrictEqual(next, body);
@@ -224,7 +215,12 @@ describe("A request that goes on behind shown text", () => {
   });
 
   it("demands no least number of tokens any more, and lowers both budgets of a chat request", () => {
-    const body = { messages: [asked], max_completion_tokens: 2000, max_tokens: 1000, min_tokens: 900 };
+    const body = {
+      messages: [samples["openai-chat"].message("Tell me.")],
+      max_completion_tokens: 2000,
+      max_tokens: 1000,
+      min_tokens: 900,
+    };
     const next = built("openai-chat", input("openai-chat", anchor, shown, body));
     assert.deepStrictEqual([next.max_completion_tokens, next.max_tokens, next.min_tokens], [1995, 995, undefined]);
   });
@@ -258,7 +254,7 @@ describe("A request that goes on behind shown text", () => {
     });
     const next = built("anthropic-messages", given([of("hosted", true, call), of("result", true, result)]));
     assert.include(JSON.stringify(next), "web_search_tool_result");
-    assert.deepStrictEqual(checks["anthropic-messages"](next), []);
+    assert.deepStrictEqual(samples["anthropic-messages"].check(next), []);
     assert.include(refusedFor("anthropic-messages", given([of("hosted", true, call)])), "a call is open");
   });
 });
@@ -297,14 +293,14 @@ describe("recorded streams, cut anywhere behind some text", () => {
         }
         const body = result.success;
         const messages = said(body);
-        const answer = messages.filter(([role]) => role === own(protocol)).map(([, it]) => it);
+        const answer = messages.filter(([role]) => role === samples[protocol].assistant).map(([, it]) => it);
         assert.strictEqual(
           squeezed(answer.join("")),
           squeezed(text.replace(/[\ud800-\udbff]$/, "")),
           `cut at ${cut.length}`,
         );
         assert.include(messages.at(-1)?.[1], `<cut>${seam.quote}</cut>`);
-        assert.deepStrictEqual(checks[protocol](body), []);
+        assert.deepStrictEqual(samples[protocol].check(body), []);
         assert.isAtMost(Number(budgetOf(body)), 4096);
         assert.isTrue(JSON.stringify(body).isWellFormed());
       }

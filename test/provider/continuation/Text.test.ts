@@ -13,9 +13,10 @@ import type { Part } from "../../../src/provider/stream/Protocol.ts";
 import { protocols } from "../../client/Protocols.ts";
 import { bytesOf, recordings } from "../../Recordings.ts";
 import { seeded } from "../../Seeded.ts";
+import { byProtocol, ids, samples } from "../../samples/index.ts";
+import { dataFrame } from "../../samples/Json.ts";
+import type { Event } from "../../samples/Sample.ts";
 import { characters, decode, encode } from "../Decoded.ts";
-
-const ids = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
 
 /** The text of all items, as a builder would send it back. */
 const textIn = ({ items, protocol }: Continuation.Received): string =>
@@ -212,17 +213,10 @@ const spellings: ReadonlyArray<readonly [ProtocolId, string, ReadonlyArray<objec
   ],
 ];
 
-const bodies: Record<ProtocolId, Json.JsonRecord> = {
-  "openai-chat": { messages: [{ role: "user", content: "2+2?" }] },
-  "openai-responses": { input: "2+2?" },
-  "anthropic-messages": { messages: [{ role: "user", content: "2+2?" }] },
-  "google-gemini": { contents: [{ role: "user", parts: [{ text: "2+2?" }] }] },
-};
+const partsOf = (protocol: ProtocolId, frames: ReadonlyArray<Event>): ReadonlyArray<Part> =>
+  decode(protocols[protocol], [encode(frames.map(dataFrame).join(""))]).parts;
 
-const partsOf = (protocol: ProtocolId, frames: ReadonlyArray<object>): ReadonlyArray<Part> =>
-  decode(protocols[protocol], [encode(frames.map((frame) => `data: ${JSON.stringify(frame)}\n\n`).join(""))]).parts;
-
-const built = (protocol: ProtocolId, parts: ReadonlyArray<Part>, body = bodies[protocol]) =>
+const built = (protocol: ProtocolId, parts: ReadonlyArray<Part>, body = samples[protocol].question("2+2?")) =>
   Continuation.build(protocol, { body, received: Continuation.collect(protocol, parts), calls: [], results: [] });
 
 describe("each spelling of a text is in the next request", () => {
@@ -261,35 +255,17 @@ describe("each spelling of a text is in the next request", () => {
   }
 });
 
-/** A whole answer and one that was cut right before its end, in each protocol. */
-const ends: Record<ProtocolId, readonly [ReadonlyArray<object>, object]> = {
-  "openai-chat": [[chat({ content: "All is said." })], chat({}, { finish_reason: "stop" })],
-  "openai-responses": [
-    [{ type: "response.output_text.delta", output_index: 0, content_index: 0, delta: "All is said." }],
-    response([item([{ type: "output_text", text: "All is said." }])]),
-  ],
-  "anthropic-messages": [
-    [{ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "All is said." } }],
-    { type: "message_delta", delta: { stop_reason: "end_turn" } },
-  ],
-  "google-gemini": [
-    [gemini({ text: "All is" })],
-    { candidates: [{ index: 0, content: { parts: [{ text: " said." }] }, finishReason: "STOP" }] },
-  ],
-};
-
-const structured: Record<ProtocolId, Json.JsonRecord> = {
-  "openai-chat": { response_format: { type: "json_object" } },
-  "openai-responses": { text: { format: { type: "json_schema" } } },
-  "anthropic-messages": { output_format: {} },
-  "google-gemini": { generationConfig: { responseMimeType: "application/json" } },
-};
+/** An answer without its end, and the event that ends it. */
+const ends = byProtocol(({ events }) => {
+  const all = events([{ text: "All is said." }], { lacksLast: true });
+  return [all.slice(0, -1), all.slice(-1)] as const;
+});
 
 describe("a whole answer", () => {
   for (const protocol of ids) {
     const [frames, last] = ends[protocol];
     it(`${protocol}: nothing is said of a failure, and the user's next words stand behind it alone`, () => {
-      const next = built(protocol, partsOf(protocol, [...frames, last]));
+      const next = built(protocol, partsOf(protocol, [...frames, ...last]));
       const body = Result.isSuccess(next) ? next.success : assert.fail(next.failure.message);
       assert.notMatch(JSON.stringify(body), /cut off|connection|interrupt|lost/i);
       const said = JSON.stringify(Continuation.userTurn(protocol, body, "And then?"));
@@ -303,8 +279,8 @@ describe("a whole answer", () => {
     });
 
     it(`${protocol}: one that must be a JSON document is taken whole, and never cut`, () => {
-      const body = { ...bodies[protocol], ...structured[protocol] };
-      assert.isTrue(Result.isSuccess(built(protocol, partsOf(protocol, [...frames, last]), body)));
+      const body = { ...samples[protocol].question("2+2?"), ...samples[protocol].json };
+      assert.isTrue(Result.isSuccess(built(protocol, partsOf(protocol, [...frames, ...last]), body)));
       const cut = built(protocol, partsOf(protocol, frames), body);
       assert.strictEqual(Result.isFailure(cut) ? cut.failure.reason : "built", "structured_output");
     });
@@ -313,7 +289,7 @@ describe("a whole answer", () => {
   it("is no whole one any more where its marker was withdrawn", () => {
     for (const protocol of ids) {
       const [frames, last] = ends[protocol];
-      const parts = partsOf(protocol, [...frames, last]);
+      const parts = partsOf(protocol, [...frames, ...last]);
       assert.isTrue(Continuation.collect(protocol, parts).whole);
       assert.isUndefined(Continuation.collect(protocol, parts, { keepThrough: parts.length - 1 }).whole);
     }
@@ -321,30 +297,24 @@ describe("a whole answer", () => {
 });
 
 describe("the user's next turn", () => {
-  const empty: Record<ProtocolId, Json.JsonRecord> = {
-    "openai-chat": { messages: [] },
-    "openai-responses": { input: [] },
-    "anthropic-messages": { messages: [] },
-    "google-gemini": { contents: [] },
-  };
-  const fields = { "openai-chat": "messages", "openai-responses": "input", "anthropic-messages": "messages" } as const;
   const rolesIn = (protocol: ProtocolId, body: Json.JsonRecord): ReadonlyArray<unknown> =>
-    Json.list(body[protocol === "google-gemini" ? "contents" : fields[protocol]]).map((it) => Json.record(it)?.role);
+    Json.list(body[samples[protocol].history]).map((it) => Json.record(it)?.role);
 
   for (const protocol of ids) {
     it(`${protocol}: opens a conversation, follows an answer, and joins a message of the user's own`, () => {
-      const before = JSON.stringify(empty[protocol]);
-      const first = Continuation.userTurn(protocol, empty[protocol], "Hi");
-      assert.strictEqual(JSON.stringify(empty[protocol]), before, "the body is not changed");
+      const { assistant, history } = samples[protocol];
+      const empty = { [history]: [] };
+      const before = JSON.stringify(empty);
+      const first = Continuation.userTurn(protocol, empty, "Hi");
+      assert.strictEqual(JSON.stringify(empty), before, "the body is not changed");
       assert.deepStrictEqual(rolesIn(protocol, first), ["user"]);
       const twice = Continuation.userTurn(protocol, first, "there");
       assert.deepStrictEqual(rolesIn(protocol, twice), ["user"], "two in a row become one");
       assert.match(JSON.stringify(twice), /Hi.*there/s);
       const [frames, last] = ends[protocol];
-      const answered = built(protocol, partsOf(protocol, [...frames, last]), first);
+      const answered = built(protocol, partsOf(protocol, [...frames, ...last]), first);
       const body = Result.isSuccess(answered) ? answered.success : assert.fail(answered.failure.message);
       const next = Continuation.userTurn(protocol, body, "More");
-      const assistant = protocol === "google-gemini" ? "model" : "assistant";
       assert.deepStrictEqual(rolesIn(protocol, next), ["user", assistant, "user"]);
     });
   }

@@ -2,27 +2,12 @@
  * What is written into a response by ourselves, read by our own decoders: a no-op proves nothing, an ending is a failure that comes
  * in order, and none of them is a terminal marker (L5).
  */
-import { readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import * as Json from "../../../src/domain/Json.ts";
 import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
 import { encodeEvent, endingPauseMs } from "../../../src/provider/protocol/StreamEvent.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
-
-const recorded: Readonly<Record<ProtocolId, string>> = {
-  "anthropic-messages": "tools",
-  "openai-chat": "parallel-tools",
-  "openai-responses": "reasoning-text",
-  "google-gemini": "function-calls",
-};
-
-const eventsOf = (id: ProtocolId): ReadonlyArray<string> =>
-  readFileSync(new URL(`../../fixtures/streams/${id}/${recorded[id]}.sse`, import.meta.url), "utf8")
-    .split(/(?<=\r?\n\r?\n)/)
-    .filter((event) => event.trim() !== "");
-
-const dataOf = (event: string): Json.JsonRecord | undefined =>
-  Json.record(Json.parse(/^data: ?(.*)$/m.exec(event)?.[1] ?? "")?.json);
+import { dataOf, recorded, samples } from "../../samples/index.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -39,7 +24,7 @@ const decoded = (id: ProtocolId, text: string) => {
 describe("what is written into a response by ourselves", () => {
   for (const id of protocols.ids) {
     const protocol = protocols.get(id);
-    const events = eventsOf(id);
+    const events = recorded(id, samples[id].recordings[1]);
     const lastOf = (count: number) =>
       events
         .slice(0, count)

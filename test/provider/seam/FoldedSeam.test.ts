@@ -57,7 +57,7 @@ const calls = [0, 1, 2, 3].map((index) => {
 });
 
 describe("A seam behind a decoder", () => {
-  for (const id of ["anthropic-messages", "google-gemini", "openai-chat", "openai-responses"] as const)
+  for (const id of protocols.ids)
     it(`${id}: reads no event of a whole response a second time`, () => {
       for (const stream of wholeStreams(protocols.get(id))) {
         const { counted, seam } = counting(id);

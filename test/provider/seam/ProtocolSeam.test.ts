@@ -4,7 +4,6 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Result } from "effect";
-import type * as Json from "../../../src/domain/Json.ts";
 import type { Observation } from "../../../src/domain/Observation.ts";
 import * as Continuation from "../../../src/provider/Continuation.ts";
 import * as ProtocolSeam from "../../../src/provider/ProtocolSeam.ts";
@@ -14,17 +13,12 @@ import { textOf } from "../../../src/provider/stream/Content.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import * as Anchor from "../../../src/seam/Anchor.ts";
 import type { SeamPlan, TextSeam } from "../../../src/seam/TextSeam.ts";
-import { checks } from "../continuation/Rules.ts";
+import { byProtocol, samples } from "../../samples/index.ts";
 import { checkGrowth, encode } from "../Decoded.ts";
 import { chatContinuer, geminiContinuer } from "./Continuers.ts";
 import { type Continuer, cutsOf, type Stream, wholeStreams, written } from "./Spliced.ts";
 
-const bodies: Readonly<Record<ProtocolId, Json.JsonRecord>> = {
-  "anthropic-messages": { model: "m", max_tokens: 4096, messages: [{ role: "user", content: "Tell me." }] },
-  "openai-chat": { model: "m", messages: [{ role: "user", content: "Tell me." }] },
-  "openai-responses": { model: "m", store: false, input: "Tell me." },
-  "google-gemini": { contents: [{ role: "user", parts: [{ text: "Tell me." }] }] },
-};
+const bodies = byProtocol(({ question }) => question("Tell me."));
 
 const continuers: ReadonlyArray<readonly [ProtocolId, Continuer]> = [
   ["openai-chat", chatContinuer],
@@ -95,7 +89,7 @@ const goesOn = (id: ProtocolId, stream: Stream, cut: number, continuer: Continue
   assert.strictEqual(plan.at, shown.length);
   const input = { body: bodies[id], received: Continuation.collect(id, first), calls: [], results: [], seam: plan };
   const request = Continuation.build(id, input);
-  assert.deepStrictEqual(Result.isSuccess(request) ? checks[id](request.success) : request.failure.message, []);
+  assert.deepStrictEqual(Result.isSuccess(request) ? samples[id].check(request.success) : request.failure.message, []);
   const told = continuer({ rest: stream.parts.slice(cut), first, anchor: anchorIn(shown), attempt: 2 });
   const second = decoded(id, told);
   const passed = join(seam, plan, second);

@@ -2,10 +2,8 @@
  * Counts the round trips to PostgreSQL that a durable run waits for before its first request.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Context, Effect, Layer, Stream } from "effect";
+import { Context, Effect, Stream } from "effect";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
-import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../../runtime/Scripted.ts";
 import * as E from "../Entries.ts";
@@ -17,12 +15,7 @@ import * as StatementProxy from "./StatementProxy.ts";
 const opened = Effect.gen(function* () {
   const proxy = yield* StatementProxy.make(yield* Databases.empty);
   const recorder = yield* Databases.open({ address: proxy.address });
-  const services = yield* Layer.build(
-    StreamProcessor.layer.pipe(
-      Layer.provide(Layer.succeed(RunRecorder, recorder)),
-      Layer.provide(UserDecisions.layerHeadless()),
-    ),
-  );
+  const services = yield* S.servicesOver(recorder);
   return { processor: Context.get(services, StreamProcessor), proxy, recorder };
 });
 

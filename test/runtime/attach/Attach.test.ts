@@ -12,10 +12,6 @@ import * as R from "./Readers.ts";
 const lingerMs = 30_000;
 const run = (provider: ReturnType<typeof S.scripted>, more: Parameters<typeof S.options>[1] = {}) =>
   Stream.unwrap(Effect.map(StreamProcessor, (it) => it.run(S.options(provider, { runId: "r", lingerMs, ...more }))));
-const attached = (after?: ReturnType<typeof R.after>) =>
-  Stream.unwrap(
-    Effect.map(StreamProcessor, (it) => it.attach<S.ScriptedPart>("r", after === undefined ? {} : { after })),
-  );
 const endOf = Effect.map(S.recordOf("r"), ({ end }) => (end === undefined ? undefined : `${end.state} ${end.reason}`));
 const shown = Effect.map(S.recordOf("r"), ({ incidents }) => incidents.map((it) => it.facts.shown));
 
@@ -33,7 +29,7 @@ describe("a consumer that goes away", () => {
       assert.deepStrictEqual(R.lines(first.events), ["attempt 1 first", "start", "a", "b", "c"]);
       yield* R.passed(3_000);
       assert.isUndefined(yield* endOf);
-      const second = yield* R.reads(attached(R.after(first.events)));
+      const second = yield* R.reads(R.attached(R.after(first.events)));
       yield* R.settled;
       assert.deepStrictEqual(R.lines(second.events), ["d", "e", "f"]);
       yield* R.passed(10_000);
@@ -49,7 +45,7 @@ describe("a consumer that goes away", () => {
       const first = yield* R.reads(run(S.scripted(slow)));
       yield* R.passed(3_000);
       yield* first.leave;
-      const second = yield* R.reads(attached());
+      const second = yield* R.reads(R.attached());
       yield* R.passed(20_000);
       assert.deepStrictEqual(R.lines(second.events), ["attempt 1 first", "start", ...words, "done", "completed"]);
     }).pipe(Effect.provide(S.processor())),
@@ -62,7 +58,7 @@ describe("a consumer that goes away", () => {
       const first = yield* R.reads(run(S.scripted(script), { tools }));
       yield* R.passed(1_000);
       yield* first.leave;
-      const second = yield* R.reads(attached());
+      const second = yield* R.reads(R.attached());
       yield* R.passed(20_000);
       const calls = second.events.flatMap((event) =>
         event._tag === "Part" ? [...(event.calls ?? []), ...(event.delivered_calls ?? [])] : [],
@@ -74,7 +70,7 @@ describe("a consumer that goes away", () => {
           ["0.1", false],
         ],
       );
-      const third = yield* R.reads(attached());
+      const third = yield* R.reads(R.attached());
       yield* R.settled;
       assert.isTrue(third.events.every((event) => event._tag !== "Part" || event.calls === undefined));
     }).pipe(Effect.provide(S.processor())),
@@ -107,7 +103,7 @@ describe("a consumer that goes away", () => {
       assert.isUndefined(yield* endOf);
       yield* R.passed(1);
       assert.strictEqual(yield* endOf, "stopped user_cancelled");
-      const late = yield* R.reads(attached());
+      const late = yield* R.reads(R.attached());
       assert.strictEqual(late.end(), "AttachRefused unknown");
     }).pipe(Effect.provide(S.processor())),
   );
@@ -119,16 +115,16 @@ describe("a consumer that goes away", () => {
       yield* first.leave;
       yield* R.passed(8_000 + lingerMs - 1);
       assert.strictEqual(yield* endOf, "completed stop");
-      const second = yield* R.reads(attached(R.after(first.events)));
+      const second = yield* R.reads(R.attached(R.after(first.events)));
       yield* R.settled;
       assert.strictEqual(second.end(), "done");
       assert.deepStrictEqual(R.kept([...first.events, ...second.events]), ["start", ...words, "done"]);
       // The commonest loss is the last packet: it may come once more.
-      const third = yield* R.reads(attached({ attempt: 1, ordinal: 11 }));
+      const third = yield* R.reads(R.attached({ attempt: 1, ordinal: 11 }));
       yield* R.settled;
       assert.deepStrictEqual(R.lines(third.events), ["done", "completed"]);
       yield* R.passed(lingerMs);
-      assert.strictEqual((yield* R.reads(attached())).end(), "AttachRefused unknown");
+      assert.strictEqual((yield* R.reads(R.attached())).end(), "AttachRefused unknown");
     }).pipe(Effect.provide(S.processor())),
   );
 
@@ -136,10 +132,10 @@ describe("a consumer that goes away", () => {
     Effect.gen(function* () {
       const first = yield* R.reads(run(S.scripted([S.start, S.text("a"), S.never]), { lingerMs: 0 }));
       yield* R.settled;
-      assert.strictEqual((yield* R.reads(attached())).end(), "AttachRefused not_lingering");
+      assert.strictEqual((yield* R.reads(R.attached())).end(), "AttachRefused not_lingering");
       yield* first.leave;
       assert.strictEqual(yield* endOf, "stopped caller_interrupted");
-      assert.strictEqual((yield* R.reads(attached())).end(), "AttachRefused unknown");
+      assert.strictEqual((yield* R.reads(R.attached())).end(), "AttachRefused unknown");
     }).pipe(Effect.provide(S.processor())),
   );
 
@@ -168,7 +164,7 @@ describe("what ends a run at once all the same", () => {
         yield* leave(reading, stop);
         yield* R.settled;
         assert.strictEqual(yield* endOf, end);
-        const late = (yield* R.reads(attached())).end();
+        const late = (yield* R.reads(R.attached())).end();
         assert.include(["AttachRefused ended", "AttachRefused unknown", "AttachRefused closed"], late);
       }).pipe(Effect.provide(S.processor())),
     );
@@ -205,7 +201,7 @@ describe("what ends a run at once all the same", () => {
     Effect.gen(function* () {
       yield* Stream.runDrain(Stream.take(run(S.scripted([S.start, S.text("a"), S.never])), 2));
       assert.strictEqual(yield* endOf, "stopped consumer_finished");
-      assert.strictEqual((yield* R.reads(attached())).end(), "AttachRefused ended");
+      assert.strictEqual((yield* R.reads(R.attached())).end(), "AttachRefused ended");
     }).pipe(Effect.provide(S.processor())),
   );
 });
@@ -216,7 +212,7 @@ describe("a processor that is closed", () => {
       yield* R.reads(run(S.scripted(S.hello)));
       yield* R.settled;
       yield* (yield* StreamProcessor).close("over");
-      assert.strictEqual((yield* R.reads(attached())).end(), "AttachRefused closed");
+      assert.strictEqual((yield* R.reads(R.attached())).end(), "AttachRefused closed");
     }).pipe(Effect.provide(S.processor())),
   );
 });
@@ -241,7 +237,7 @@ describe("what is unsigned with linger", () => {
       yield* Effect.exit(
         Stream.runForEach(stream, (event) => (event._tag === "Part" ? Effect.fail("socket") : Effect.void)),
       );
-      const second = yield* R.reads(attached());
+      const second = yield* R.reads(R.attached());
       yield* R.passed(2_000);
       assert.deepStrictEqual(R.kept(second.events), ["start", "a", "b", "done"]);
     }).pipe(Effect.provide(S.processor())),
@@ -257,7 +253,7 @@ describe("while nobody reads", () => {
       yield* first.leave;
       yield* R.passed(10_000);
       assert.deepStrictEqual(yield* shown, ["nothing"]);
-      const second = yield* R.reads(attached(R.after(first.events)));
+      const second = yield* R.reads(R.attached(R.after(first.events)));
       yield* R.settled;
       assert.deepStrictEqual(R.kept([...first.events, ...second.events]), ["start", "hello", "done"]);
       assert.strictEqual(provider.attempts.length, 2);
@@ -272,7 +268,7 @@ describe("while nobody reads", () => {
       yield* first.leave;
       yield* R.passed(10_000);
       assert.deepStrictEqual(yield* shown, ["text"]);
-      const second = yield* R.reads(attached(R.after(first.events)));
+      const second = yield* R.reads(R.attached(R.after(first.events)));
       yield* R.settled;
       assert.deepStrictEqual(R.lines(second.events), ["ask text_shown", "answer accept", "b"]);
       assert.strictEqual(second.end(), "RunInterrupted accepted_partial");
@@ -292,7 +288,7 @@ describe("while nobody reads", () => {
         attempts.flatMap((it) => it.facts?.tools.map((row) => row.phase) ?? []),
       );
       assert.deepStrictEqual(yield* phases, []);
-      const second = yield* R.reads(attached(R.after(first.events)));
+      const second = yield* R.reads(R.attached(R.after(first.events)));
       yield* R.settled;
       assert.deepStrictEqual(R.lines(second.events), ["bash:ready"]);
       assert.deepStrictEqual(yield* phases, ["handed_over"]);
@@ -312,7 +308,7 @@ describe("while nobody reads", () => {
       yield* Fiber.interrupt(fiber);
       yield* R.passed(10_000);
       assert.strictEqual(provider.attempts.length, 2);
-      const second = yield* R.reads(attached());
+      const second = yield* R.reads(R.attached());
       yield* R.settled;
       assert.deepStrictEqual(R.kept(second.events), ["start", "hello", "done"]);
     }).pipe(Effect.provide(S.processor())),
@@ -325,10 +321,10 @@ describe("one reader at a time", () => {
       const provider = S.scripted(slow);
       const first = yield* R.reads(run(provider));
       yield* R.passed(2_000);
-      const second = yield* R.reads(attached(R.after(first.events)));
+      const second = yield* R.reads(R.attached(R.after(first.events)));
       yield* R.settled;
       assert.strictEqual(first.end(), "RunInterrupted attached_elsewhere");
-      const third = yield* R.reads(attached());
+      const third = yield* R.reads(R.attached());
       yield* R.passed(20_000);
       assert.strictEqual(second.end(), "RunInterrupted attached_elsewhere");
       assert.deepStrictEqual(R.kept(third.events), ["start", ...words, "done"]);
@@ -347,7 +343,7 @@ describe("one reader at a time", () => {
         { parts: 4 },
         { attempt: 1, ordinal: -1 },
       ])
-        assert.strictEqual((yield* R.reads(attached(ahead))).end(), "AttachRefused ahead");
+        assert.strictEqual((yield* R.reads(R.attached(ahead))).end(), "AttachRefused ahead");
       yield* R.passed(20_000);
       assert.deepStrictEqual(R.kept(first.events), ["start", ...words, "done"]);
       assert.strictEqual(first.end(), "done");

@@ -45,10 +45,6 @@ const starts = (script: ReadonlyArray<ReadonlyArray<S.Step>>) => {
   const options = S.options(provider, { runId: "r", lingerMs, tools: [bash] });
   return { provider, run: Stream.unwrap(Effect.map(StreamProcessor, (it) => it.run(options))) };
 };
-const attached = (after?: ReturnType<typeof R.after>) =>
-  Stream.unwrap(
-    Effect.map(StreamProcessor, (it) => it.attach<S.ScriptedPart>("r", after === undefined ? {} : { after })),
-  );
 
 /** How many events one reader gets, at most. */
 const eventsMax = 24;
@@ -88,7 +84,7 @@ const whole = (events: R.Reading["events"], script: ReadonlyArray<ReadonlyArray<
 
 atEveryEvent("comes back at once", (first, script, requests) =>
   Effect.gen(function* () {
-    const second = yield* R.reads(attached(R.after(first.events)));
+    const second = yield* R.reads(R.attached(R.after(first.events)));
     yield* R.passed(lingerMs - 200);
     assert.strictEqual(second.end(), "done");
     whole([...first.events, ...second.events], script);
@@ -99,7 +95,7 @@ atEveryEvent("comes back at once", (first, script, requests) =>
 atEveryEvent("comes back late", (first, script, requests) =>
   Effect.gen(function* () {
     yield* R.passed(lingerMs - 200);
-    const second = yield* R.reads(attached(R.after(first.events)));
+    const second = yield* R.reads(R.attached(R.after(first.events)));
     yield* R.settled;
     assert.strictEqual(second.end(), "done");
     whole([...first.events, ...second.events], script);
@@ -110,12 +106,12 @@ atEveryEvent("comes back late", (first, script, requests) =>
 atEveryEvent("comes back from its first event, and again, and once more", (first, script) =>
   Effect.gen(function* () {
     yield* R.passed(300);
-    const second = yield* R.reads(attached(), Math.max(1, first.events.length - 1));
+    const second = yield* R.reads(R.attached(), Math.max(1, first.events.length - 1));
     yield* R.passed(300);
-    const third = yield* R.reads(attached(R.after(second.events)), 2);
+    const third = yield* R.reads(R.attached(R.after(second.events)), 2);
     yield* R.passed(300);
     const before = [...second.events, ...third.events];
-    const last = yield* R.reads(attached(R.after(before)));
+    const last = yield* R.reads(R.attached(R.after(before)));
     yield* R.passed(20_000);
     whole([...before, ...last.events], script);
   }),
@@ -124,8 +120,8 @@ atEveryEvent("comes back from its first event, and again, and once more", (first
 atEveryEvent("comes back twice in parallel: the later one reads", (first, script, requests) =>
   Effect.gen(function* () {
     const [one, two] = yield* Effect.all([
-      R.reads(attached(R.after(first.events))),
-      R.reads(attached(R.after(first.events))),
+      R.reads(R.attached(R.after(first.events))),
+      R.reads(R.attached(R.after(first.events))),
     ]);
     yield* R.passed(20_000);
     assert.include(["RunInterrupted attached_elsewhere", "done"], one.end());
@@ -140,7 +136,7 @@ atEveryEvent(
     Effect.gen(function* () {
       yield* R.passed(lingerMs);
       yield* R.passed(lingerMs);
-      assert.strictEqual((yield* R.reads(attached())).end(), "AttachRefused unknown");
+      assert.strictEqual((yield* R.reads(R.attached())).end(), "AttachRefused unknown");
       const { end } = yield* S.recordOf("r");
       assert.include(["completed stop", "stopped user_cancelled"], `${end?.state} ${end?.reason}`);
     }) as Effect.Effect<unknown, never, StreamProcessor>,
@@ -160,7 +156,7 @@ describe("a reader in a fiber of its own", () => {
       const fiber = yield* Effect.forkDetach(Stream.runDrain(run), { startImmediately: true });
       yield* R.passed(1_000);
       yield* Fiber.interrupt(fiber);
-      const second = yield* R.reads(attached());
+      const second = yield* R.reads(R.attached());
       yield* R.passed(2_000);
       assert.deepStrictEqual(R.kept(second.events), ["start", "a", "b", "done"]);
     }).pipe(Effect.provide(S.processor(["retry"]))),

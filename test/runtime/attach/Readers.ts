@@ -5,6 +5,7 @@ import { Effect, Exit, Fiber, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import type { AttachAfter, AttachRefused } from "../../../src/runtime/contract/AttachRefused.ts";
 import type { RunEvent, RunInterrupted } from "../../../src/runtime/contract/RunEvent.ts";
+import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
 type Event = RunEvent<S.ScriptedPart>;
@@ -83,3 +84,9 @@ export const settled: Effect.Effect<void> = Effect.gen(function* () {
 /** Lets time pass. */
 export const passed = (ms: number): Effect.Effect<void> =>
   Effect.andThen(Effect.andThen(settled, TestClock.adjust(ms)), settled);
+
+/** The events of the run `r` for a reader that attaches. */
+export const attached = (at?: ReturnType<typeof after>) =>
+  Stream.unwrap(
+    Effect.map(StreamProcessor, (it) => it.attach<S.ScriptedPart>("r", at === undefined ? {} : { after: at })),
+  );

@@ -45,12 +45,6 @@ const recovered = (life: L.Life, options?: CrashRecovery.RecoverOptions) =>
     return { report, record: yield* known(recorder) };
   }).pipe(Effect.provide(memory()));
 
-const lifeOf = (name: string): L.Life => {
-  const life = L.lives[name];
-  if (life === undefined) throw new Error(`no life "${name}"`);
-  return life;
-};
-
 /** A record as one line: its state, its incidents by rule and status, its newest question or its end. */
 const told = ({ end, incidents, parked, questions, state }: RunRecord): string => {
   const question = questions.at(-1);
@@ -122,7 +116,7 @@ describe("A run whose process died", () => {
   for (const [name, [outcome, record]] of Object.entries(outcomes)) {
     it.effect(`when ${name}: ${outcome}`, () =>
       Effect.gen(function* () {
-        const it = yield* recovered(lifeOf(name));
+        const it = yield* recovered(L.lifeOf(name));
         assert.deepStrictEqual([it.report.runs.map((row) => row.outcome), told(it.record)], [[outcome], record]);
       }),
     );
@@ -131,7 +125,7 @@ describe("A run whose process died", () => {
   it.effect("that waits for its answer, or for a program to take it up, is left alone", () =>
     Effect.gen(function* () {
       for (const name of ["its question was parked", "it was parked and answered: retry"]) {
-        const it = yield* recovered(lifeOf(name));
+        const it = yield* recovered(L.lifeOf(name));
         assert.deepStrictEqual(it.report.runs, [], name);
       }
     }),
@@ -139,7 +133,7 @@ describe("A run whose process died", () => {
 
   it.effect("has its result on record: the rule, the question, and the outcome of its calls after the crash", () =>
     Effect.gen(function* () {
-      const { record, report } = yield* recovered(lifeOf("a tool was under way"));
+      const { record, report } = yield* recovered(L.lifeOf("a tool was under way"));
       assert.deepStrictEqual(report.runs, [
         { run_id: L.runId, outcome: "asked", rule: "tool_outcome_unknown", revision: 1 },
       ]);
@@ -181,9 +175,9 @@ describe("A run whose process died", () => {
   it.effect("keeps the terms of its questions: an expiry, and a default if it is offered", () =>
     Effect.gen(function* () {
       const terms = { expiryMs: 60_000, defaults: { text_shown: "accept", tool_ran: "continue" } } as const;
-      const shown = yield* recovered(lifeOf("text was shown"), { terms });
+      const shown = yield* recovered(L.lifeOf("text was shown"), { terms });
       assert.deepInclude(shown.record.questions[0], { default_choice: "accept", expires_at: 61_000 });
-      const ran = yield* recovered(lifeOf("a tool had settled"), { terms });
+      const ran = yield* recovered(L.lifeOf("a tool had settled"), { terms });
       assert.deepInclude(ran.record.questions[0], { default_choice: "stop", expires_at: 61_000 });
     }),
   );
@@ -191,7 +185,7 @@ describe("A run whose process died", () => {
   it.effect("has no expiry if no record can hold it, for example a huge one", () =>
     Effect.gen(function* () {
       for (const expiryMs of [Number.NaN, Number.POSITIVE_INFINITY, -1, 1e300]) {
-        const { record } = yield* recovered(lifeOf("text was shown"), { terms: { expiryMs } });
+        const { record } = yield* recovered(L.lifeOf("text was shown"), { terms: { expiryMs } });
         assert.deepStrictEqual(
           record.questions.map((question) => "expires_at" in question),
           [false],
@@ -203,7 +197,7 @@ describe("A run whose process died", () => {
   it.effect("is decided by its own policy if that is known", () =>
     Effect.gen(function* () {
       const ours = RecoveryPolicy.make({ name: "our own", stricter: { nothing_shown: "do_not_retry" } });
-      const { record } = yield* recovered(lifeOf("its policy is of a program"), { policies: [ours] });
+      const { record } = yield* recovered(L.lifeOf("its policy is of a program"), { policies: [ours] });
       assert.strictEqual(told(record), "ended, nothing_shown final, stopped nothing_shown");
       assert.strictEqual(record.incidents[0]?.policy, "our own");
     }),
@@ -217,7 +211,7 @@ describe("A run that needs no recovery", () => {
     ["question", "its question was parked"],
   ] as const) {
     it(`parked as ${reason}, gets no further entries`, () => {
-      const record = folded([...lifeOf(name).flat(), L.parked(reason)]);
+      const record = folded([...L.lifeOf(name).flat(), L.parked(reason)]);
       assert.strictEqual(CrashPlan.next(record, means)._tag, "keep");
     });
   }
@@ -229,7 +223,7 @@ describe("recover", () => {
       const recorder = yield* RunRecorder;
       const count = 1_234;
       for (let index = 0; index < count; index += 1) {
-        yield* orphan(recorder, lifeOf(index % 2 === 0 ? "nothing was shown" : "text was shown"), `r${index}`);
+        yield* orphan(recorder, L.lifeOf(index % 2 === 0 ? "nothing was shown" : "text was shown"), `r${index}`);
       }
       const progress: Array<number> = [];
       const onProgress = (runs: number) => Effect.sync(() => void progress.push(runs));
@@ -243,7 +237,7 @@ describe("recover", () => {
   it.effect("stops at its limit and reports that there are more", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
-      for (let index = 0; index < 5; index += 1) yield* orphan(recorder, lifeOf("nothing was shown"), `r${index}`);
+      for (let index = 0; index < 5; index += 1) yield* orphan(recorder, L.lifeOf("nothing was shown"), `r${index}`);
       const reports = [yield* CrashRecovery.recover({ limit: 3 }), yield* CrashRecovery.recover({ limit: 3 })];
       assert.deepStrictEqual(
         reports.map(({ more, runs }) => [more, runs.length]),
@@ -259,7 +253,7 @@ describe("recover", () => {
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       for (let index = 0; index < 150; index += 1) {
-        yield* orphan(recorder, lifeOf("its caller had left it"), `r${index}`);
+        yield* orphan(recorder, L.lifeOf("its caller had left it"), `r${index}`);
       }
       const owned = new RecorderError({ reason: "owned", run_id: "", message: "owned" });
       const report = yield* Effect.provideService(CrashRecovery.recover(), RunRecorder, {
@@ -273,7 +267,7 @@ describe("recover", () => {
   it.effect("recovers a run once if two processes do so at the same time", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
-      yield* orphan(recorder, lifeOf("text was shown"));
+      yield* orphan(recorder, L.lifeOf("text was shown"));
       const reports = yield* Effect.all([CrashRecovery.recover(), CrashRecovery.recover()], { concurrency: 2 });
       assert.strictEqual(
         reports.reduce((count, { counts }) => count + counts.asked, 0),
@@ -286,7 +280,7 @@ describe("recover", () => {
   it.effect("fails if the store does, and releases the runs it held", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
-      yield* orphan(recorder, lifeOf("text was shown"));
+      yield* orphan(recorder, L.lifeOf("text was shown"));
       const full = new RecorderError({ reason: "disk_full", run_id: "", message: "the disk is full" });
       const failing = { ...recorder, write: () => Effect.fail(full) };
       const error = yield* Effect.flip(Effect.provideService(CrashRecovery.recover(), RunRecorder, failing));
@@ -415,11 +409,11 @@ describe("layer", () => {
       const reports: Array<ReadonlyArray<string>> = [];
       const onSwept = ({ runs }: CrashRecovery.Report) =>
         Effect.sync(() => void reports.push(runs.map(({ outcome, run_id }) => `${run_id} ${outcome}`)));
-      yield* orphan(recorder, lifeOf("nothing was shown"), "a");
+      yield* orphan(recorder, L.lifeOf("nothing was shown"), "a");
       yield* Layer.build(CrashRecovery.layer({ onSwept }));
       yield* TestClock.adjust(0);
       assert.deepStrictEqual(reports, [["a offered"]]);
-      yield* orphan(recorder, lifeOf("text was shown"), "b");
+      yield* orphan(recorder, L.lifeOf("text was shown"), "b");
       yield* TestClock.adjust(CrashRecovery.sweepIntervalMsDefault - 1);
       assert.strictEqual(reports.length, 1);
       yield* TestClock.adjust(1);
@@ -432,7 +426,7 @@ describe("layer", () => {
   it.effect("applies the default of a parked question when it expires", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
-      const life = lifeOf("a question had expired with the default accept");
+      const life = L.lifeOf("a question had expired with the default accept");
       yield* orphan(recorder, life);
       yield* TestClock.setTime(0);
       yield* Layer.build(CrashRecovery.layer({ intervalMs: 5 }));
@@ -484,7 +478,7 @@ describe("layer", () => {
   it.effect("survives a store that fails, and counts it", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
-      yield* orphan(recorder, lifeOf("nothing was shown"));
+      yield* orphan(recorder, L.lifeOf("nothing was shown"));
       const locked = new RecorderError({ reason: "locked", run_id: "", message: "locked" });
       let broken = 2;
       const failing: Recorder = {
@@ -531,7 +525,7 @@ describe("layer", () => {
       const { log, said } = heard();
       const recorder = yield* RunRecorder;
       const onSwept = () => Effect.die(new Error("thrown"));
-      yield* orphan(recorder, lifeOf("nothing was shown"));
+      yield* orphan(recorder, L.lifeOf("nothing was shown"));
       yield* Layer.build(CrashRecovery.layer({ intervalMs: 1_000, onSwept })).pipe(Effect.provide(log));
       yield* TestClock.adjust("1 millis");
       assert.match(said[0] ?? "", /^ERROR a sweep for orphaned runs failed with a defect cause="Error: thrown/);
@@ -542,7 +536,7 @@ describe("layer", () => {
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* Effect.scoped(Layer.build(CrashRecovery.layer({ intervalMs: 10 })));
-      yield* orphan(recorder, lifeOf("nothing was shown"));
+      yield* orphan(recorder, L.lifeOf("nothing was shown"));
       yield* TestClock.adjust(100);
       assert.strictEqual((yield* known(recorder)).state, "live");
     }).pipe(Effect.provide(memory())),

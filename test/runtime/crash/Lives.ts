@@ -274,3 +274,10 @@ export const recorded: Effect.Effect<Readonly<Record<string, Life>>> = Effect.su
     Object.fromEntries,
   ),
 );
+
+/** A life by its name. */
+export const lifeOf = (name: string): Life => {
+  const life = lives[name];
+  if (life === undefined) throw new Error(`no life "${name}"`);
+  return life;
+};

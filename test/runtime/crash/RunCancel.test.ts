@@ -23,12 +23,6 @@ const memory = () => Layer.fresh(RunRecorder.layerMemory());
 const within = <A, E>(recorder: Recorder, effect: Effect.Effect<A, E, RunRecorder>) =>
   Effect.provideService(effect, RunRecorder, recorder);
 
-const lifeOf = (name: string): L.Life => {
-  const life = L.lives[name];
-  if (life === undefined) throw new Error(`no life "${name}"`);
-  return life;
-};
-
 /** Two processes with one store: each writes to the same record, and neither may claim the other's run. */
 const two = Effect.gen(function* () {
   const clock = yield* Clock.Clock;
@@ -118,7 +112,7 @@ describe("a run with an owner", () => {
   it.effect("is cancelled here if this process owns it", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
-      yield* L.written(recorder, lifeOf("text was shown"));
+      yield* L.written(recorder, L.lifeOf("text was shown"));
       const end = { state: "stopped", reason: "user_cancelled", attempts: 1, at: 0 } as const;
       const here = (runId: string) => Effect.as(Effect.orDie(recorder.write(runId, [{ _tag: "RunEnded", end }])), true);
       const told = yield* inTime(RunCancel.cancel(L.runId, { cancelHere: here }));
@@ -131,7 +125,7 @@ describe("a run with an owner", () => {
     Effect.gen(function* () {
       const { driving, other } = yield* two;
       yield* hearing(driving);
-      yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
+      yield* L.written(driving, L.lifeOf("text was shown").slice(0, 1));
       const told = yield* inTime(within(other, RunCancel.cancel(L.runId)));
       assert.deepInclude(told, { outcome: "forwarded", driver: "4711@host" });
       assert.strictEqual(told?.record.end?.reason, "user_cancelled");
@@ -143,7 +137,7 @@ describe("a run with an owner", () => {
   it.effect("whose live owner does not take the cancel keeps it, and the cancel is pending until it does", () =>
     Effect.gen(function* () {
       const { driving, other } = yield* two;
-      yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
+      yield* L.written(driving, L.lifeOf("text was shown").slice(0, 1));
       const told = yield* inTime(within(other, RunCancel.cancel(L.runId)));
       assert.deepInclude(told, { outcome: "pending", driver: "4711@host" });
       assert.strictEqual(told?.record.state, "live");
@@ -162,7 +156,7 @@ describe("a run with an owner", () => {
     () =>
       Effect.gen(function* () {
         const { driver, driving, other } = yield* two;
-        yield* L.written(driving, lifeOf("nothing was shown"));
+        yield* L.written(driving, L.lifeOf("nothing was shown"));
         driver.is = "silent";
         const told = yield* inTime(within(other, RunCancel.cancel(L.runId, { silentMs: 3_000 })));
         assert.strictEqual(told?.outcome, "pending");
@@ -178,7 +172,7 @@ describe("a run with an owner", () => {
   it.effect("that was taken up after it was looked at keeps the cancel", () =>
     Effect.gen(function* () {
       const { driver, driving, other } = yield* two;
-      yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
+      yield* L.written(driving, L.lifeOf("text was shown").slice(0, 1));
       const { cancels } = other;
       if (cancels === undefined) return assert.fail("it has cancels");
       // It has no owner when it is looked at, and has one when it is claimed.
@@ -202,7 +196,7 @@ describe("a run with an owner", () => {
   it.effect("keeps the owner's name that the store reported before it stopped reporting one", () =>
     Effect.gen(function* () {
       const { driving, other } = yield* two;
-      yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
+      yield* L.written(driving, L.lifeOf("text was shown").slice(0, 1));
       const { cancels } = other;
       if (cancels === undefined) return assert.fail("it has cancels");
       let looks = 0;
@@ -217,7 +211,7 @@ describe("a run with an owner", () => {
   it.effect("has no pending cancel if the store has not accepted it", () =>
     Effect.gen(function* () {
       const { driving, other } = yield* two;
-      yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
+      yield* L.written(driving, L.lifeOf("text was shown").slice(0, 1));
       const { cancels } = other;
       if (cancels === undefined) return assert.fail("it has cancels");
       const put = () => Effect.fail({ message: "the store is away" });
@@ -234,7 +228,7 @@ describe("a run with an owner", () => {
     () =>
       Effect.gen(function* () {
         const { driver, driving, other } = yield* two;
-        yield* L.written(driving, lifeOf("nothing was shown"));
+        yield* L.written(driving, L.lifeOf("nothing was shown"));
         driver.is = "silent";
         yield* inTime(within(other, RunCancel.cancel(L.runId, { silentMs: 3_000 })));
         const { cancels } = other;
@@ -256,7 +250,7 @@ describe("a run with an owner", () => {
   it.effect("whose owner cannot be told is left alone, and that is reported", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
-      yield* L.written(recorder, lifeOf("text was shown").slice(0, 1));
+      yield* L.written(recorder, L.lifeOf("text was shown").slice(0, 1));
       const before = yield* recorder.run(L.runId);
       const told = yield* inTime(RunCancel.cancel(L.runId));
       assert.strictEqual(told?.outcome, "unreachable");

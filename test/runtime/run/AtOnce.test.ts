@@ -11,6 +11,7 @@ import { RunRecorder, withCommit } from "../../../src/recorder/RunRecorder.ts";
 import { Backlog } from "../../../src/runtime/run/Backlog.ts";
 import { RunWriter } from "../../../src/runtime/run/RunWriter.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import { nameOf } from "../../recorder/Entries.ts";
 import * as S from "../Scripted.ts";
 
 const runId = "r";
@@ -42,13 +43,6 @@ const writing = Effect.gen(function* () {
   };
   return { play, store, taken, writer: new RunWriter(owner, toBounded({ ...memory, write }), yield* Backlog.make) };
 });
-
-const nameOf = (entry: Entry): string =>
-  entry._tag === "EvidenceNoted"
-    ? `noted ${entry.evidence.detail}`
-    : entry._tag === "RunParked"
-      ? entry.reason
-      : entry._tag;
 
 const parked = (reason: "question" | "interrupted"): Entry => ({ _tag: "RunParked", reason });
 const undecided = () => "undecided" as const;

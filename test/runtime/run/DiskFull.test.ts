@@ -2,10 +2,8 @@
  * The behaviour of a run while the disk of its store is really full, so that SQLite itself refuses its pages (L8).
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Context, Effect, Layer, Result, Stream } from "effect";
+import { Context, Effect, Result, Stream } from "effect";
 import { TestClock } from "effect/testing";
-import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as E from "../../recorder/Entries.ts";
 import * as Folder from "../../recorder/sql/SqlFolder.ts";
@@ -26,12 +24,7 @@ describe("While the disk of a store is full", () => {
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const { recorder, sql } = yield* Folder.openWithClient({ file });
-      const services = yield* Layer.build(
-        StreamProcessor.layer.pipe(
-          Layer.provide(Layer.succeed(RunRecorder, recorder)),
-          Layer.provide(UserDecisions.layerHeadless()),
-        ),
-      );
+      const services = yield* S.servicesOver(recorder);
       const lines: Array<string> = [];
       const streamed = (runId: string) => {
         const provider = S.scripted([S.start, S.text("a"), S.wait(1_000), S.text("c"), S.done]);

@@ -327,12 +327,7 @@ describe("A run that its recorder reports as taken over", () => {
             return () => undefined;
           },
         };
-        const services = yield* Layer.build(
-          StreamProcessor.layer.pipe(
-            Layer.provide(Layer.succeed(RunRecorder, recorder)),
-            Layer.provide(UserDecisions.layerHeadless()),
-          ),
-        );
+        const services = yield* S.servicesOver(recorder);
         const options = S.options(S.scripted([S.start, ...response]), {
           runId: "r",
           reveal: "on_complete",

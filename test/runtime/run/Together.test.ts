@@ -11,6 +11,7 @@ import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { Backlog } from "../../../src/runtime/run/Backlog.ts";
 import { RunWriter } from "../../../src/runtime/run/RunWriter.ts";
 import { inGroups, type Told } from "../../recorder/Committing.ts";
+import { nameOf } from "../../recorder/Entries.ts";
 
 const runId = "r";
 
@@ -45,13 +46,6 @@ const writing = Effect.gen(function* () {
     Effect.forkChild(writer.write(entries, true), { startImmediately: true });
   return { asked, play, start, taken, unrecorded, writer };
 });
-
-const nameOf = (entry: Entry): string =>
-  entry._tag === "EvidenceNoted"
-    ? `noted ${entry.evidence.detail}`
-    : entry._tag === "RunParked"
-      ? entry.reason
-      : entry._tag;
 
 const parked = (reason: "question" | "interrupted"): Entry => ({ _tag: "RunParked", reason });
 

@@ -1,15 +1,10 @@
 /** The cost of a run's broken attempts, the question by rule `token_budget`, and the estimates in its incident. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Stream } from "effect";
-import * as Observation from "../../../src/domain/Observation.ts";
 import { fresh } from "../../../src/domain/RunFacts.ts";
 import { Spending } from "../../../src/runtime/run/Spending.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
-
-const usage = (input_tokens: number, output_tokens: number): S.Step => ({
-  part: { name: "usage", says: { ...Observation.lifecycle, usage: { input_tokens, output_tokens } } },
-});
 
 /** Plays a run, and returns the tokens in its incidents. */
 const play = (
@@ -29,7 +24,7 @@ const play = (
 describe("Tokens of a run", () => {
   it.effect("are those that its provider has reported, over all its broken attempts", () =>
     Effect.gen(function* () {
-      const broken = [S.start, usage(500, 20), S.reset];
+      const broken = [S.start, S.usage(500, 20), S.reset];
       const { lines, tokens } = yield* play([broken, broken, S.hello], { requestTokens: 9 });
       assert.strictEqual(lines.at(-1), "completed");
       assert.deepStrictEqual(tokens, [
@@ -41,7 +36,7 @@ describe("Tokens of a run", () => {
 
   it.effect("stay whole numbers that a record can hold, whatever a provider reports (L9)", () =>
     Effect.gen(function* () {
-      const broken = [S.start, usage(1e300, 1e300), S.reset];
+      const broken = [S.start, S.usage(1e300, 1e300), S.reset];
       const { tokens } = yield* play([broken, broken, S.hello], { group: "tree" });
       const most = Number.MAX_SAFE_INTEGER;
       assert.deepStrictEqual(tokens, [
@@ -83,7 +78,7 @@ describe("Tokens of a run", () => {
     () =>
       Effect.gen(function* () {
         const budget = { max_wasted_tokens: 1_000 };
-        const told = yield* play([[S.start, usage(500, 20), S.reset]], { budget });
+        const told = yield* play([[S.start, S.usage(500, 20), S.reset]], { budget });
         assert.deepStrictEqual(told.lines.slice(-3), ["ask token_budget", "answer stop", "end stopped token_budget"]);
         assert.include(told.incidents[0]?.message, "The count is the provider's own.");
         const guessed = yield* play([[S.start, S.reset]], { budget, requestTokens: 501 });
@@ -94,7 +89,7 @@ describe("Tokens of a run", () => {
 
   it.effect("restart with a person's retry, like the whole budget", () =>
     Effect.gen(function* () {
-      const broken = [S.start, usage(500, 20), S.reset];
+      const broken = [S.start, S.usage(500, 20), S.reset];
       const more = { budget: { max_wasted_tokens: 1_100 } };
       const { lines, tokens } = yield* play([broken, broken, broken, broken, S.hello], more, ["retry"]);
       assert.strictEqual(lines.at(-1), "completed");
@@ -108,7 +103,7 @@ describe("Tokens of a run", () => {
 
   it.effect("of a resumed response are not wasted, because its request is paid once", () =>
     Effect.gen(function* () {
-      const first = [S.start, usage(500, 1), S.reasoning("x".repeat(40)), S.reset];
+      const first = [S.start, S.usage(500, 1), S.reasoning("x".repeat(40)), S.reset];
       const resumed = [S.reasoning("x".repeat(40)), S.reset];
       const { lines, tokens } = yield* play([first, resumed, S.hello], { cursor: (part) => part.name });
       assert.include(lines, "retry resume resume_cursor");

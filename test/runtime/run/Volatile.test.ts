@@ -148,12 +148,7 @@ describe("A question of a volatile run", () => {
           known.push(store.taken.map(({ _tag }) => _tag));
           return "retry" as const;
         });
-      const services = yield* Layer.build(
-        StreamProcessor.layer.pipe(
-          Layer.provide(Layer.succeed(RunRecorder, store.recorder)),
-          Layer.provide(Layer.succeed(UserDecisions, { ask })),
-        ),
-      );
+      const services = yield* S.servicesOver(store.recorder, Layer.succeed(UserDecisions, { ask }));
       const lines: Array<string> = [];
       const provider = S.scripted(script, [S.start, S.text("b"), S.done]);
       const answeredAt: Array<boolean> = [];
@@ -210,12 +205,7 @@ describe("A volatile run's read of its store", () => {
     Effect.gen(function* () {
       const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
       const { recorder } = faulty(memory, () => undefined);
-      const services = yield* Layer.build(
-        StreamProcessor.layer.pipe(
-          Layer.provide(Layer.succeed(RunRecorder, { ...recorder, run })),
-          Layer.provide(UserDecisions.layerHeadless()),
-        ),
-      );
+      const services = yield* S.servicesOver({ ...recorder, run });
       const lines: Array<string> = [];
       const provider = S.scripted([S.start, S.text("a"), S.done]);
       const options = S.options(provider, { runId, ...more });
@@ -247,12 +237,7 @@ describe("A volatile run's read of its store", () => {
     Effect.gen(function* () {
       const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
       const { recorder } = faulty(memory, () => undefined);
-      const services = yield* Layer.build(
-        StreamProcessor.layer.pipe(
-          Layer.provide(Layer.succeed(RunRecorder, recorder)),
-          Layer.provide(UserDecisions.layerHeadless()),
-        ),
-      );
+      const services = yield* S.servicesOver(recorder);
       const played = (more: S.More) =>
         Effect.gen(function* () {
           const provider = S.scripted([S.start, S.text("a"), S.done]);
@@ -286,12 +271,7 @@ describe("A volatile run's read of its store", () => {
     Effect.gen(function* () {
       const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
       const { recorder } = faulty(memory, () => hangs);
-      const services = yield* Layer.build(
-        StreamProcessor.layer.pipe(
-          Layer.provide(Layer.succeed(RunRecorder, { ...recorder, run: () => Effect.never })),
-          Layer.provide(UserDecisions.layerHeadless()),
-        ),
-      );
+      const services = yield* S.servicesOver({ ...recorder, run: () => Effect.never });
       const sent = (runId: string, ms: number) =>
         Effect.gen(function* () {
           const provider = S.scripted([S.start, S.text("a"), S.done]);

@@ -3,9 +3,9 @@
  */
 import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { AnthropicMessages, Decoder, Gemini, OpenAiChat, OpenAiResponses } from "../../../src/provider/index.ts";
-import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
 import { textOf } from "../../../src/provider/stream/Content.ts";
+import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import type { Part } from "../../../src/provider/stream/Protocol.ts";
 import { bytesOf, recordings } from "../../Recordings.ts";
 import { Dice } from "../../simulation/Dice.ts";
@@ -19,20 +19,8 @@ export interface Text {
 const streams = fileURLToPath(new URL("../../fixtures/streams", import.meta.url));
 
 const partsOf = (protocol: ProtocolId, bytes: Uint8Array): ReadonlyArray<Part> => {
-  const read = (decoder: {
-    push: (bytes: Uint8Array) => ReadonlyArray<Part>;
-    end: () => { parts: ReadonlyArray<Part> };
-  }) => [...decoder.push(bytes), ...decoder.end().parts];
-  switch (protocol) {
-    case "openai-chat":
-      return read(Decoder.make(OpenAiChat));
-    case "openai-responses":
-      return read(Decoder.make(OpenAiResponses));
-    case "anthropic-messages":
-      return read(Decoder.make(AnthropicMessages));
-    case "google-gemini":
-      return read(Decoder.make(Gemini));
-  }
+  const decoder = Decoder.make(protocols.get(protocol));
+  return [...decoder.push(bytes), ...decoder.end().parts];
 };
 
 const said = (protocol: ProtocolId, bytes: Uint8Array): string =>
@@ -42,13 +30,7 @@ const said = (protocol: ProtocolId, bytes: Uint8Array): string =>
 
 /** The texts of the fixtures, and of the recordings if they are available. */
 export const recorded = (): ReadonlyArray<Text> => {
-  const protocols: ReadonlyArray<ProtocolId> = [
-    "openai-chat",
-    "openai-responses",
-    "anthropic-messages",
-    "google-gemini",
-  ];
-  const fixtures = protocols.flatMap((protocol) =>
+  const fixtures = protocols.ids.flatMap((protocol) =>
     globSync(`${streams}/${protocol}/*.sse`).map((file) => said(protocol, new Uint8Array(readFileSync(file)))),
   );
   const played = recordings.map((recording) => said(recording.protocol, bytesOf(recording)));

@@ -5,20 +5,20 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Result } from "effect";
 import type { PrefillForm } from "../../../src/domain/SeamWords.ts";
 import * as Continuation from "../../../src/provider/Continuation.ts";
-import { protocols } from "../../../src/provider/Protocols.ts";
+import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import type { Part } from "../../../src/provider/stream/Protocol.ts";
 import type { SeamPlan } from "../../../src/seam/TextSeam.ts";
 import { FaultJudge, FaultProvider } from "../../../src/testing/index.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
-import { protocolIds, requestOf } from "./ContinuedRequests.ts";
+import { conversation, ids } from "../../samples/index.ts";
 
 const content = [{ reasoning: 2 }, { text: 20 }];
 const whole = Array.from({ length: 20 }, (_, at) => `r1.${at + 2}·`).join("");
 const cutAfter = (n: number) => ({ content, break: { kind: "end" as const, at: "event" as const, n } });
 
 /** The parts of one answer. */
-const parts = (url: string, id: (typeof protocolIds)[number], body: unknown) =>
+const parts = (url: string, id: ProtocolId, body: unknown) =>
   Effect.promise(async () => {
     const response = await fetch(url, { method: "POST", body: JSON.stringify(body) });
     const decoder = Decoder.make(protocols.get(id));
@@ -29,10 +29,10 @@ const parts = (url: string, id: (typeof protocolIds)[number], body: unknown) =>
 const textOf = (all: ReadonlyArray<Part>): string => all.map((part) => Continuation.textOf(part)).join("");
 
 /** Cuts the answer behind some text, and asks for the rest by a plan. */
-const goesOn = (id: (typeof protocolIds)[number], script: FaultScriptInput, plan: (shown: string) => SeamPlan) =>
+const goesOn = (id: ProtocolId, script: FaultScriptInput, plan: (shown: string) => SeamPlan) =>
   Effect.gen(function* () {
     const provider = yield* FaultProvider.make({ script });
-    const body = requestOf(id);
+    const body = conversation(id, "Tell me a story");
     const first = yield* parts(provider.endpoint(id), id, body);
     const shown = textOf(first);
     const next = Continuation.build(id, {
@@ -60,7 +60,7 @@ const forms: Readonly<Record<string, PrefillForm | undefined>> = {
 };
 
 describe("a fault provider that goes on", () => {
-  for (const id of protocolIds) {
+  for (const id of ids) {
     it.live(`${id}: begins with the quoted text and goes on to the end of its first answer`, () =>
       Effect.gen(function* () {
         const { log, rest, shown } = yield* goesOn(id, { answers: [cutAfter(14), { goes_on: {} }] }, anchor);
@@ -100,7 +100,7 @@ describe("a fault provider that goes on", () => {
   it.live("answers a request that goes on with nothing as any other, and does not know a text that it never said", () =>
     Effect.gen(function* () {
       const provider = yield* FaultProvider.make({ script: { answers: [cutAfter(14), { goes_on: {}, content }] } });
-      const body = requestOf("openai-chat");
+      const body = conversation("openai-chat", "Tell me a story");
       yield* parts(provider.endpoint("openai-chat"), "openai-chat", body);
       const again = yield* parts(provider.endpoint("openai-chat"), "openai-chat", body);
       assert.strictEqual(textOf(again), whole.replaceAll("r1.", "r2."));
@@ -119,7 +119,7 @@ describe("a fault provider that goes on", () => {
       });
       const url = provider.endpoint("openai-chat");
       const ask = (quote: string) => ({ messages: [{ role: "user", content: `<cut>${quote}</cut>` }] });
-      const first = textOf(yield* parts(url, "openai-chat", requestOf("openai-chat")));
+      const first = textOf(yield* parts(url, "openai-chat", conversation("openai-chat", "Tell me a story")));
       const second = textOf(yield* parts(url, "openai-chat", ask(first)));
       const third = textOf(yield* parts(url, "openai-chat", ask(second.slice(-6))));
       assert.isTrue(second.startsWith(first) && second.length > first.length && second !== whole);
@@ -134,7 +134,7 @@ describe("a fault provider that goes on", () => {
         script: { answers: [{ content, break: { kind: "end", at: "event", n: 3 } }, { goes_on: {} }] },
       });
       const url = provider.endpoint("openai-chat");
-      const first = textOf(yield* parts(url, "openai-chat", requestOf("openai-chat")));
+      const first = textOf(yield* parts(url, "openai-chat", conversation("openai-chat", "Tell me a story")));
       assert.strictEqual(first, "r1.0·One sentence. r1.1·Ano");
       const ask = { messages: [{ role: "user", content: "<cut>r1.1·Ano</cut>" }] };
       assert.strictEqual(textOf(yield* parts(url, "openai-chat", ask)), "r1.1·Anor1.2·ther one.");

@@ -11,6 +11,7 @@ import {
   isSafe,
   runConformance,
 } from "../../../src/testing/index.ts";
+import { ids } from "../../samples/index.ts";
 import { type Habits, runtimeOf } from "./Clients.ts";
 
 const silenceMs = 200;
@@ -226,7 +227,7 @@ describe("the fault matrix", () => {
   it("has every fault once and a healthy end for each", () => {
     assert.strictEqual(new Set(all).size, all.length);
     for (const fault of conformanceFaults)
-      for (const protocol of ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const) {
+      for (const protocol of ids) {
         const last = fault.script(protocol, 1).answers?.at(-1);
         assert.isUndefined(last?.break, `${fault.id} ends healthy`);
         assert.isUndefined(last?.status);

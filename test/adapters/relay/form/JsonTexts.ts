@@ -2,14 +2,9 @@
  * Makes texts that are JSON, and texts that are nearly JSON, as bytes.
  */
 import type { seeded } from "../../../Seeded.ts";
+import { oneOf } from "../../../Seeded.ts";
 
 type Random = ReturnType<typeof seeded>;
-
-const oneOf = <A>(random: Random, all: ReadonlyArray<A>): A => {
-  const chosen = all[Math.floor(random() * all.length)];
-  if (chosen === undefined) throw new Error("nothing to choose from");
-  return chosen;
-};
 
 /** Names by which something is left out, and others; some come twice in an object. */
 const names = [

@@ -2,6 +2,7 @@
  * Spells one JSON value in many ways: its keys in any order, and with any blanks.
  */
 import type { seeded } from "../../../Seeded.ts";
+import { oneOf } from "../../../Seeded.ts";
 
 /** A seeded random source. */
 export type Random = ReturnType<typeof seeded>;
@@ -12,12 +13,6 @@ export type Tree =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "list"; readonly items: ReadonlyArray<Tree> }
   | { readonly kind: "object"; readonly members: ReadonlyMap<string, Tree> };
-
-const oneOf = <A>(random: Random, all: ReadonlyArray<A>): A => {
-  const chosen = all[Math.floor(random() * all.length)];
-  if (chosen === undefined) throw new Error("nothing to choose from");
-  return chosen;
-};
 
 const words = "0 -0 1 1.0 1e0 1E0 -12.50 1e400 12345678901234567890 0.1e+9 true false null".split(" ");
 

@@ -3,12 +3,36 @@
  * an anchor or a prefill. A test can make it answer a continuation in another way, too.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
 import { Effect, type Scope } from "effect";
 import { type RelayTransport, recordOf } from "../../../../src/adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../../../src/provider/Protocols.ts";
-import { type Said, written } from "./Wires.ts";
+import { listening } from "../../../Servers.ts";
+import { framesOf } from "../../../samples/index.ts";
+
+/** The content of a response. */
+export interface Said {
+  /** Thoughts in front of the text. */
+  readonly thought?: string | undefined;
+  readonly text: string;
+  readonly call?: { readonly name: string; readonly input: object } | undefined;
+}
+
+/** The events of a response in their wire format. */
+export const written = (
+  protocol: ProtocolId,
+  { call, text, thought }: Said,
+  { number, piece }: { readonly number: number; readonly piece: number },
+): ReadonlyArray<string> =>
+  framesOf(
+    protocol,
+    [
+      ...(thought === undefined ? [] : [{ thought, signature: `sig${number}` }]),
+      ...(text === "" ? [] : [{ text }]),
+      ...(call === undefined ? [] : [{ call: call.name, pieces: [JSON.stringify(call.input)] }]),
+    ],
+    { number, piece, usage: [10 * number, 20 * number] },
+  );
 
 /** A request as it came. */
 export interface Asked {
@@ -56,18 +80,7 @@ export const serveModel = (reply: Replies): Effect.Effect<ModelServer, never, Sc
         answer(response, reply(one, asked.length));
       });
     });
-    yield* Effect.acquireRelease(
-      Effect.callback<void>((resume) => {
-        server.listen(0, "127.0.0.1", () => resume(Effect.void));
-      }),
-      () =>
-        Effect.sync(() => {
-          server.close();
-          server.closeAllConnections();
-        }),
-    );
-    // A server that listens on a port has an address of this kind.
-    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+    return { url: `http://127.0.0.1:${yield* listening(server)}`, asked };
   });
 
 /** A request, as a model reads it. */

@@ -4,9 +4,8 @@ import { GoogleGenAI } from "@google/genai";
 import { Effect } from "effect";
 import { protocols } from "../../../../src/provider/Protocols.ts";
 import { layer } from "../RelayCases.ts";
-import { honestly, type Replies } from "./HonestModel.ts";
+import { honestly, type Replies, type Said, written } from "./HonestModel.ts";
 import { planOf, played, readAs } from "./SeamCases.ts";
-import { type Said, written } from "./Wires.ts";
 
 const answer: Said = {
   text: "The lock is taken in open() and given back in close(). When the first one leaves, the second may go on.",

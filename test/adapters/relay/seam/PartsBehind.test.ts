@@ -5,8 +5,8 @@ import type { SeamPart } from "../../../../src/adapters/relay/seam/SeamPart.ts";
 import { none, text as shownText } from "../../../../src/domain/Observation.ts";
 import { type ProtocolId, protocols } from "../../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../../src/provider/stream/Decoder.ts";
+import { written } from "./HonestModel.ts";
 import { planOf } from "./SeamCases.ts";
-import { written } from "./Wires.ts";
 
 const ids = protocols.ids.filter((id) => protocols.get(id).splice !== undefined);
 

@@ -1,11 +1,10 @@
 /** A stream that breaks behind shown text goes on: its client reads one response of the protocol (DESIGN.md, 16; laws L2, L4, L5). */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { type ProtocolId, protocols } from "../../../../src/provider/Protocols.ts";
+import { protocols } from "../../../../src/provider/Protocols.ts";
 import { layer } from "../RelayCases.ts";
-import { honest, type Replies } from "./HonestModel.ts";
+import { honest, type Replies, type Said, written } from "./HonestModel.ts";
 import { planOf, played, readAs } from "./SeamCases.ts";
-import { type Said, written } from "./Wires.ts";
 
 /** Those whose text goes on at all. */
 const ids = protocols.ids.filter((id) => protocols.get(id).splice !== undefined);
@@ -20,13 +19,6 @@ const lock = yield* Lock;
 A second caller waits 👩‍👩‍👧 for it. When the first one leaves, the second may go on with what it has to do here.`;
 
 const answer: Said = { thought: "Where is the lock taken?", text, call: { name: "read", input: { path: "lock.ts" } } };
-
-const starts: Readonly<Record<ProtocolId, number>> = {
-  "openai-chat": 0,
-  "openai-responses": 1,
-  "anthropic-messages": 1,
-  "google-gemini": 0,
-};
 
 /** What a model says that does not do what it is asked. */
 const dishonest: ReadonlyArray<readonly [name: string, said: (quote: string) => Said]> = [
@@ -62,7 +54,7 @@ describe.concurrent("a response that breaks behind shown text", () => {
       assert.strictEqual(read.text, text, said);
       assert.deepStrictEqual(read.calls, whole.calls, said);
       assert.deepStrictEqual(read.finishes, whole.finishes, said);
-      assert.strictEqual(read.starts, starts[protocol], said);
+      assert.strictEqual(read.starts, whole.starts, said);
       const goesOn = got.asked[1]?.quote !== undefined;
       assert.deepStrictEqual([got.asked.length > 1, goesOn], [at < terminal, at > firstText && at < terminal], said);
       // Up to the seam the bytes are the provider's own; what is held back of a call is none of them.

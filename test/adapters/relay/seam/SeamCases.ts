@@ -9,28 +9,13 @@ import { type ProtocolId, protocols } from "../../../../src/provider/Protocols.t
 import { textOf } from "../../../../src/provider/stream/Content.ts";
 import * as Decoder from "../../../../src/provider/stream/Decoder.ts";
 import type { StreamProcessor } from "../../../../src/runtime/StreamProcessor.ts";
+import { byProtocol, conversation } from "../../../samples/index.ts";
 import { type Asked, type Replies, transportOf } from "./HonestModel.ts";
 
-export const targets: Readonly<Record<ProtocolId, string>> = {
-  "openai-chat": "/v1/chat/completions",
-  "openai-responses": "/v1/responses",
-  "anthropic-messages": "/v1/messages",
-  "google-gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
-};
+export const targets = byProtocol(({ path }) => path);
 
 /** A user's question, as clients of each protocol ask it. */
-export const requests: Readonly<Record<ProtocolId, object>> = {
-  "openai-chat": { model: "m", messages: [{ role: "user", content: "Tell me." }], stream: true },
-  "openai-responses": {
-    ...{ model: "m", store: false, stream: true },
-    input: [{ role: "user", content: [{ type: "input_text", text: "Tell me." }] }],
-  },
-  "anthropic-messages": {
-    ...{ model: "m", max_tokens: 4_000, stream: true },
-    messages: [{ role: "user", content: "Tell me." }],
-  },
-  "google-gemini": { contents: [{ role: "user", parts: [{ text: "Tell me." }] }] },
-};
+export const requests = byProtocol(({ id }) => conversation(id, "Tell me."));
 
 /** A request as the relay recognises it. */
 export const planOf = (

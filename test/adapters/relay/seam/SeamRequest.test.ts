@@ -2,9 +2,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { layer } from "../RelayCases.ts";
-import { honest, type Replies } from "./HonestModel.ts";
+import { honest, type Replies, written } from "./HonestModel.ts";
 import { planOf, played, readAs } from "./SeamCases.ts";
-import { written } from "./Wires.ts";
 
 const said = {
   text: "The lock is taken in open() and given back in close(), which is what a caller has to know of it.",

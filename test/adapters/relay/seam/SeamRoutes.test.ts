@@ -6,9 +6,8 @@ import { none } from "../../../../src/domain/Observation.ts";
 import { protocols } from "../../../../src/provider/Protocols.ts";
 import { decode, encode } from "../../../provider/Decoded.ts";
 import { layer } from "../RelayCases.ts";
-import { honest, type Replies, transportOf } from "./HonestModel.ts";
+import { honest, type Replies, type Said, transportOf, written } from "./HonestModel.ts";
 import { planOf, played, readAs } from "./SeamCases.ts";
-import { type Said, written } from "./Wires.ts";
 
 const chat = "openai-chat";
 const said: Said = {

@@ -1,0 +1,49 @@
+/** The sample of each protocol. Suites play all of them, so a new protocol is a file here and a row below. */
+import { readFileSync } from "node:fs";
+import * as Json from "../../src/domain/Json.ts";
+import type { ProtocolId } from "../../src/provider/Protocols.ts";
+import { anthropicMessages } from "./anthropic-messages.ts";
+import { googleGemini } from "./google-gemini.ts";
+import { openAiChat } from "./openai-chat.ts";
+import { openAiResponses } from "./openai-responses.ts";
+import type { Ended, Said, Sample } from "./Sample.ts";
+
+export type { Ended, Said } from "./Sample.ts";
+
+export const samples: Readonly<Record<ProtocolId, Sample>> = {
+  "openai-chat": openAiChat,
+  "openai-responses": openAiResponses,
+  "anthropic-messages": anthropicMessages,
+  "google-gemini": googleGemini,
+};
+
+/** The protocols, in the order of every table. */
+export const ids = Object.keys(samples) as ReadonlyArray<ProtocolId>; // the keys above
+
+/** A table of one thing of each sample. */
+export const byProtocol = <A>(pick: (sample: Sample) => A): Readonly<Record<ProtocolId, A>> =>
+  // The ids are the keys of every such table.
+  Object.fromEntries(ids.map((id) => [id, pick(samples[id])])) as Record<ProtocolId, A>;
+
+/** A response, event by event in its wire format. */
+export const framesOf = (id: ProtocolId, said: ReadonlyArray<Said>, ended: Ended = {}): ReadonlyArray<string> =>
+  samples[id].events(said, ended).map(samples[id].frame);
+
+/** A whole response with a text, as a stream. */
+export const textAnswer = (id: ProtocolId, text: string): string => framesOf(id, [{ text }]).join("");
+
+/** A body with the user's question as the last message of a conversation. */
+export const conversation = (id: ProtocolId, text: string) => {
+  const { history, message, question } = samples[id];
+  return { ...question(text), [history]: [message(text)] };
+};
+
+/** The events of a recorded response, each as its provider wrote it. */
+export const recorded = (id: ProtocolId, name: string): ReadonlyArray<string> =>
+  readFileSync(new URL(`../fixtures/streams/${id}/${name}.sse`, import.meta.url), "utf8")
+    .split(/(?<=\r?\n\r?\n)/)
+    .filter((event) => event.trim() !== "");
+
+/** The JSON data of an event; undefined if it has none. */
+export const dataOf = (event: string): Json.JsonRecord | undefined =>
+  Json.record(Json.parse(/^data: ?(.*)$/m.exec(event)?.[1] ?? "")?.json);
