@@ -1,15 +1,18 @@
 /**
- * Defines the messages between two processes while a client of one gets the response of a run of the other, called a hop.
+ * Defines the messages of a hop: a client of one process gets the response of a run of another process.
  *
- * The asking process has the client, the owner has the run: two workers of one gateway, or two gateways. Each message is JSON in a header
- * of a signed request (`SignedWire`), so that bodies contain only the response's own bytes:
+ * The asking process has the client, the owner has the run. They are two workers of one gateway, or two gateways. Each message is JSON in a
+ * header of a signed request (`SignedWire`), so that bodies contain only the response's own bytes:
  *
- * 1. `HopAsked`, in the request. The owner alone decides, in one step, as for its own clients.
- * 2. `HopFacts`, in an interim response, after the client has become the run's reader. The head may come later.
- * 3. `HopHead`, in the response's head: the run's head, a document, a break, or nothing to attach to.
- * 4. `HopEnd`, in the trailers. A response without it is broken, since the owner has died.
+ * 1. `HopAsked`, in the request. The owner alone decides, in one step, as it does for its own clients.
  *
- * JSON cannot represent undefined, so missing values are null.
+ * 2. `HopFacts`, in an interim response, after the client has become the run's reader. The response head may come later.
+ *
+ * 3. `HopHead`, in the response's head: the run's head, a document, a break, or `None` if the client cannot attach.
+ *
+ * 4. `HopEnd`, in the trailers. A response without it is broken, because the owner has died.
+ *
+ * JSON has no undefined, so missing values are null.
  */
 import { Schema } from "effect";
 import { kinds } from "../../domain/Failure.ts";
@@ -34,7 +37,7 @@ export const HopWish = Schema.Union([
     run_id: Label,
     holder: HopKey,
     method: Schema.Literals(["GET", "HEAD", "DELETE"]),
-    /** Offset of the next byte for the client; null for an invalid offset. */
+    /** Offset of the next byte that the client needs; null for an invalid offset. */
     from: Schema.NullOr(Schema.Natural),
   }),
 ]);
@@ -47,17 +50,17 @@ export type StreamWish = Extract<HopWish, { readonly _tag: "Stream" }>;
 export const HopAsked = Schema.Struct({
   /** Address of the asking gateway; null for a worker of the same gateway. */
   from: Schema.NullOr(GatewayAddress),
-  /** The asking worker, and the number that it gave this hop. The owner uses both to ask if the client's socket is silent. */
+  /** The asking worker, and the number that it gave to this hop. The owner sends both to ask if the client's socket is silent. */
   worker: Schema.Natural,
   hop: Schema.Natural,
   wish: HopWish,
 });
 export type HopAsked = typeof HopAsked.Type;
 
-// `Object.keys` returns all keys of this object literal, so the cast is safe.
+// `Object.keys` returns exactly the keys of this object literal, so the cast is safe.
 const kindNames = Object.keys(kinds) as ReadonlyArray<keyof typeof kinds>;
 
-/** Facts about the run for the asking process's access log. */
+/** Facts about the run, for the access log of the asking process. */
 export const HopFacts = Schema.Struct({
   run_id: Schema.NullOr(Label),
   attached_at: Schema.NullOr(Schema.Natural),
@@ -80,7 +83,7 @@ export const HopHead = Schema.Union([
   /** There is no run that the request may attach to. */
   Schema.TaggedStruct("None", {}),
   Schema.TaggedStruct("Broken", { facts: HopFacts }),
-  /** The body is a document of the gateway. */
+  /** The body is a document that the gateway wrote. */
   Schema.TaggedStruct("Answer", { status: Status, headers: Headers, facts: HopFacts }),
   /** The body is the run's response. */
   Schema.TaggedStruct("Head", {
@@ -112,7 +115,7 @@ export const read = <A>(schema: Schema.Codec<A, unknown>, text: unknown): A | un
   }
 };
 
-/** Selects the facts that the owner sends. */
+/** Selects the facts that the owner sends to the asking process. */
 export const factsOf = (record: AccessRecord): HopFacts => ({
   run_id: record.run_id ?? null,
   attached_at: record.attached_at ?? null,

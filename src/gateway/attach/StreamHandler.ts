@@ -1,9 +1,9 @@
 /**
- * Serves `/recovery/streams/RUN`: returns a run's response from an offset, or cancels the run, for a client with the credentials
- * of the run's request.
+ * Serves `/recovery/streams/RUN`: returns a run's response from an offset, or cancels the run, for a client with the credentials of the
+ * run's request.
  *
- * A run's id is not secret, as it appears in the response's head, in logs and on the page. So the credentials are required, and
- * for any other client the run does not exist.
+ * A run's id is not secret: it appears in response heads, in logs and on the page. For a client without the run's credentials, the run
+ * therefore does not exist.
  */
 import { Effect } from "effect";
 import type { RelayRequest } from "../../adapters/relay/RelayTransport.ts";
@@ -21,7 +21,7 @@ import type { LingeringRun } from "./LingeringRun.ts";
 /** Services for serving a stream. */
 export interface StreamServing {
   readonly attachments: Attachments;
-  /** Cancels runs of other machines, if there can be any. */
+  /** Cancels runs of other processes; undefined if there can be none. */
   readonly cancels?: CancelsElsewhere | undefined;
   readonly meter: TrafficMeter["Service"];
 }
@@ -31,14 +31,14 @@ export type StreamRequest = Holder & Pick<RelayRequest, "method">;
 
 const prefix = "/recovery/streams/";
 
-/** Extracts the run from one of the gateway's own paths; undefined for any other path. */
+/** Extracts the run's id from the address of a stream; undefined for any other path. */
 export const streamOf = ({ own, target }: Pick<Address, "own" | "target">): string | undefined => {
   if (!own || !target.startsWith(prefix)) return undefined;
   const [name = ""] = target.slice(prefix.length).split("?");
   return name;
 };
 
-/** Serves a stream, wherever its run is. */
+/** Serves a stream, whichever process owns the run. */
 export const serveStream = (
   runId: string,
   asked: StreamRequest,
@@ -54,7 +54,7 @@ export const serveStream = (
   );
 
 /**
- * Serves a run of this process to a client of another one, which has shown the key of its holder.
+ * Serves a run of this process to a client of another process. The other process sends the key of the client.
  *
  * @returns true if there is such a run
  */
@@ -101,9 +101,10 @@ const tryServe = Effect.fnUntraced(function* (
     client,
   );
   if (elsewhere !== "none" && elsewhere !== "unreachable") return elsewhere;
-  // A client does not ask again after `unknown`, although its run may be live. A silent worker is therefore reported as `unreachable`.
+  // A client that gets `unknown` does not ask again, although the run may be live in a worker that did not reply. The response is therefore
+  // `unreachable`.
   const nowhere = elsewhere === "unreachable" ? unreachable : unknown;
-  // A worker that does not answer now finds the cancel in the store.
+  // A worker that does not reply now reads the cancel from the store later.
   if (method !== "DELETE" || elsewhere === "unreachable" || cancels === undefined || !(yield* cancels(run_id, holder)))
     return nowhere;
   client.head({ status: 204, statusText: "", headers: [noStore] });
@@ -152,7 +153,7 @@ export const evicted: Refused = {
     "The gateway no longer keeps this response, because it or all kept responses together exceeded the limit. You cannot attach to it.",
 };
 
-/** The response broke at the client's offset. */
+/** The response broke at the client's offset, so there are no more bytes. */
 export const broken: Refused = {
   status: 410,
   reason: "broken",
@@ -175,7 +176,7 @@ export const noMethod: Refused = {
   headers: [["allow", "GET, HEAD, DELETE"]],
 };
 
-/** A live worker does not reply. */
+/** A live worker did not reply. */
 export const unreachable: Refused = {
   status: 503,
   reason: "unreachable",
