@@ -1,6 +1,4 @@
-/**
- * Renders one attempt: its facts, its calls, its failure, and the decision with its rule.
- */
+/** Renders one attempt: its facts, its calls, its failure, and the decision with the rule behind it. */
 
 import * as Schema from "effect/Schema";
 import { type AttemptFacts, ToolPhase, type ToolRow } from "../../domain/AttemptFacts.ts";
@@ -16,7 +14,7 @@ import { effects, events, phases } from "../../story/Words.ts";
 import { type Html, html, label, none } from "./Html.ts";
 import { answerLine, type QuestionPlace, questionBox } from "./QuestionBox.ts";
 
-/** Maximum calls listed per attempt; the rest are counted. */
+/** Maximum number of calls listed per attempt. The others are only counted. */
 const callsMax = 40;
 
 /** Renders an attempt. */
@@ -37,7 +35,7 @@ export const attemptView = (record: RunRecord, story: AttemptStory, place: Quest
   </li>`;
 };
 
-/** Shows each fact as a level, which only grows within an attempt. */
+/** Shows each fact as a level. Levels only grow within an attempt. */
 const meters = (facts: AttemptFacts): Html => html`<dl class="meters">
     ${growth(facts).map(meter)}
   </dl>`;
@@ -59,7 +57,7 @@ const callRow = ({ call, effect, executor, phase, tool }: ToolRow): Html => {
 const runtimePhases: ReadonlyArray<string> = ToolPhase.literals.filter((it) => it !== "outcome_unknown");
 const providerPhases: ReadonlyArray<string> = ["input_started", "input_complete", "settled"];
 
-/** Lists the recorded evidence of the attempt with its times. */
+/** Lists the recorded evidence of the attempt, each item with its time. */
 const anchors = ({ evidence, from }: AttemptStory): Html =>
   evidence.length === 0
     ? none

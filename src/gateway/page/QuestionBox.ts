@@ -1,6 +1,4 @@
-/**
- * Renders a question: the incident and the choices with their effects, or its answer.
- */
+/** Renders a question: the incident and the choices with their effects, or the answer. */
 
 import type { Choice } from "../../domain/Decision.ts";
 import type { Prices } from "../../domain/Prices.ts";
@@ -17,15 +15,15 @@ import { type Html, html, label, none } from "./Html.ts";
 
 /** The context in which a question is rendered. */
 export interface QuestionPlace {
-  /** Wall clock, milliseconds since the epoch. */
+  /** Wall clock, in milliseconds since the epoch. */
   readonly now: number;
-  /** True if it can be answered here. A file can only show it. */
+  /** True if the question can be answered here. An exported file can only show it. */
   readonly answers: boolean;
-  /** True to describe the incident here. It is false next to the failure, because the description is already shown there. */
+  /** True to describe the incident. False next to the failure, where the description is already shown. */
   readonly tells: boolean;
   /** Prices of models, if known. */
   readonly prices?: Prices;
-  /** The time in which the run continues without its client, if it does. */
+  /** Time for which the run continues without its client; undefined if the client is connected. */
   readonly absence?: Absence;
 }
 
@@ -71,15 +69,15 @@ const questionDetails = (record: RunRecord, open: OpenQuestion, now: number): Ht
     </dl>`;
 };
 
-/** Maximum calls that a question names. */
+/** Maximum number of calls that a question lists. */
 const callsMax = 6;
 
-/** Questions that expire within this time are marked, in milliseconds. */
+/** Remaining time below which a question is highlighted, in milliseconds. */
 const soonMs = 120_000;
 
 const isSoon = (expires: number | undefined, now: number): boolean => expires !== undefined && expires - now < soonMs;
 
-/** Sorts safe choices first, then those that may repeat a call, then `stop`. */
+/** Sorts choices: safe ones, then those that may run a call again, then `stop`. */
 const sortChoices = (offered: ReadonlyArray<Choice>, isRisky: (choice: Choice) => boolean): ReadonlyArray<Choice> => {
   const rank = (choice: Choice) => (choice === "stop" ? 2 : isRisky(choice) ? 1 : 0);
   return offered.toSorted((a, b) => rank(a) - rank(b));
