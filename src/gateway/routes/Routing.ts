@@ -66,7 +66,7 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Effec
       return { method: given.method, url, headers, body: given.body, tenant: given.tenant };
     },
   };
-  // The choice depends on parts of the request that the gateway cannot read in an opaque protocol.
+  // The choice depends on parts of a request for messages. An opaque request (for example a token count) does not have them.
   if (list === undefined || plan.isOpaque === true) {
     if (wish.pinned !== undefined && wish.pinned !== first.id) return Effect.succeed(noSuchRoute(wish.pinned));
     const { options, plan: own, transport } = startRoute(first, undefined, asked);
