@@ -67,8 +67,7 @@ export const layer = (
   const hold = program.onQuestion === "hold";
   const leaseMs = program.leaseMs ?? programDefaults.leaseMs;
   const holdMs = program.holdMs ?? programDefaults.holdMs;
-  // An open question never parks its run, because the client of a parked run is disconnected. When the question expires, its default answer
-  // applies.
+  // An open question never parks its run, because the client of a parked run is disconnected. An expired question takes its default answer.
   const decisions = hold
     ? UserDecisions.layerDurable({ expiryMs: holdMs, parkAfterMs: Number.POSITIVE_INFINITY })
     : UserDecisions.layerHeadless();

@@ -1,7 +1,7 @@
 /**
  * Chooses the anchor: the end of the shown text, with which a continuation must start.
  *
- * The anchor starts at a sentence or a line, because a model recognizes such a position. It ends at the very last character, even in the
+ * The anchor starts at a sentence or a line, because a model recognises such a position. It ends at the very last character, even in the
  * middle of a word. A model that is asked to start at a whole sentence would repeat the sentence that was cut.
  */
 import type { SeamRefusal } from "../domain/SeamWords.ts";

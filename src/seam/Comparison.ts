@@ -89,7 +89,7 @@ class Places {
   }
 }
 
-/** Recognizes a first line of new text that opens the code fence of a position again. */
+/** Recognises a first line of new text that opens the code fence of a position again. */
 class Reopening {
   readonly #shown: Tokens;
   readonly #lines: ReadonlyMap<string, ReadonlyArray<number>>;

@@ -104,7 +104,7 @@ export const weighAhead = (text: string, from: number, enough: number): number =
   return at;
 };
 
-/** Normalizes text for a search: each run of white space becomes one space, and quotes and dashes are folded. */
+/** Normalises text for a search: each run of white space becomes one space, and quotes and dashes are folded. */
 export const foldText = (text: string): string =>
   text
     .replaceAll("\r", "")

@@ -256,7 +256,7 @@ const encodeMetadata = Schema.encodeSync(Response.ResponseMetadataPart);
 const encodeFinish = Schema.encodeSync(Response.FinishPart);
 const encodeUrl = Schema.encodeSync(Response.UrlSourcePart);
 
-/** Encodes a part in the form in which providers emit it. Most parts have the same form in both. */
+/** Encodes a part in the form in which providers emit it. Only a few kinds of part differ from it. */
 const encode = (part: Response.AnyPart): Response.AnyPartEncoded => {
   switch (part.type) {
     case "file":

@@ -12,8 +12,8 @@ import { ofRun } from "./LanguageModelError.ts";
  * The signal of the user's Stop, for all requests of an effect or a stream: `Stream.provideService(chat.streamText({ prompt, toolkit }),
  * EffectAi.StopSignal, stop.signal)`.
  *
- * When the signal aborts, the current run ends as `user_cancelled`, running tools are interrupted, and later requests are not sent. A
- * signal that aborts because of a timeout (`AbortSignal.timeout`) has the same effect, but does not count as a Stop of the user.
+ * If the signal aborts, the current run ends as `user_cancelled`, running tools are interrupted, and later requests are not sent. A signal
+ * that aborts because of a timeout (`AbortSignal.timeout`) has the same effect, but does not count as a Stop of the user.
  */
 export const StopSignal = Context.Reference<AbortSignal | undefined>("effect-stream-recovery/effect-ai/StopSignal", {
   defaultValue: () => undefined,

@@ -1,4 +1,4 @@
-/** Recognizes a request: its protocol, its streaming mode, and the tools that it exposes. */
+/** Recognises a request: its protocol, its streaming mode, and the tools that it exposes. */
 
 import { effectOf, fromRequestTools } from "../../domain/HostedTools.ts";
 import * as Json from "../../domain/Json.ts";
@@ -8,7 +8,7 @@ import { serverSideState, type ToolBoundary, type ToolEffect } from "../../domai
 import { protocols, type Registry, type Tolerance, type WireProtocol } from "../../provider/Protocols.ts";
 import { headerOf, type RelayHeaders, type RelayRequest, readAddress } from "./RelayTransport.ts";
 
-/** A request that was recognized. */
+/** A request that was recognised. */
 export interface RelayPlan {
   readonly request: RelayRequest;
   /** The body without content encoding, if there is a body that may have to be changed. */
@@ -49,11 +49,11 @@ export const mayBeRelayed = (method: string, url: string, headers: RelayHeaders)
   method.toUpperCase() === "POST" && addressOf(url, headers, protocols) !== undefined;
 
 /**
- * Recognizes a request.
+ * Recognises a request.
  *
  * @param request the request with its body
  * @param declared the effects of the caller's tools
- * @param registry the protocols to recognize
+ * @param registry the protocols to recognise
  * @returns undefined for a request that must pass through unchanged: it has another path, or its body does not belong to the protocol
  */
 export const recognise = (
@@ -67,7 +67,7 @@ export const recognise = (
 };
 
 /**
- * Recognizes a request whose body is already parsed.
+ * Recognises a request whose body is already parsed.
  *
  * @param body the parsed body or an outline of it; the conversation and schemas are not needed
  */

@@ -156,7 +156,7 @@ const diffRuns = (before: Prints | undefined, now: Prints): ReadonlyArray<string
   return [...others, ...[...(before.asking ?? [])].filter((runId) => !now.runs.has(runId))];
 };
 
-/** Summarizes a record by the counts and fields that change with it. */
+/** Summarises a record by the counts and fields that change with it. */
 const fingerprint = ({ attempts, evidence, incidents, questions, ...record }: RunRecord): string => {
   const newest = attempts.at(-1);
   return [

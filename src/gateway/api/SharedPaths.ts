@@ -122,7 +122,7 @@ const makePathsAmong = Effect.fnUntraced(function* (
   put: Put,
 ): Effect.fn.Return<PathsAmong, never, Scope.Scope> {
   const processes = () => workers;
-  // Without a folder this process cannot recognize the facts of its siblings.
+  // Without a folder this process cannot recognise the facts of its siblings.
   if (folder === undefined) return yield* makeAmong({ processCount: processes });
   const publishFound = (path: string, word: PathWord) => {
     const value = { gateway: folder, path, word };

@@ -95,7 +95,7 @@ export class Attachments {
     };
   }
 
-  /** Creates the service. When the scope closes, the remaining runs are dropped. */
+  /** Creates the service. The remaining runs are dropped when the scope closes. */
   static readonly make = Effect.fnUntraced(function* (
     listeners: AttachListeners,
     limits: Partial<AttachLimits> = {},

@@ -88,7 +88,7 @@ export class ByteLog {
     if (last !== undefined && last.used < last.bytes.byteLength) return last;
     // The allocated size doubles each time, so that at most half of it is unused.
     const size = Math.min(segmentMax, Math.max(segmentMin, 2 * (this.#length - this.start) - this.#held, wanted));
-    // Unused bytes are never read, so the buffer needs no initialization.
+    // Unused bytes are never read, so the buffer needs no initialisation.
     const segment = { at: this.#length, bytes: new Uint8Array(Buffer.allocUnsafeSlow(size).buffer), used: 0 };
     this.#add(segment, size);
     return segment;

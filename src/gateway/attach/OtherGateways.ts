@@ -1,7 +1,7 @@
 /**
  * Lets gateways that share a store reach each other at their advertised addresses.
  *
- * A gateway with an address keeps it in a row of the store, which expires if the gateway dies. When a client returns, the gateway reads the
+ * A gateway with an address keeps it in a row of the store, which expires if the gateway dies. If a client returns, the gateway reads the
  * rows of the others and asks them at their ordinary port with signed requests (`SignedWire`). A gateway without an address neither asks
  * others nor is asked.
  */

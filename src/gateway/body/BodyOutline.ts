@@ -26,7 +26,7 @@ export const textBytesMax = 16 * 1_024;
  */
 export const partsMax = 100_000;
 
-/** Members of the outermost object that contain the conversation. Recognizing a request does not require them. */
+/** Members of the outermost object that contain the conversation. Recognising a request does not require them. */
 export const conversation: ReadonlySet<string> = new Set([
   "messages",
   "input",
@@ -37,7 +37,7 @@ export const conversation: ReadonlySet<string> = new Set([
   "system_instruction",
 ]);
 
-/** Members, at any level, that describe a tool or a format. Recognizing a request does not require them. */
+/** Members, at any level, that describe a tool or a format. Recognising a request does not require them. */
 export const schemas: ReadonlySet<string> = new Set([
   "description",
   "parameters",

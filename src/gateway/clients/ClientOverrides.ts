@@ -12,7 +12,7 @@ const rowsMax = 64;
 
 const shipped: ReadonlySet<string> = new Set([...clientRows.map(({ name }) => name), unknownName]);
 
-/** A property of a request by which a configured row recognizes its client. */
+/** A property of a request by which a configured row recognises its client. */
 export const ClientMatch = Schema.Union([
   /** Prefix of the user agent. */
   Schema.Struct({ userAgent: Schema.NonEmptyString }),
@@ -23,7 +23,7 @@ export type ClientMatch = typeof ClientMatch.Type;
 
 /** The configuration of one client. Omitted fields keep their shipped values. */
 export const ClientOverride = Schema.Struct({
-  /** The property by which the client is recognized. Required for a name that no shipped row has. */
+  /** The property by which the client is recognised. Required for a name that no shipped row has. */
   match: Schema.optionalKey(ClientMatch),
   /** The shipped client whose treatment this client gets; `unknown` if omitted. */
   as: Schema.optionalKey(Schema.Literals([...clientRows.map(({ name }) => name), unknownName])),

@@ -1,4 +1,4 @@
-/** Describes a row of the client table: how the client is recognized, and its treatment in each protocol. */
+/** Describes a row of the client table: how the client is recognised, and its treatment in each protocol. */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
@@ -43,7 +43,7 @@ export type Difference = Partial<Treatment>;
 export interface ClientRow {
   /** A label of bounded length, safe for metrics: `[a-z0-9-]{1,32}`. */
   readonly name: string;
-  /** The properties by which the client is recognized, as text for people. */
+  /** The properties by which the client is recognised, as text for people. */
   readonly marks: string;
   /** The versions that were measured, as text for people; empty if none was. */
   readonly measured: string;

@@ -80,7 +80,7 @@ const either =
   (request: RequestMarks): boolean =>
     matches.some((one) => one(request));
 
-/** Agents, recognized by their own marks. An agent's requests also carry the marks of its SDK, so agents precede SDKs. */
+/** Agents, recognised by their own marks. An agent's requests also carry the marks of its SDK, so agents precede SDKs. */
 const agents: ReadonlyArray<ClientRow> = [
   row(
     {

@@ -1,5 +1,5 @@
 /**
- * Lists the words by which clients recognize a transient failure. They retry an error that contains such a word, regardless of its status.
+ * Lists the words by which clients recognise a transient failure. They retry an error that contains such a word, regardless of its status.
  */
 
 /**
@@ -23,7 +23,7 @@ const passing = new RegExp(words.map(({ source }) => source).join("|"), "i");
 /** Codes of Node. If a message or a document contains one, opencode retries without end, regardless of the status. */
 const codes = /getaddrinfo|enotfound|eai_again|econn(?:refused|reset|aborted)|etimedout|epipe/i;
 
-/** Matches the whole word that contains a listed one, because clients would still recognize the listed word inside a fragment. */
+/** Matches the whole word that contains a listed one, because clients would still recognise the listed word inside a fragment. */
 const whole = new RegExp(`\\w*(?:${passing.source}|${codes.source})\\w*`, "gi");
 
 /**

@@ -62,7 +62,7 @@ export interface WebPage {
 }
 
 /**
- * Recognizes a web page with a success status. Returns undefined for any other response.
+ * Recognises a web page with a success status. Returns undefined for any other response.
  *
  * @param request the client's request, whose credentials are redacted
  */
@@ -132,7 +132,7 @@ const redacted = "[redacted]";
  */
 const exactCharactersMin = 6;
 
-/** Patterns of credentials, including those of other services. Ids of requests and responses, recognized by their prefixes, are kept. */
+/** Patterns of credentials, including those of other services. Ids of requests and responses, recognised by their prefixes, are kept. */
 const patterns: ReadonlyArray<RegExp> = [
   // Keys by their prefix: OpenAI, Anthropic, xAI, Groq, Hugging Face, GitHub, Slack, Google, AWS, JSON web tokens.
   /\b(?:sk|pk|rk|xai|gsk|hf|gh[oprsu]|xox[abprs])[-_][\w.*-]{6,}/g,

@@ -17,7 +17,7 @@ export interface ProbeServing {
   readonly draining: () => boolean;
 }
 
-/** Recognizes a probe by its exact path; undefined for any other target. */
+/** Recognises a probe by its exact path; undefined for any other target. */
 export const probeOf = (target: string): "livez" | "readyz" | undefined => {
   const [path] = target.split("?", 1);
   return path === "/livez" ? "livez" : path === "/readyz" ? "readyz" : undefined;

@@ -2,7 +2,7 @@
  * Parses the gateway's own path prefixes: optionally `/t/TOKEN`, then optionally `/live` or `/on_complete`, then optionally `/u/NAME`, and
  * then the provider's path.
  *
- * Prefixes must be written exactly. If a more lenient parser might recognize a prefix (in upper case, with percent escapes, after empty or
+ * Prefixes must be written exactly. If a more lenient parser might recognise a prefix (in upper case, with percent escapes, after empty or
  * dot segments), the path is refused, because forwarding it would send a token to a provider.
  */
 import { dropOldest } from "../../domain/Limits.ts";

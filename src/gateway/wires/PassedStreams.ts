@@ -1,4 +1,4 @@
-/** Recognizes a response that is a stream although its request was not a run, and reports each such path once. */
+/** Recognises a response that is a stream although its request was not a run, and reports each such path once. */
 import { fieldOf, type RelayHead, readAddress } from "../../adapters/relay/RelayTransport.ts";
 
 /** Content types of streams, even with a content length. */

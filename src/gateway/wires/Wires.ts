@@ -2,7 +2,7 @@
  * Lists the kinds of requests that clients send through the gateway (wires), and the treatment of each. docs/gateway.md prints this table,
  * and a test sends its examples.
  *
- * Requests to a model are recognized by their protocols (`RelayPlan`). The paths in this table recognize the others: requests that may be
+ * Requests to a model are recognised by their protocols (`RelayPlan`). The paths in this table recognise the others: requests that may be
  * replayed, and requests that are only forwarded.
  */
 import { type ProtocolId, protocols } from "../../provider/Protocols.ts";
@@ -34,7 +34,7 @@ export interface Wire {
   /** Value of `x-recovery-passed`, if such requests are only forwarded. */
   readonly reason?: PassedReason;
   readonly note: string;
-  /** Matches the end of the path, because proxies and compatible servers add prefixes. Undefined if a protocol recognizes the request. */
+  /** Matches the end of the path, because proxies and compatible servers add prefixes. Undefined if a protocol recognises the request. */
   readonly path?: RegExp;
   /** Protocol in whose format errors are written. Default: that of the upstream. */
   readonly protocol?: ProtocolId;
