@@ -40,7 +40,7 @@ import * as Upstreams from "./upstream/Upstreams.ts";
 import { ReportedPaths } from "./wires/PassedStreams.ts";
 import { WorkerSockets } from "./workers/WorkerSockets.ts";
 
-/** A listening gateway. */
+/** A gateway that accepts connections. */
 export class Gateway extends Context.Service<
   Gateway,
   {

@@ -30,7 +30,7 @@ import type { Page } from "./proxy/PageHandler.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import { type WorkerNumber, WorkerSockets } from "./workers/WorkerSockets.ts";
 
-/** Options of a complete gateway. */
+/** Options of a complete gateway: server, store, questions, log and processes. */
 export interface GatewayProgram extends ProgramOptions {}
 
 /** Identity of a worker process within a gateway of several. */

@@ -49,7 +49,7 @@ const lookMsMax = 1_000;
  */
 export const lookMsOf = (leaseMs: number): number => Math.min(lookMsMax, leaseMs);
 
-/** Sweeps at once, and then at each interval. */
+/** Provides the sweeps for dead gateways. The first starts at once. */
 export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never, RunRecorder> => {
   const outage = new OutageLog({
     away: "cannot end the runs of a dead gateway; each sweep tries again",

@@ -29,7 +29,7 @@ type Server = HttpServer | TlsServer;
 /** Handles a request. `expects` is true if the client waits for `100 Continue` before it sends its body. */
 export type Listener = (request: IncomingMessage, response: ServerResponse, expects: boolean) => void;
 
-/** A listening port. */
+/** The port, after the server has started to listen. */
 export interface OpenPort {
   readonly server: Server;
   /** The actual port, which differs from the requested one if that was 0. */
@@ -60,7 +60,11 @@ export const open = Effect.fnUntraced(function* (
 export const urlOf = ({ host, tls }: GatewaySettings, port: number): string =>
   `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-/** Wraps the response to a request. */
+/**
+ * Wraps Node's response for the handlers of a request.
+ *
+ * @param expects true if the client waits for `100 Continue`
+ */
 export const clientOf = (
   response: ServerResponse,
   expects: boolean,

@@ -10,9 +10,9 @@ import { sentenceStarts } from "./SentenceStarts.ts";
 
 /** The end of the shown text. A continuation must repeat it before new text. */
 export interface Anchor {
-  /** Offset of the anchor in the text run, in UTF-16 code units. */
+  /** Offset of the anchor in the text run (the last shown text without interruption), in UTF-16 code units. */
   readonly at: number;
-  /** The text run from the anchor's start to its end. New text is compared with it. */
+  /** The text run from that offset to its end. New text is compared with it. */
   readonly text: string;
   /** The part of the anchor that the request quotes: without an incomplete surrogate pair and without trailing white space. */
   readonly quote: string;
@@ -67,7 +67,7 @@ const anchorAt = (run: string, at: number): Anchor | SeamRefusal => {
 /**
  * Chooses the anchor of a text run.
  *
- * @param run all text that was shown since the last block that is not text
+ * @param run the text run: all text that was shown since the last block that is not text
  * @returns the anchor, or the reason why there is none
  */
 export const anchorOf = (run: string): Anchor | SeamRefusal => {

@@ -1,6 +1,6 @@
 /**
- * Finds the whole anchor in new text after a seam. In that case the model wrote other text first, and then continued from the anchor as
- * requested.
+ * Finds the anchor, the quoted end of the shown text, in new text after a seam. If it is there, the model wrote other text first and then
+ * continued from the anchor as requested.
  */
 import { anchorMax, anchorWeightMin } from "./Anchor.ts";
 import { carriageReturn, fold, isSpace, weigh } from "./Folding.ts";

@@ -1,8 +1,8 @@
 /**
  * Compares new text with the end of the shown text, at all positions from which a model may have started again.
  *
- * The anchor occurs only once in the shown text, and each position is at or before its start, so at most one position matches up to the
- * end.
+ * The anchor (the end of the shown text that the request quotes) occurs only once in the shown text, and each position is at or before its
+ * start. Therefore at most one position matches up to the end.
  */
 import { type CodeFence, codeFences, fenceAt } from "./CodeFences.ts";
 import { carriageReturn, fold, isSpace, lineEnd } from "./Folding.ts";
@@ -129,7 +129,7 @@ class Reopening {
   }
 }
 
-/** Compares the new text of one continuation. */
+/** Compares the new text of one continuation with the shown text. */
 export class Comparison {
   readonly #places: Places;
   #reopening: Reopening | undefined;

@@ -1,6 +1,6 @@
 /**
- * Detects new text right after a seam that repeats shown text. A model may repeat the sentence that was cut or its end, the text from any
- * earlier sentence to the end, or the start of the text.
+ * Detects new text that repeats shown text right after a seam, the place where a continuation joins the shown text. A model may repeat the
+ * sentence that was cut or its end, the text from any earlier sentence to the end, or the start of the text.
  */
 import { anchorWeightMin } from "./Anchor.ts";
 import { carriageReturn, fold, isSpace, lineEnd, weighAhead, weighBack } from "./Folding.ts";
@@ -147,7 +147,7 @@ export class Repetition {
     return this.#standing();
   }
 
-  /** Decides at the end of the new text. */
+  /** Decides if the new text ends with a repetition. */
   end(): Repeating {
     return this.#whole.some(({ spaced }) => spaced) ? "yes" : "no";
   }

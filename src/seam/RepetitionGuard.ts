@@ -1,4 +1,7 @@
-/** Guards the text after a seam: holds text that may become a repetition of shown text, and reports a complete repetition. */
+/**
+ * Guards the text after a seam, the place where a continuation joins the shown text. It holds text that may become a repetition of shown
+ * text, and reports a complete repetition.
+ */
 import type { Anchor } from "./Anchor.ts";
 import { AnchorAgain } from "./AnchorAgain.ts";
 import { isHighSurrogate } from "./Folding.ts";

@@ -1,9 +1,10 @@
 /**
- * Proves a seam while text arrives: each piece of new text is part of the anchor, continues after it, or differs.
+ * Proves a seam, the place where a continuation joins the shown text, while text arrives. Each piece of new text is part of the anchor (the
+ * quoted end of the shown text), continues after it, or differs.
  *
- * New text passes three stages. `Comparison` compares it with the anchor (with a prefill, the echo) up to the last shown character.
- * `ShownTail` removes characters that were already shown. `RepetitionGuard` holds possible repetitions. All stages read single code units,
- * so the result does not depend on the chunks.
+ * New text passes three stages. `Comparison` compares it with the anchor, or with the prefill if the provider echoes that, up to the last
+ * shown character. `ShownTail` removes characters that were already shown. `RepetitionGuard` holds possible repetitions. All stages read
+ * single code units, so the result does not depend on how the text is split into chunks.
  */
 import type { SeamFault, SeamProof } from "../domain/SeamWords.ts";
 import { type Anchor, anchorWeightMin } from "./Anchor.ts";
@@ -13,7 +14,7 @@ import { type Guarded, RepetitionGuard } from "./RepetitionGuard.ts";
 import { sentenceStarts } from "./SentenceStarts.ts";
 import { ShownTail } from "./ShownTail.ts";
 
-/** The result for the text so far. */
+/** The result for the text that has arrived so far. */
 export type SeamStep =
   /** No text may be delivered yet. */
   | { readonly type: "wait" }
@@ -22,7 +23,7 @@ export type SeamStep =
   /** The seam is not proven or has turned out to be wrong. No further text may be delivered. */
   | { readonly type: "unproven"; readonly fault: SeamFault };
 
-/** Input for a verifier. */
+/** Facts about a continuation that its verification needs. */
 export interface SeamStart {
   /** All text that was shown since the last block that is not text. */
   readonly run: string;

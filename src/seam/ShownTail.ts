@@ -10,7 +10,7 @@ const endOf = (run: string): string => {
   return run.slice(from);
 };
 
-/** Reads the new text of one continuation, starting at the seam. */
+/** Reads the new text of one continuation, starting at the seam (where it joins the shown text). */
 export class ShownTail {
   /** White space that the new text may repeat. */
   #wanted: string;

@@ -1,6 +1,6 @@
 /**
- * Defines how shown text is continued. An implementation reads the parts of a run, plans the next request, and joins the parts of its
- * response to those that were already delivered.
+ * Defines how shown text is continued. The seam is the place where a continuation joins the shown text. An implementation reads the parts
+ * of a run, plans the next request, and joins the parts of its response to those that were already delivered.
  */
 import type { Observation } from "../domain/Observation.ts";
 import type { PrefillForm, SeamFault, SeamProof, SeamRefusal } from "../domain/SeamWords.ts";
@@ -8,7 +8,7 @@ import type { PrefillForm, SeamFault, SeamProof, SeamRefusal } from "../domain/S
 /** Maximum length of a response's text that can be continued, in UTF-16 code units. A continuation pays for all of that text again. */
 export const shownCharactersMax = 64 * 1024;
 
-/** Plan of the next request. */
+/** Plan of the request that continues the shown text. */
 export interface SeamPlan {
   /** The technique of the request, which also determines how the seam is proven. */
   readonly proof: SeamProof;
@@ -20,13 +20,13 @@ export interface SeamPlan {
   readonly form?: PrefillForm;
 }
 
-/** Parts, each with its observation. */
+/** Parts, each with the observation at the same index. */
 export interface SeamParts<P> {
   readonly parts: ReadonlyArray<P>;
   readonly observations: ReadonlyArray<Observation>;
 }
 
-/** Result for a part of a continuation. */
+/** Result of joining a part of a continuation. */
 export type SeamPassed<P> =
   /** Parts to deliver in place of the given part. Empty until the seam is proven. */
   | (SeamParts<P> & { readonly type: "passed"; readonly joined: boolean })
@@ -34,7 +34,7 @@ export type SeamPassed<P> =
 
 /** Joins the parts of one continuation to the shown parts, in order. */
 export interface SeamJoin<P> {
-  /** Reads the next part, unchanged, with its observation. */
+  /** Joins the next part, unchanged as it arrived, with its observation. */
   readonly take: (part: P, observation: Observation) => SeamPassed<P>;
   /** Ends a response that ended cleanly. Held parts are released. */
   readonly end: () => SeamPassed<P>;
@@ -51,7 +51,7 @@ export interface TextSeam<P> {
   readonly left: (part: P, observation: Observation) => void;
   /** Plans the continuation of the delivered parts. Returns the reason if there can be none. */
   readonly plan: () => SeamPlan | SeamRefusal;
-  /** Starts to join a continuation. */
+  /** Starts to join the response to a planned request. */
   readonly joins: (plan: SeamPlan) => SeamJoin<P>;
   /** Called when the provider has rejected a prefill. The next plan then uses an anchor. */
   readonly refused: (plan: SeamPlan) => void;

@@ -7,7 +7,6 @@
 import { dropOldest, label, labelCharactersMax } from "../../domain/Limits.ts";
 import type { CallReference } from "../../runtime/contract/ToolCall.ts";
 
-/** A call that was delivered to the caller. */
 interface HandedOver {
   readonly reference: Extract<CallReference, { readonly call: string }>;
   readonly id: string;
@@ -27,7 +26,7 @@ export const inputCharactersMax = 16 * labelCharactersMax;
 export class CallRegistry {
   readonly #calls = new Set<HandedOver>();
 
-  /** Adds a complete call that is being delivered. */
+  /** Registers a call with complete arguments, while its part is delivered. */
   handedOver(
     reference: HandedOver["reference"],
     call: { readonly toolCallId: string; readonly toolName: string; readonly input: string },

@@ -29,7 +29,7 @@ export interface LiveCall {
   attached: boolean;
 }
 
-/** Creates the mark for a model's stream. */
+/** Creates the part that marks a withdrawal in a model's stream. */
 export const discardMark = (attempt: number): StreamPart => ({
   type: "custom",
   kind: discardKind,

@@ -29,7 +29,7 @@ import type { ReadyCall } from "../../runtime/contract/ToolCall.ts";
 /** A language model, as the provider packages create it. */
 export type Model = Extract<Exclude<LanguageModel, string>, { readonly specificationVersion: "v4" }>;
 
-/** The options of one call. */
+/** Options of one call, with its prompt and tools. */
 export type CallOptions = Parameters<Model["doStream"]>[0];
 
 /** The result of `doStream`. */
@@ -50,7 +50,7 @@ export type ExposedTool = NonNullable<CallOptions["tools"]>[number];
 /** The attempt to which the parts belong. */
 export type ReadAttempt = Pick<ReadyCall, "run_id" | "attempt">;
 
-/** A part with its observation. */
+/** A part and the observation that it causes. */
 export class ReadPart<P = StreamPart> {
   readonly part: P;
   readonly observation: Observation;

@@ -29,7 +29,7 @@ export type Dispatch = (
 /** A handler in the form that the guard runs: its input is the effect that executes it. */
 export type Started = GuardedTool<Effect.Effect<unknown, unknown>, unknown, unknown, never>;
 
-/** A tool that was guarded by `guardTools`. */
+/** The mark of a tool from `guardTools`: name, effect, and if it has a handler. */
 export class MarkedTool {
   readonly name: string;
   readonly effect: ToolEffect;

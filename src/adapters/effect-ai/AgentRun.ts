@@ -22,7 +22,7 @@ import { StopSignal } from "./StopSignal.ts";
 import type { AnyToolkit, AnyTools } from "./Tools.ts";
 import { type AgentEvent, type ToolSettled, Transcript } from "./Transcript.ts";
 
-/** Options of one step. */
+/** Options of one step: the prompt, the tools, and options of its run. */
 export interface AgentOptions<Tools extends AnyTools>
   extends Pick<RunOptions<never, never, never>, "continueText" | "reveal" | "runId" | "signal"> {
   readonly prompt: Prompt.RawInput;
@@ -35,11 +35,11 @@ export interface AgentOptions<Tools extends AnyTools>
 const waitingMax = 16;
 
 /**
- * Runs one recovered step of the language model, with its calls.
+ * Runs one step of the language model, with its tool calls, and recovers it if it breaks.
  *
  * @param options the prompt and the toolkit
- * @returns events by the grammar of RunEvent.ts, which `Transcript` turns into a history; fails with `RunInterrupted`, or with the error of
- *   a handler
+ * @returns events that follow the grammar of RunEvent.ts, which `Transcript` turns into a history; fails with `RunInterrupted`, or with the
+ *   error of a handler
  */
 export const run = <Tools extends AnyTools = Record<never, never>>(
   options: AgentOptions<Tools>,

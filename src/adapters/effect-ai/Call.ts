@@ -24,11 +24,11 @@ export interface ObjectRequest {
   readonly objectName?: string;
 }
 
-/** The properties of a model call. */
+/** Facts about a model call that its options and services determine. */
 export interface CallRequest {
   /** True if the model runs the tools itself. Otherwise the caller runs them, unseen by this adapter. */
   readonly resolves: boolean;
-  /** The signal of the user's Stop. */
+  /** Signal of the user's Stop. */
   readonly signal: AbortSignal | undefined;
   readonly object?: ObjectRequest;
 }
@@ -39,7 +39,7 @@ interface HandedCall {
   readonly reference: CallReference;
 }
 
-/** One call of a recovered model. */
+/** State of one call of a recovered model. */
 export class Call {
   readonly #guard: ToolGuard["Service"];
   readonly resolves: boolean;
@@ -193,7 +193,7 @@ type Generate = (options: RequestOptions & Partial<ObjectRequest>) => Effect.Eff
 
 const wholeOf = (model: LanguageModel.LanguageModel, options: RequestOptions, call: Call) => {
   const { object } = call;
-  // The overloads are avoided as in `streamOf`.
+  // Cast for the same reason as in `streamOf`.
   const generate = (object === undefined ? model.generateText : model.generateObject) as unknown as Generate;
   return Effect.map(generate(object === undefined ? options : { ...options, ...object }), (response) => {
     call.value = response.value;

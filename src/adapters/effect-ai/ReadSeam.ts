@@ -1,9 +1,9 @@
 /**
- * Joins the parts of a continued step to the parts that a caller has read. Text is joined by the general rule for seams, and the text of
- * one block stays in one block.
+ * Joins the parts of a continued step to the parts that a caller has read. Text is joined by the same rules as in any continuation, and the
+ * text of one block stays in one block.
  *
- * A continuation has new block ids. The block with the seam continues under the id of the block that was open at the break. If no block was
- * open, the continuation starts a new one.
+ * A continuation has new block ids. If a block was open at the break, the text after the seam (where the continuation joins the shown text)
+ * gets the id of that block. If no block was open, the continuation starts a new one.
  */
 import { type LanguageModel, Response } from "effect/ai";
 import type { Observation } from "../../domain/Observation.ts";
@@ -19,7 +19,7 @@ export interface SeamStep {
   readonly onPartDelivered: (part: ReadPart) => void;
 }
 
-/** Creates the seam of a step. */
+/** Creates the seam that continues the text of a step. */
 export const make = (step: SeamStep): TextSeam<ReadPart> => {
   const inner = PlainSeam.make<ReadPart>({ text: textOf, withText })();
   const isForced = isCallRequired(step.toolChoice);

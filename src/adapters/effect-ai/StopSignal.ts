@@ -19,7 +19,6 @@ export const StopSignal = Context.Reference<AbortSignal | undefined>("effect-str
   defaultValue: () => undefined,
 });
 
-/** The call that is stopped. */
 type Stopped = Pick<CallReference, "run_id"> & { readonly attempt?: number };
 
 /**

@@ -11,7 +11,7 @@ import type { FetchExtras } from "./StreamAttachment.ts";
 /** The first argument of `fetch`. */
 export type FetchInput = Parameters<typeof globalThis.fetch>[0];
 
-/** A call of `fetch`. */
+/** A call of `fetch` after its body was read. */
 export interface FetchCall {
   /** Undefined if there is nothing to recover. In that case `input` and `init` are passed on unchanged. */
   readonly plan: RelayPlan | undefined;

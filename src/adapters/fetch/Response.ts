@@ -4,7 +4,7 @@ import { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 import type { RelayBytes } from "../relay/RelayReader.ts";
 import type { RelayHead, RelayRefusal } from "../relay/RelayTransport.ts";
 
-/** The source of a body's bytes. */
+/** Supplies the bytes of a response's body. */
 export interface BodySource {
   readonly read: () => Promise<Exit.Exit<RelayBytes, RelayInterrupted>>;
   /** Called when the reader cancels the body. */

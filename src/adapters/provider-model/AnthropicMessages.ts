@@ -23,7 +23,7 @@ const protocol = "anthropic-messages";
 /** Default maximum number of tokens in a response. The protocol requires a value and has no default. */
 export const maxTokensDefault = 8_192;
 
-/** Writes the body of a streaming request. */
+/** Writes the body of a streaming request. Throws an `AiError` for content that the protocol cannot express. */
 export const anthropicMessages = (written: Written): Body => {
   const schema = answerSchema(written);
   const system = systemOf(written.prompt);

@@ -22,7 +22,7 @@ interface Block {
   keep: Record<string, string>;
 }
 
-/** Writes the parts of one response. */
+/** Converts the events of one response to parts. */
 export class PartWriter {
   readonly #protocol: WireProtocol;
   readonly #prefix: string;
@@ -46,7 +46,7 @@ export class PartWriter {
     this.#prefix = prefix;
   }
 
-  /** Converts a decoded event to parts. */
+  /** Converts one decoded event to any number of parts. */
   take(part: Part): ReadonlyArray<StreamPart> {
     const { observation } = part;
     const out: Array<StreamPart> = [];

@@ -21,7 +21,7 @@ export interface Written {
   readonly responseFormat: LanguageModel.ProviderOptions["responseFormat"];
 }
 
-/** A JSON object that is being written. */
+/** The JSON object of a request's body. */
 export type Body = Record<string, unknown>;
 
 /** Returns the transformer that adapts schemas to the structured outputs of a protocol; undefined if the protocol accepts any schema. */

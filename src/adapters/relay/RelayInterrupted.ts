@@ -11,7 +11,7 @@ import { RelayError, type RelayHeaders, type RelayRefusal } from "./RelayTranspo
  * After the head, the connection to the client must break. `cause` is the original error.
  */
 export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("RelayInterrupted", {
-  /** See `RunInterrupted`. */
+  /** Same as `reason` of `RunInterrupted`. */
   reason: RunInterrupted.fields.reason,
   run_id: Schema.String,
   rule: Rule,

@@ -8,7 +8,7 @@ import { serverSideState, type ToolBoundary, type ToolEffect } from "../../domai
 import { protocols, type Registry, type Tolerance, type WireProtocol } from "../../provider/Protocols.ts";
 import { headerOf, type RelayHeaders, type RelayRequest, readAddress } from "./RelayTransport.ts";
 
-/** A request that was recognised. */
+/** A recognised request, with the facts that its run needs. */
 export interface RelayPlan {
   readonly request: RelayRequest;
   /** The body without content encoding, if there is a body that may have to be changed. */

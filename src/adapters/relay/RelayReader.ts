@@ -12,7 +12,7 @@ export type RelayEvent = Exclude<RunEvent<RelayPart>, PartEvent<RelayPart>> | Ru
 /** Bytes to send: whole events, in order. Undefined at the clean end. */
 export type RelayBytes = ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined;
 
-/** The pull of a run's events. */
+/** Pulls the next events of a run. */
 export type Events = Pull.Pull<ReadonlyArray<RunEvent<RelayPart>>, RunInterrupted>;
 
 /**
@@ -31,7 +31,7 @@ export interface Broken {
   readonly endsCleanly: boolean;
 }
 
-/** Options of a reader. */
+/** Options that determine which bytes a reader forwards. */
 export interface ReaderOptions {
   /** Called with every event except parts. If it throws, the error is logged and has no other effect. */
   readonly observe?: ((event: RelayEvent) => void) | undefined;
@@ -46,7 +46,7 @@ export interface ReaderOptions {
 
 /** Takes bytes from one run, for the only sink of the run. */
 export class RelayReader {
-  /** Number of attempts of the run so far. */
+  /** Number of attempts of the run that have started. */
   attempts = 0;
   /** True once a part was sent. */
   begun = false;
@@ -121,7 +121,7 @@ export class RelayReader {
     );
   }
 
-  /** True if an observer has thrown. */
+  /** True if an observer has thrown since the last report. */
   get hasThrown(): boolean {
     return this.#thrown.length > 0;
   }

@@ -19,7 +19,6 @@ export class Slices {
     return this.#chunks.length === 0;
   }
 
-  /** Adds received bytes. */
   add(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): void {
     if (this.#chunks.length === 0) this.#chunks = chunks.slice();
     else this.#chunks.push(...chunks);

@@ -16,7 +16,7 @@ export const documentBytesMax = 8 * 1024 * 1024;
 /** Waits for a promise, for at most `ms` milliseconds. After that, resolves to undefined. */
 export type WithTimeout = <A>(ms: number, promise: Promise<A>) => Promise<A | undefined>;
 
-/** The bytes of a body that were read. */
+/** Bytes of a document, possibly incomplete. */
 export interface DocumentBytes {
   readonly chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>;
   /** True if the body has ended cleanly, false if it exceeds the limit. */

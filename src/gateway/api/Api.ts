@@ -64,7 +64,7 @@ export class ApiUnavailable extends Schema.TaggedError<ApiUnavailable>()(
   { httpApiStatus: 503 },
 ) {}
 
-/** An open question. */
+/** An open question, as the API returns it. */
 export const OpenQuestion = Schema.Struct({
   run_id: Label,
   provider: Provider,
@@ -76,13 +76,13 @@ export const OpenQuestion = Schema.Struct({
   default_choice: Choice,
   asked_at: Schema.optionalKey(Milliseconds),
   expires_at: Schema.optionalKey(Milliseconds),
-  /** Calls that a `retry` could run again, so that it has to be confirmed. */
+  /** Calls that a `retry` could run again. If there are any, a `retry` must be confirmed. */
   may_repeat: Schema.Array(Label),
   calls: Schema.Array(DecisionCall),
 });
 export type OpenQuestion = typeof OpenQuestion.Type;
 
-/** A run in a list. */
+/** A run, as it appears in a list. */
 export const RunSummary = Schema.Struct({
   run_id: Label,
   provider: Provider,
@@ -104,7 +104,7 @@ export const RunSummary = Schema.Struct({
 });
 export type RunSummary = typeof RunSummary.Type;
 
-/** An answer to a run's open question. */
+/** Body of a request that answers a run's open question. */
 export const AnswerGiven = Schema.Struct({
   revision: Schema.Natural,
   choice: Choice,
@@ -112,7 +112,7 @@ export const AnswerGiven = Schema.Struct({
   confirm_may_repeat: Schema.optionalKey(Schema.Boolean),
 });
 
-/** Result of a cancel. */
+/** Response to a cancel. */
 export const RunCancelled = Schema.Struct({
   /**
    * `here`: this process owned the run. `forwarded`: the owning process was notified. `unowned`: no process owned the run, so it was ended
@@ -121,7 +121,7 @@ export const RunCancelled = Schema.Struct({
   outcome: Schema.Literals(["here", "forwarded", "unowned", "pending"]),
   /** Process that owned the run, if it was not this one. */
   driver: Schema.optionalKey(Label),
-  /** The outcome as a sentence. */
+  /** The outcome as a sentence for a person. */
   message: Schema.String,
   run: RunSummary,
 });

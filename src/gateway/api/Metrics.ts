@@ -12,7 +12,7 @@ import { sortPaths } from "./PathList.ts";
 import type { StoreState } from "./StoreHealth.ts";
 import type { TrafficStatus } from "./Traffic.ts";
 
-/** Content type of the text. */
+/** Content type of the Prometheus text. */
 export const contentType = "text/plain; version=0.0.4; charset=utf-8";
 
 /**

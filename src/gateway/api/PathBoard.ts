@@ -31,7 +31,7 @@ const listed = query("paths_listed", Schema.Null, Schema.Array(Status).check(Sch
 /** Asks a worker to probe a path. A probe may take as long as the path's connect timeout, so the query's timeout is long. */
 const tried = query("path_tried", Schema.String, Schema.Boolean, 20_000);
 
-/** State of a gateway's paths. */
+/** Lists and probes the paths of a gateway, over all its workers. */
 export class PathBoard extends Context.Service<
   PathBoard,
   {

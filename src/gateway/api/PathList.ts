@@ -28,7 +28,7 @@ export const PathView = Schema.Struct({
   /** Number of probes since the path went down. */
   probes: Schema.Natural,
   next_probe_at: Schema.optionalKey(Milliseconds),
-  /** Code of the last failed probe or connect. */
+  /** Error code of the last failed probe or connection attempt. */
   code: Schema.optionalKey(Label),
   /** Number of runs that wait for the path, or for a cooldown on it. */
   waiting: Schema.Natural,
@@ -46,7 +46,7 @@ export const pathView = ({ code, nextProbeAt, ...status }: PathStatus): PathView
 /** Sort order of the states. Paths with the same state are sorted by name. */
 const ranks: Readonly<Record<PathStanding, number>> = { down: 0, returning: 1, cooling: 2, up: 3 };
 
-/** Sorts paths for display, those with trouble first. */
+/** Sorts paths for display: paths with trouble first. */
 export const sortPaths = (paths: ReadonlyArray<PathStatus>): ReadonlyArray<PathStatus> =>
   paths.toSorted((a, b) => ranks[pathStanding(a)] - ranks[pathStanding(b)] || a.path.localeCompare(b.path));
 

@@ -46,7 +46,7 @@ export interface Search extends RunQuery {
   readonly limit: number;
 }
 
-/** Result of a search. */
+/** One page of a search. */
 export interface Found {
   readonly runs: ReadonlyArray<RunRecord>;
   /** Run after which the next page begins; undefined on the last page. */

@@ -21,7 +21,7 @@ const Kept = Schema.fromJsonString(Schema.toCodecJson(MetricRows));
 const encodeKept = Schema.encodeSync(Kept);
 const decodeKept = Schema.decodeUnknownOption(Kept);
 
-/** Returns the file with a worker's counts. */
+/** Returns the path of the file with a worker's counts. */
 export const fileOf = (folder: string, worker: number): string => join(folder, `${worker}.metrics`);
 
 /**

@@ -34,7 +34,7 @@ type Refused = typeof Refused.Type;
 
 /** An observation of a path by a worker. */
 const Found = Schema.Struct({
-  /** The gateway that the worker belongs to. */
+  /** Folder of the gateway's sockets, which identifies the gateway. */
   gateway: Schema.String.check(Schema.isMaxLength(4_096)),
   path: Path,
   word: Schema.Literals(["reached", "down", "returning"]),

@@ -55,7 +55,7 @@ export const layer = <Out, E, R>(own: Layer.Layer<Traffic | Out, E, R>): Layer.L
     ),
   );
 
-/** Combines the traffic of all workers. */
+/** Adds up the traffic of this worker and the others. */
 export const sumTraffic = (here: TrafficStatus, others: ReadonlyArray<TrafficStatus>): TrafficStatus => {
   const all = [here, ...others];
   const sum = (of: (status: TrafficStatus) => number) => all.reduce((total, status) => total + of(status), 0);

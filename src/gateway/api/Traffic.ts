@@ -48,7 +48,7 @@ export const AttachableRun = Schema.Struct({
 });
 export type AttachableRun = typeof AttachableRun.Type;
 
-/** Current activity of the gateway. */
+/** The gateway's activity at one moment. */
 export interface TrafficStatus {
   /** Ids of the runs that are relayed now. */
   readonly live: ReadonlyArray<string>;
@@ -71,7 +71,7 @@ export interface TrafficStatus {
   readonly tokens: Readonly<Record<string, number>>;
 }
 
-/** Reports the server's activity to its page. */
+/** Reports the gateway's activity to its page and its metrics. */
 export class Traffic extends Context.Service<
   Traffic,
   {

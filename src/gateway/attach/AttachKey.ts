@@ -12,7 +12,7 @@ import { moveHeader, routeHeader } from "../config/OwnHeaders.ts";
 import { credentialsIn } from "../routing/OwnCredential.ts";
 import { sharedKey } from "../workers/SharedKey.ts";
 
-/** The parts of a request that identify it. */
+/** The parts of a request that determine its key. */
 export interface KeyedRequest extends Pick<RelayRequest, "body" | "headers" | "method" | "tenant"> {
   readonly upstream: string;
   /** Path and query without the gateway's own prefixes. */

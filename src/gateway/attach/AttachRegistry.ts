@@ -33,7 +33,7 @@ export const processBytesMax = 256 * 1024 * 1024;
 /** Maximum number of registered runs. */
 export const runsMax = 1024;
 
-/** Limits of a registry. */
+/** Limits of a registry. Beyond them it evicts responses. */
 export interface AttachLimits {
   readonly runBytes: number;
   readonly processBytes: number;
@@ -45,7 +45,6 @@ const limitsDefault: AttachLimits = { runBytes: runBytesMax, processBytes: proce
 /** Reason why a response is no longer kept. */
 export type Eviction = "run_bytes" | "process_bytes" | "runs";
 
-/** Options of the request that its entry keeps. */
 type AttachPeriod = Pick<AttachWish, "idempotencyKey" | "lingerMs">;
 
 /** Keys by which an entry is found. */
@@ -84,7 +83,7 @@ export type IsSilent = (entry: AttachEntry) => boolean;
 /** The registry of runs that a client can attach to. A process has one. */
 export class AttachRegistry {
   readonly #limits: AttachLimits;
-  /** Oldest first. */
+  /** Registered entries, oldest first. */
   readonly #entries = new Set<Entry>();
   readonly #byRequest = new Map<string, Set<Entry>>();
   readonly #byRun = new Map<string, Entry>();
@@ -303,7 +302,7 @@ export class AttachRegistry {
 
 const none: ReadonlyArray<AttachEntry> = [];
 
-/** Keys of an unregistered entry. */
+/** Keys of an entry before it is registered. They match no request. */
 const unknown: EntryKeys = { request: "", holder: "" };
 
 /** Matches no key. Unknown ids are compared with this key too, so that the response time does not reveal which ids exist. */

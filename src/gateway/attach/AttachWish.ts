@@ -10,7 +10,7 @@ import { attachHeader, lingerHeader, wordsOf } from "../config/OwnHeaders.ts";
 import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Refused } from "../routing/Admission.ts";
 
-/** Attachment options of a request. */
+/** Attachment options of a request, with the defaults applied. */
 export interface AttachWish {
   /** Time that the run outlives its client, in milliseconds. With 0 it ends with its client. */
   readonly lingerMs: number;

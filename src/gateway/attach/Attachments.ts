@@ -40,7 +40,7 @@ export interface AttachListeners {
   readonly secret?: Redacted.Redacted<string> | undefined;
 }
 
-/** A new run and its request. */
+/** A new run, with its request and the options that its client asked for. */
 export interface Beginning {
   readonly request: KeyedRequest;
   /** Key of the request, from `keyOf`. If undefined, `registerKeys` supplies the key later. */
@@ -53,7 +53,7 @@ interface Known {
   readonly run: LingeringRun;
   readonly upstream: string;
   readonly token: string | undefined;
-  /** Monotonic milliseconds. */
+  /** Start of the run, in monotonic milliseconds. */
   readonly begunAt: number;
   /** Fires when the run expires. It is set only while the run has no reader. */
   readonly due: Alarm;
@@ -133,7 +133,7 @@ export class Attachments {
     });
   };
 
-  /** Registers a run that its client reads. */
+  /** Registers a run that its first client is about to read. */
   begin({ key, refuse, request, wish }: Beginning): LingeringRun {
     const entry = this.#registry.open(wish);
     const run = new LingeringRun(entry, this.#serving, refuse);
@@ -281,7 +281,7 @@ export class Attachments {
     return typeof found === "object" ? this.#known.get(found)?.run : found;
   }
 
-  /** Serves a sibling's run by id. */
+  /** Serves the response of a sibling's run, found by the run's id. */
   serveStreamElsewhere(asked: StreamWish, client: ClientResponse): Effect.Effect<HopResult | "unreachable"> {
     return this.#listeners.siblings?.serveStream(asked, client) ?? Effect.succeed("none");
   }
@@ -296,7 +296,7 @@ export class Attachments {
     return run.serve(reader, how === "repeat" ? repeatHeaders : streamHeaders(from));
   }
 
-  /** Cancels a run for its user, at once. */
+  /** Cancels a run at once, on behalf of its user. */
   cancel(run: LingeringRun): void {
     this.#stop(run, "cancelled");
   }

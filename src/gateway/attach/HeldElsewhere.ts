@@ -41,9 +41,9 @@ export type SiblingName = number | string;
 
 /** Keys of the runs without a reader, of the siblings and of this process. */
 export class HeldElsewhere {
-  /** Siblings by the request key of their runs. */
+  /** Siblings with such runs, by the key of the run's request. */
   #owners: ReadonlyMap<string, ReadonlySet<SiblingName>> = new Map();
-  /** Number of runs of this process per key. */
+  /** Number of such runs of this process, by key. */
   readonly #own = new Map<string, number>();
   readonly #tell: (key: string, isHeld: boolean) => void;
 

@@ -20,10 +20,10 @@ import { Label, Status } from "../../domain/Limits.ts";
 import { GatewayAddress } from "../config/GatewayAddress.ts";
 import type { AccessRecord } from "../log/AccessRecord.ts";
 
-/** A keyed digest in hexadecimal digits. */
+/** An HMAC, in hexadecimal digits. */
 export const HopKey = Schema.String.check(Schema.isPattern(/^[0-9a-f]{32,128}$/));
 
-/** Request to the owner. */
+/** The response that the asking process wants from the owner. */
 export const HopWish = Schema.Union([
   /** A request that may repeat one of the owner's runs. */
   Schema.TaggedStruct("Repeat", {
@@ -46,7 +46,7 @@ export type HopWish = typeof HopWish.Type;
 /** A request for a run by id. */
 export type StreamWish = Extract<HopWish, { readonly _tag: "Stream" }>;
 
-/** First message of a hop. */
+/** First message of a hop, from the asking process to the owner. */
 export const HopAsked = Schema.Struct({
   /** Address of the asking gateway; null for a worker of the same gateway. */
   from: Schema.NullOr(GatewayAddress),
@@ -78,7 +78,7 @@ export type HopFacts = typeof HopFacts.Type;
 
 const Headers = Schema.Array(Schema.Tuple([Schema.String, Schema.String]));
 
-/** Kind and head of the response. */
+/** Third message of a hop: the kind of the response and its head. */
 export const HopHead = Schema.Union([
   /** There is no run that the request may attach to. */
   Schema.TaggedStruct("None", {}),
@@ -96,11 +96,11 @@ export const HopHead = Schema.Union([
 ]);
 export type HopHead = typeof HopHead.Type;
 
-/** End of the response. */
+/** Last message of a hop: the end of the response. */
 export const HopEnd = Schema.Struct({ how: Schema.Literals(["whole", "broken"]), facts: HopFacts });
 export type HopEnd = typeof HopEnd.Type;
 
-/** Encodes a message for a header. */
+/** Encodes a message as the value of a header. */
 export const encode = (word: HopAsked | HopFacts | HopHead | HopEnd): string =>
   encodeURIComponent(JSON.stringify(word));
 

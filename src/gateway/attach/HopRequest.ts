@@ -47,7 +47,6 @@ export const hop = (asked: HopAsked, { headersOf, to }: HopTarget, client: Clien
       }),
   );
 
-/** Next message from a sibling. */
 type Said = { readonly taken: HopFacts | undefined } | { readonly response: IncomingMessage } | "gone";
 
 /** Receives messages from a sibling. The interim response and the final one may arrive in the same packet, so messages are queued. */

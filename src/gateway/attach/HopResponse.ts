@@ -11,11 +11,11 @@ import { ClientResponse } from "../proxy/ClientResponse.ts";
 import { hopHeader } from "../workers/SignedWire.ts";
 import { encode, factsOf } from "./HopMessage.ts";
 
-/** Settings for the response to a hop. */
+/** Settings of the response to a hop. */
 export interface HopSetting {
   /** Timeout after which a client that reads nothing is disconnected, in milliseconds. */
   readonly slowMs: number;
-  /** Monotonic milliseconds. */
+  /** Returns monotonic milliseconds. */
   readonly now: () => number;
   /** Asks the client's process if the client's socket is silent. */
   readonly isSilent: Effect.Effect<boolean>;
@@ -23,7 +23,7 @@ export interface HopSetting {
   readonly isRemote: boolean;
 }
 
-/** The response to one hop. */
+/** A response that is sent to another process, which forwards it to the client. */
 export class HopResponse extends ClientResponse {
   readonly #isSilentThere: Effect.Effect<boolean>;
   readonly #isRemote: boolean;
@@ -81,7 +81,7 @@ class HopAccess extends Access {
     this.#response.socket?.write(`HTTP/1.1 102 Processing\r\n${hopHeader}: ${word}\r\n\r\n`);
   }
 
-  /** Called before the response ends or breaks. */
+  /** Sends the last facts in the trailers or, if the run broke before its head, in the head. */
   override recordEnd(how: "whole" | "left" | "broken"): void {
     super.recordEnd(how);
     const response = this.#response;

@@ -39,7 +39,7 @@ export type Refusal = (error: RelayInterrupted, client: ClientResponse) => Effec
 /** Services of the gateway that lingering runs use. */
 export interface LingeringServing {
   readonly registry: AttachRegistry;
-  /** Monotonic milliseconds. */
+  /** Returns monotonic milliseconds. */
   readonly now: () => number;
   /** Called when a client has attached or left. */
   readonly onChange: (run: LingeringRun, what: "attached" | "left") => void;

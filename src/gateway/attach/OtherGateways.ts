@@ -39,7 +39,7 @@ const Address = Schema.Struct({
 
 const readAddress = Schema.decodeUnknownOption(Schema.fromJsonString(Address));
 
-/** Explains a failed query to an operator. */
+/** Explanations of a failed query, for an operator. */
 const failures: Readonly<Record<AskError["reason"], string>> = {
   gone: "it cannot be reached, or TLS does not trust its certificate",
   late: "it does not reply in time",

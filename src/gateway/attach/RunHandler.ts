@@ -26,7 +26,7 @@ import type { Attachments } from "./Attachments.ts";
 import type { AttachWish } from "./AttachWish.ts";
 import type { LingeringRun, StopReason } from "./LingeringRun.ts";
 
-/** Services and settings for serving a run. */
+/** Services and settings that serve a run. */
 export interface RunServing extends RelayServing {
   readonly attachments: Attachments;
 }

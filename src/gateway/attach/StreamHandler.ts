@@ -18,7 +18,7 @@ import type { CancelsElsewhere } from "./CancelsElsewhere.ts";
 import type { StreamWish } from "./HopMessage.ts";
 import type { LingeringRun } from "./LingeringRun.ts";
 
-/** Services for serving a stream. */
+/** Services that serve a stream. */
 export interface StreamServing {
   readonly attachments: Attachments;
   /** Cancels runs of other processes; undefined if there can be none. */
@@ -137,7 +137,7 @@ const serveRun = Effect.fnUntraced(function* (
   return "served";
 });
 
-/** The run does not exist for these credentials. */
+/** Refusal if the run does not exist for these credentials. */
 export const unknown: Refused = {
   status: 404,
   reason: "stream",
@@ -145,7 +145,7 @@ export const unknown: Refused = {
     "No such stream exists for the credentials of this request: it never existed, it has expired, or the gateway has restarted.",
 };
 
-/** The response is no longer kept. */
+/** Refusal if the response is no longer kept. */
 export const evicted: Refused = {
   status: 410,
   reason: "evicted",
@@ -160,7 +160,7 @@ export const broken: Refused = {
   message: "This response broke after the last byte that the client has. There is no more of it.",
 };
 
-/** The offset is invalid or beyond the response. */
+/** Refusal of an offset that is invalid or beyond the response. */
 export const noSuchByte: Refused = {
   status: 400,
   reason: "offset",
@@ -168,7 +168,7 @@ export const noSuchByte: Refused = {
     "Last-Event-ID: expected the number of bytes of the decoded body that the client has, at most as many as were sent.",
 };
 
-/** The method is not supported for streams. */
+/** Refusal of a method that streams do not support. */
 export const noMethod: Refused = {
   status: 405,
   reason: "method",
@@ -176,7 +176,7 @@ export const noMethod: Refused = {
   headers: [["allow", "GET, HEAD, DELETE"]],
 };
 
-/** A live worker did not reply. */
+/** Refusal if a live worker did not reply, so that the run may exist. */
 export const unreachable: Refused = {
   status: 503,
   reason: "unreachable",

@@ -29,9 +29,9 @@ export const ClientOverride = Schema.Struct({
   as: Schema.optionalKey(Schema.Literals([...clientRows.map(({ name }) => name), unknownName])),
   reveal: Schema.optionalKey(Schema.Literals(["live", "on_complete"])),
   onBreak: Schema.optionalKey(Schema.Literals(["tell", "abort", "as_provider"])),
-  /** Milliseconds. */
+  /** In milliseconds. */
   patienceMs: Schema.optionalKey(Schema.Natural.check(Schema.isLessThanOrEqualTo(patienceMaxMs))),
-  /** Milliseconds. */
+  /** In milliseconds. */
   holdMaxMs: Schema.optionalKey(Schema.Natural),
   status: Schema.optionalKey(Schema.Literals([400, 424])),
   ending: Schema.optionalKey(Schema.Literals(["clean", "broken"])),

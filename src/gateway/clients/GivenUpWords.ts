@@ -11,7 +11,7 @@ import { codedWords } from "../../policy/Explanation.ts";
 import { connectWords } from "../../story/PathWords.ts";
 import { isTransientText, withoutPassing } from "./PassingWords.ts";
 
-/** The facts that determine the message. */
+/** Facts about a failed run that determine its message. */
 export interface GivenUpFacts {
   readonly failure: Failure;
   readonly rule: Rule;
@@ -131,7 +131,7 @@ const mayHaveRun = "A tool may have run, so the request was not repeated.";
 const providerTool = "The provider may have run one of its own tools, so the request was not repeated.";
 const shown = "Part of the response had been shown, so the request was not repeated.";
 
-/** Explains a wait that exceeds the limit, after an outage or a wait that the provider requested. */
+/** Explains that a run would have to wait too long, after an outage or because the provider asked for a wait. */
 const tooLong = ({ kind }: Failure): string =>
   kind === "rate_limited" || kind === "overloaded"
     ? "It asks for a longer wait than the limit allows."

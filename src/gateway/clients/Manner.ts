@@ -8,7 +8,7 @@ import type { ClientOverrides } from "./ClientOverrides.ts";
 import type { Treatment } from "./ClientRow.ts";
 import { type ConfiguredRow, rowOf, shippedTreatment, tableOf } from "./ClientTable.ts";
 
-/** The treatment of one request's client. */
+/** The treatment that one request gets. */
 export interface Manner extends Treatment {
   /** A label of bounded length: the row's name, or `unknown`. */
   readonly client: string;
@@ -17,7 +17,7 @@ export interface Manner extends Treatment {
 /** The parts of a request that determine its treatment. */
 export interface MannerRequest {
   readonly headers: RelayHeaders;
-  /** The id of the request's protocol. */
+  /** Id of the request's protocol. */
   readonly protocol: string;
   /** The `reveal` that the request demands by its path or header. */
   readonly asked?: Treatment["reveal"] | undefined;

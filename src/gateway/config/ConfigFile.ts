@@ -24,7 +24,7 @@ import type { RouteLists, RouteSettings } from "./RouteSettings.ts";
 import { isUpstreamName, namePattern, upstreamNameWords } from "./UpstreamNames.ts";
 import type { CertificatePair, UpstreamSettings } from "./UpstreamSettings.ts";
 
-/** The result of reading a configuration file. */
+/** The options from a configuration file, or its problems. */
 export type ConfigRead =
   | {
       readonly options: ProgramOptions;
@@ -33,7 +33,7 @@ export type ConfigRead =
     }
   | { readonly problems: readonly [ConfigProblem, ...ReadonlyArray<ConfigProblem>] };
 
-/** Reads a configuration file. */
+/** Reads a configuration file. If it has a problem, no options are returned. */
 export const readConfig = (sources: ConfigSources): ConfigRead => {
   const read = readJson(sources.text);
   if ("broken" in read) return { problems: [problemAt([], read.broken)] };

@@ -37,7 +37,7 @@ export const certificate = Schema.Struct({
   key: text("File of its key (PEM)"),
 });
 
-/** A server that receives requests. */
+/** An upstream: a server to which the gateway forwards requests. */
 export const upstream = Schema.Struct({
   url: text("Base URL, as a client of this server would use it: `http(s)://host[:port][/path]`"),
   protocols: Schema.optionalKey(
@@ -174,7 +174,7 @@ export const client = Schema.Struct({
   ),
 });
 
-/** A client token. */
+/** A token that clients of the gateway send. */
 export const token = Schema.Struct({
   token: secret("The secret that its clients send: at least 16 letters, digits and `-._~`"),
   upstreams: Schema.optionalKey(

@@ -13,7 +13,7 @@ export interface ConfigProblem {
   readonly message: string;
 }
 
-/** Creates a problem. */
+/** Creates a problem with its position as text. */
 export const problemAt = (path: ReadonlyArray<PropertyKey>, message: string): ConfigProblem => ({
   path: pathText(path),
   message,

@@ -43,7 +43,7 @@ export const openConfig = (path: string): ConfigSources | { readonly unreadable:
 /** Windows has no mode bits. There the folder's access rights protect the file. */
 const hasModes = process.platform !== "win32";
 
-/** Read permission of the group and of others. */
+/** Mode bits by which the group and other users may read a file. */
 const othersRead = 0o044;
 
 const othersWrite = 0o022;

@@ -50,7 +50,7 @@ export interface AdmittedToken extends GatewayToken {
   readonly digest: Buffer;
 }
 
-/** Validated options with their defaults. */
+/** All settings of a gateway: validated options with defaults applied. */
 export interface GatewaySettings extends Filled<typeof server> {
   readonly tls: ListenTls | undefined;
   /** Addresses of the three upstreams that need no prefix. */

@@ -35,7 +35,6 @@ const stepText = (step: PropertyKey): string =>
 /** Maximum number of characters of a name in a formatted path. */
 const shownMax = 64;
 
-/** An open object or array. */
 interface Frame {
   readonly names: Set<string> | undefined;
   step: string | number;

@@ -23,7 +23,7 @@ export type Form =
   | "none"
   | ReadonlyArray<string>;
 
-/** The optional fields of an entry. */
+/** The fields of an entry that may be omitted. */
 export interface About<D = unknown> {
   readonly default?: D;
   readonly unit?: "bytes" | "ms";
@@ -33,7 +33,7 @@ export interface About<D = unknown> {
   readonly flag?: string | false;
   /** True if a change of the option needs a restart. `on_or_off` if only adding or removing the option does. */
   readonly restart?: true | "on_or_off";
-  /** The reason for the default. */
+  /** The reason for the default, as the docs print it. */
   readonly from?: string;
 }
 
@@ -201,7 +201,7 @@ export interface Entry extends Omit<Option, "flag" | "key"> {
   readonly path: readonly [name: string, inner?: string];
   /** Path of the option in the configuration file. */
   readonly key: readonly [name: string, inner?: string] | undefined;
-  /** Flag without `--`. */
+  /** Flag of the option, without `--`. */
   readonly flag: string | undefined;
   readonly variable: string | undefined;
   /** True if the gateway's settings contain the option in another form. */
@@ -232,10 +232,9 @@ export const entriesOf = (
     };
   });
 
-/** An object with named values. */
 type Parts = Readonly<Record<string, unknown>>;
 
-/** True for a group of options, which is a plain object. Secrets and lists are not plain objects. */
+/** True if a value is a group of options, that is, a plain object. Secrets and lists are not. */
 export const isParts = (value: unknown): value is Parts =>
   typeof value === "object" && value !== null && [Object.prototype, null].includes(Object.getPrototypeOf(value));
 

@@ -89,7 +89,7 @@ export const clocks = {
 const budgetLimit = (description: string, unit?: "ms") =>
   integer(description, { min: 0, flag: false, ...(unit === undefined ? {} : { unit }) });
 
-/** The budget of a run. */
+/** Retry budget of a run. */
 export const budget = {
   max_auto_retries: budgetLimit("Automatic retries, all modes together"),
   max_not_processed: budgetLimit("Retries of requests that were not sent or that the provider did not process"),
@@ -136,7 +136,7 @@ export const tolerance = {
   ),
 };
 
-/** A client token. */
+/** A token that clients of the gateway send, with its permissions. */
 export interface GatewayToken {
   /** Stands for the token in logs and metrics. */
   readonly name: string;

@@ -12,11 +12,11 @@ import { limitsDefault, type program, workersMax } from "./Options.ts";
 /** Options of a gateway program; Options.ts describes them. Only `serve` starts several processes. */
 export interface ProgramOptions extends GatewayOptions, Given<typeof program> {}
 
-/** Returns the number of worker processes. */
+/** Returns the number of worker processes. `auto` means one per available core, up to `workersMax`. */
 export const workersOf = ({ workers = 1 }: ProgramOptions): number =>
   workers === "auto" ? Math.min(workersMax, availableParallelism()) : workers;
 
-/** Returns the store of a program. */
+/** Returns the store of a program: the configured one, or the default file. */
 export const storeOf = ({ db }: ProgramOptions): string => db ?? defaultFile();
 
 /** Describes the first problem of the options that are not the server's, as one line. */

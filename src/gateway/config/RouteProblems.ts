@@ -9,7 +9,7 @@ import type { RouteList, RouteLists, RouteSettings } from "./RouteSettings.ts";
 import { namePattern } from "./UpstreamNames.ts";
 import type { UpstreamSettings } from "./UpstreamSettings.ts";
 
-/** A problem in a list of routes. */
+/** A problem in a list of routes, with its position. */
 export interface RouteProblem {
   /** Position below the key `routes`. */
   readonly path: JsonPath;

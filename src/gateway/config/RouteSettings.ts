@@ -9,7 +9,7 @@ export type FinishFailure = "refused" | "empty" | "model_length";
 
 /** A further route. */
 export interface RouteSettings {
-  /** Name of the route for clients, in logs, in records and in its breaker. */
+  /** Name of the route: clients, logs and records contain it, and the route's breaker has it. */
   readonly id: string;
   /** Name of the upstream that receives its requests. */
   readonly upstream: string;

@@ -151,7 +151,7 @@ export class Access {
     this.#path = pathOf(target);
   }
 
-  /** Marks the path as the gateway's own. */
+  /** Records that the path is one of the gateway's own. */
   markOwn(): void {
     this.#own = true;
   }
@@ -171,7 +171,7 @@ export class Access {
     copyDefined(this.#facts, facts);
   }
 
-  /** Records an event of the request's run. */
+  /** Records facts that an event of the request's run contains. */
   recordEvent(event: RelayEvent, run_id: string): void {
     this.#facts.run_id = run_id;
     if (event._tag === "AttemptStarted") this.#facts.attempts = event.attempt;
@@ -192,7 +192,6 @@ export class Access {
     this.#headAt ??= this.#now();
   }
 
-  /** Records that bytes of a body were written. */
   recordWrite(bytes: number): void {
     this.#firstAt ??= this.#now();
     this.#bytes += bytes;
@@ -225,7 +224,7 @@ export class Access {
     if (this.#end === "left") this.#leftAt ??= this.#now();
   }
 
-  /** The record of a request that is over. */
+  /** Returns the record. It is complete only after the response has ended. */
   get record(): AccessRecord {
     const since = (at: number) => Math.max(0, Math.round(at - this.#begun));
     const {
@@ -289,7 +288,6 @@ export class Access {
 /** Refusal reasons that blame the upstream or the gateway, not the request. */
 const failures: ReadonlySet<string> = new Set(["upstream_failed", "unavailable", "defect", "page"]);
 
-/** The rule of a run that was cancelled. */
 const userCancelled: Rule = "user_cancelled";
 
 /** Maximum length of a recorded method, in characters. Node rejects longer methods. */
@@ -340,7 +338,7 @@ const decodeSegment = (segment: string): string => {
 
 type Optional = { readonly [Key in keyof AccessRecord]: AccessRecord[Key] | undefined };
 
-/** Drops undefined fields and keeps the order. */
+/** Removes undefined fields. */
 const withoutUndefined = (fields: Optional): AccessRecord => {
   const known = {};
   copyDefined<object>(known, fields);
@@ -348,7 +346,6 @@ const withoutUndefined = (fields: Optional): AccessRecord => {
   return known as AccessRecord;
 };
 
-/** Copies the defined fields. */
 const copyDefined = <Fields extends object>(to: Fields, from: Fields): void => {
   for (const name in from) if (from[name] !== undefined) to[name] = from[name];
 };

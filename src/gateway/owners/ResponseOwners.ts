@@ -62,7 +62,7 @@ export interface ResponseOwners {
   readonly ownerOf: (id: string, token: string | undefined) => Effect.Effect<"own" | "other" | "unknown">;
 }
 
-/** Creates a gateway's memory of owners. */
+/** Creates a gateway's memory of owners. If there is a store, its processes share the memory. */
 export const make: Effect.Effect<ResponseOwners, never, Scope.Scope> = Effect.gen(function* () {
   const facts = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder))?.shared;
   const key: KeyObject = facts === undefined ? createSecretKey(randomBytes(32)) : sharedKey(facts.secret, "response");

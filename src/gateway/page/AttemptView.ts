@@ -17,7 +17,7 @@ import { answerLine, type QuestionPlace, questionBox } from "./QuestionBox.ts";
 /** Maximum number of calls listed per attempt. The others are only counted. */
 const callsMax = 40;
 
-/** Renders an attempt. */
+/** Renders an attempt, with the open question if this attempt has caused it. */
 export const attemptView = (record: RunRecord, story: AttemptStory, place: QuestionPlace): Html => {
   const { facts } = story.record;
   const { tone, word } = story.said;
@@ -66,7 +66,7 @@ const anchors = ({ evidence, from }: AttemptStory): Html =>
           html`<li class="${isLoud(it) ? "loud" : "low"}"><time>+${formatLasting(Math.max(0, it.at_ms - from))}</time> ${events[it.event]}${it.detail !== undefined && html`: ${label(it.detail.replaceAll("_", " "))}`}</li>`,
       )}</ol>`;
 
-/** True for a failure, or evidence of one. */
+/** True for evidence of a failure. Such evidence is highlighted. */
 const isLoud = ({ detail, event }: Evidence): boolean =>
   loud.includes(event) || (event === "seam" && detail !== undefined && isFault(detail));
 
@@ -76,7 +76,6 @@ const loud: ReadonlyArray<string> = Evidence.fields.event.literals.filter(
   (it) => it === "failure" || it === "watchdog" || it === "abandoned" || it === "late_part_refused",
 );
 
-/** Renders the failure, the decision and its rule. */
 const breakBox = ({ action, failure, incident, next, policy, became, refusal, title }: IncidentStory): Html =>
   html`<section class="break ${action.tone}" aria-label="${title}">
     <p class="failure"><b>${title}</b> <bdi>${failure}</bdi></p>

@@ -4,7 +4,7 @@
  */
 import type { FeedMessage } from "../api/Feed.ts";
 
-/** A node of the document. */
+/** The parts of a DOM node that the page uses. */
 export interface PageNode {
   readonly nodeType: number;
   readonly nodeName: string;
@@ -15,7 +15,7 @@ export interface PageNode {
   removeChild(node: PageNode): void;
 }
 
-/** An element of the document. */
+/** The parts of a DOM element that the page uses. */
 export interface PageElement extends PageNode {
   id: string;
   textContent: string;
@@ -29,7 +29,7 @@ export interface PageElement extends PageNode {
   focus(): void;
 }
 
-/** The confirmation dialog. */
+/** The dialog that asks for confirmation. */
 export interface PageDialog extends PageElement {
   returnValue: string;
   showModal(): void;
@@ -40,7 +40,7 @@ export interface PageDialog extends PageElement {
 /** Strings of the dialog. Each key is the end of an element's id. */
 export type Asked = Readonly<Record<"title" | "run" | "text" | "no" | "yes", string>>;
 
-/** The window. */
+/** The parts of `window` that the page uses. */
 export interface PageWindow {
   readonly BroadcastChannel?: new (name: string) => PageChannel;
   readonly navigator: { readonly locks?: PageLocks };
@@ -51,7 +51,7 @@ export interface PageWindow {
   readonly addEventListener: (name: "pagehide" | "pageshow" | "online", listener: () => void) => void;
 }
 
-/** The document. */
+/** The parts of `document` that the page uses. */
 export interface PageDocument {
   title: string;
   readonly hidden: boolean;
@@ -64,7 +64,7 @@ export interface PageDocument {
   addEventListener(name: "visibilitychange", listener: () => void): void;
 }
 
-/** The feed's `EventSource`. */
+/** The `EventSource` of the feed. */
 export interface PageEvents {
   readonly readyState: number;
   close(): void;
@@ -90,7 +90,7 @@ export interface PageLocks {
 
 /** Message from the leading tab to the others, about once per second. */
 export interface Told {
-  /** True if the feed is open. */
+  /** True if the connection of the feed is open. */
   readonly open: boolean;
   /** True if the feed was just opened, so that messages before it may be missing. */
   readonly opened: boolean;

@@ -34,7 +34,7 @@ export const questionCard = (record: RunRecord, open: OpenQuestion, now: number)
     ${questionBox(record, open, { now, answers: true, tells: true })}</article>`;
 };
 
-/** Renders an open question. */
+/** Renders an open question with its choices. */
 export const questionBox = (record: RunRecord, open: OpenQuestion, place: QuestionPlace): Html => {
   const { message, question, refusal, repeats } = open;
   const isRisky = (choice: Choice) => choice === "retry" && repeats !== undefined;
@@ -95,7 +95,7 @@ const button = (
       : html` data-of="${provider.model ?? provider.id}, run ${run_id}" data-confirm="${describeRepeats(risk)}"`
   }>${choices[choice].title}</button>`;
 
-/** Renders a closed question and its answer. */
+/** Renders a question that is closed, with its answer. */
 export const answerLine = ({ by, question: { answer, choices: offered, revision } }: AnswerStory): Html =>
   html`<p class="answered"><b>Question ${revision}</b> offered ${offered.map((it) => choices[it].title).join(", ")}. ${
     answer === undefined ? "It was not answered." : html`${by} said <b>${choices[answer].title}</b>.`

@@ -100,7 +100,7 @@ export const searchForm = (asked: Asked, totals: Totals, invalid: ApiInvalid | u
 
 interface FormParts {
   readonly sent: Asked["sent"];
-  /** The field that could not be parsed. */
+  /** Name of the field that could not be parsed. */
   readonly field: string | undefined;
 }
 

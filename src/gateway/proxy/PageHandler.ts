@@ -30,7 +30,7 @@ export class Page extends Context.Service<
 /** Maximum size of a request body for the page, in bytes. An answer to a question is short. */
 export const pageBodyBytesMax = 64 * 1024;
 
-/** A request to the page. */
+/** A request to the page, with its body already read. */
 export interface PageRequest {
   readonly target: string;
   readonly headers: RelayHeaders;

@@ -33,7 +33,7 @@ export interface PathWatch {
 }
 
 interface Outage {
-  /** Wall clock, in milliseconds since the epoch. */
+  /** Start of the outage: wall clock, in milliseconds since the epoch. */
   readonly since: number;
   readonly runs: Set<string>;
 }
@@ -72,7 +72,7 @@ export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(fun
 
 type Line = readonly [message: string, fields: Readonly<Record<string, string | number | undefined>>];
 
-/** Compares each check with what was logged before. */
+/** Logs the differences between the current paths and those logged before. */
 class Watcher {
   readonly #context: Context.Context<never>;
   readonly #outages = new Map<string, Outage>();

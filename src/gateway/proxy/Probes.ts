@@ -23,7 +23,7 @@ export const probeOf = (target: string): "livez" | "readyz" | undefined => {
   return path === "/livez" ? "livez" : path === "/readyz" ? "readyz" : undefined;
 };
 
-/** Response to a probe. */
+/** Status and body of the response to a probe. */
 export interface ProbeVerdict {
   readonly status: 200 | 503;
   readonly body: { readonly status: "ok" | "degraded" | "draining"; readonly degraded?: "store" };
@@ -50,7 +50,7 @@ export const verdictOf = (
   return { status: requireStore ? 503 : 200, body: { status: "degraded", degraded: "store" } };
 };
 
-/** Serves a probe. */
+/** Serves a probe. The request may be refused because of its Host. */
 export const serveProbe = (
   probe: "livez" | "readyz",
   { headers, method }: { readonly headers: RelayHeaders; readonly method: string },

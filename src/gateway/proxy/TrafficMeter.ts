@@ -4,7 +4,7 @@
 import { Clock, Context, Effect, Layer, PubSub, Stream } from "effect";
 import { type AttachableRun, changesMax, type RunChange, Traffic, type TrafficStatus } from "../api/Traffic.ts";
 
-/** The writing side of `Traffic`. */
+/** Receives the gateway's activity. `Traffic` reports it. */
 export class TrafficMeter extends Context.Service<
   TrafficMeter,
   {

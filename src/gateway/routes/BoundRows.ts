@@ -16,7 +16,7 @@ export interface Held {
   readonly protocol: string;
 }
 
-/** A row of the table. */
+/** A field that binds a request. */
 export interface BoundRow {
   /** Name of the field, also in logs. */
   readonly field: string;
@@ -69,7 +69,7 @@ const isReference = ({ outermost, protocol, record }: Held): boolean =>
     isText(record.id) &&
     Object.keys(record).every((key) => key === "id" || (key === "type" && record.type === null)));
 
-/** The table of fields that bind a request. */
+/** All rows of the table, except those of tools and of unsearched bodies. */
 export const boundRows: ReadonlyArray<BoundRow> = [
   {
     field: "previous_response_id",

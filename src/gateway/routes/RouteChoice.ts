@@ -25,7 +25,7 @@ export interface RoutedRequest extends MeantRequest {
   readonly wish: RouteWish;
 }
 
-/** The routes of a request. */
+/** The routes that a request may use. */
 export interface ChosenRoutes {
   /** The route on which the request starts. */
   readonly first: RouteTarget;
@@ -37,7 +37,7 @@ export interface ChosenRoutes {
   readonly left_out: ReadonlyArray<{ readonly id: string; readonly reason: string }>;
 }
 
-/** The configured upstreams. */
+/** The settings that describe the upstreams. */
 export type RouteConfig = Pick<GatewaySettings, "servers" | "upstreams">;
 
 /** Chooses the routes of a request. */

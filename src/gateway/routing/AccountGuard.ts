@@ -9,7 +9,7 @@ import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSetti
 import { canNameStored, type PathVerdict, verdictOf } from "./AccountPaths.ts";
 import type { Refused } from "./Admission.ts";
 
-/** A request with its upstream. */
+/** A request to an upstream, after its token was checked. */
 export interface GuardedRequest {
   readonly method: string;
   /** Absolute address to which the request is sent. */

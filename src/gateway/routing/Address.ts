@@ -23,7 +23,7 @@ export interface Address {
   readonly own: boolean;
 }
 
-/** A path with invalid prefixes. */
+/** The refusal of a path with invalid prefixes. */
 export interface NoAddress {
   readonly refused: Refused;
 }

@@ -10,7 +10,7 @@ import { headerOf, type RelayHeaders, readAddress, valuesOf } from "../../adapte
 import { type AdmittedToken, digestOf, type GatewaySettings } from "../config/GatewayOptions.ts";
 import { tokenHeader } from "../config/OwnHeaders.ts";
 
-/** An accepted request. */
+/** A request that the gateway accepts. */
 export interface Admitted {
   /** The request's token; undefined if the gateway has no tokens. */
   readonly token: AdmittedToken | undefined;
@@ -76,7 +76,7 @@ export interface RequestHead {
   readonly token?: string | undefined;
 }
 
-/** Accepts or refuses a request. */
+/** Accepts or refuses a request by its head. */
 export const admit = (
   request: RequestHead,
   settings: Pick<GatewaySettings, "allowedHosts" | "local" | "tokens">,

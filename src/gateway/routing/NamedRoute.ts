@@ -20,7 +20,6 @@ export const vendorOf: Readonly<Record<ProtocolId, UpstreamName>> = {
   "google-gemini": "gemini",
 };
 
-/** A request to a named upstream. */
 interface Asked {
   readonly claim: PathClaim;
   readonly path: string;

@@ -11,7 +11,7 @@ import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSetti
 import { endToEnd } from "../upstream/Headers.ts";
 import { hasVendorKey, ownerOf } from "./Vendor.ts";
 
-/** The address and headers of a request. */
+/** The parts of a request that may contain a credential. */
 export interface Outgoing {
   readonly url: string;
   readonly headers: RelayHeaders;

@@ -17,7 +17,7 @@ import {
   vendorWords,
 } from "./Vendor.ts";
 
-/** The destination of a request. */
+/** The destination of a request that is not refused. */
 export interface Route {
   /**
    * One of the three upstreams; for any other server, the vendor of its protocols. The gateway writes its errors in that vendor's protocol.
@@ -122,9 +122,10 @@ const mayGo = (claim: PathClaim, signs: ReadonlyArray<Sign>, name: UpstreamName,
   signs.every((sign) => mayCarry(claim, sign, name, upstreams));
 
 /**
- * True if the credential behind a sign may be sent to an upstream. A self-hosted server may get a key from a header that several vendors
- * use, if the path addresses the server, or if the operator has configured no other server for the key's vendor. On a private network,
- * where a local model ignores keys and a proxy checks its own, the server may get any key if both conditions hold.
+ * True if a credential may be sent to an upstream. `Sign` says from which vendor it is and how that is known. A self-hosted server may get
+ * a key from a header that several vendors use, if the path addresses the server, or if the operator has configured no other server for the
+ * key's vendor. On a private network, where a local model ignores keys and a proxy checks its own, the server may get any key if both
+ * conditions hold.
  */
 const mayCarry = (claim: PathClaim, { kind, vendor }: Sign, name: UpstreamName, upstreams: Upstreams): boolean => {
   if (isAtHome(vendor, name, upstreams)) return true;

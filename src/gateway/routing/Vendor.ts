@@ -33,7 +33,7 @@ const foreignWords = {
   xai: "xAI",
 } as const;
 
-/** The vendors' names, for messages. */
+/** Names of the vendors, for messages. */
 export const vendorWords: Readonly<Record<Vendor, string>> = {
   openai: "OpenAI",
   anthropic: "Anthropic",
@@ -219,7 +219,7 @@ type NameSign = readonly [vendor: Vendor, kind: Sign["kind"]];
 
 /** The meaning of a header or parameter name, whatever its value. */
 interface NameWords {
-  /** In lower case. */
+  /** The name in lower case. */
   readonly name: string;
   readonly named: NameSign | undefined;
   /** True if neither the name nor its value can identify a vendor. */

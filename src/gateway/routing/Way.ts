@@ -11,7 +11,7 @@ import { namedRouteOf } from "./NamedRoute.ts";
 import { type Outgoing, outgoing } from "./OwnCredential.ts";
 import { routeOf, type Unrouted } from "./Route.ts";
 
-/** A request with its destination. */
+/** An admitted request, with its destination. */
 export interface Way {
   readonly server: UpstreamSettings;
   /** The vendor of the upstream's protocols. The gateway writes its errors in that vendor's protocol. */
@@ -30,7 +30,7 @@ export interface Way {
   readonly continueText: "auto" | "ask" | undefined;
 }
 
-/** Determines the destination of a request. */
+/** Determines the destination of a request, or the reason for a refusal. */
 export const wayOf = (
   { reveal, target, upstream: named }: Pick<Address, "reveal" | "target" | "upstream">,
   headers: RelayHeaders,

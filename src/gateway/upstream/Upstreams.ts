@@ -20,7 +20,7 @@ import { of, type Upstream } from "./Upstream.ts";
 /** The settings that require a pool of their own. */
 export type WaySettings = Pick<UpstreamSettings, "proxy" | "ca" | "clientCert" | "connectMs">;
 
-/** The connections to all upstreams. */
+/** The connection pools of all upstreams. */
 export interface Upstreams {
   /** Returns the pool for a server. Servers with equal settings share a pool. */
   readonly reach: (server: WaySettings) => Upstream;

@@ -25,7 +25,7 @@ export interface WireExample {
   readonly body?: { readonly stream: boolean };
 }
 
-/** A row of the table. */
+/** A kind of request, which is a row of the table. */
 export interface Wire {
   readonly name: string;
   readonly examples: ReadonlyArray<WireExample>;

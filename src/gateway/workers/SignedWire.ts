@@ -130,7 +130,7 @@ export class SignedWire {
     return new SignedWire(new HopSignature(key, () => clock.currentTimeMillisUnsafe()), origin, run);
   });
 
-  /** Asks a process. */
+  /** Sends a query to a process and waits for its reply. */
   ask<A, B>(query: Query<A, B>, value: A, to: Destination): Effect.Effect<B, AskError> {
     return Effect.suspend(() => {
       // The value may contain input from a client, so a value that does not match the schema is refused and is no defect.
@@ -151,7 +151,7 @@ export class SignedWire {
       : this.#signature.sign(bindToReceiver(word, undefined));
   }
 
-  /** Answers a query while the scope is open. */
+  /** Answers queries of this kind while the scope is open. */
   serveQuery<A, B>(
     { asked, name, replied }: Query<A, B>,
     reply: (value: A) => Effect.Effect<B>,

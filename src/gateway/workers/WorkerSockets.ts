@@ -23,7 +23,7 @@ export interface WorkerNumber {
   readonly folder: string | undefined;
 }
 
-/** Reply of one worker. */
+/** The reply of one worker to a query. */
 export interface Told<A> {
   readonly worker: number;
   readonly value: A;
@@ -38,7 +38,7 @@ export class WorkerSockets extends Context.Service<
     readonly ask: <A, B>(query: Query<A, B>, value: A, to: number) => Effect.Effect<B, AskError>;
     /** Sends a query to all siblings at once. Returns the replies that arrived, in the order of the siblings. */
     readonly askOthers: <A, B>(query: Query<A, B>, value: A) => Effect.Effect<ReadonlyArray<Told<B>>>;
-    /** Answers a query while the scope is open. */
+    /** Answers queries of this kind while the scope is open. */
     readonly serveQuery: <A, B>(
       query: Query<A, B>,
       reply: (value: A) => Effect.Effect<B>,

@@ -32,7 +32,7 @@ const gapShareMax = 0.3;
 /** Maximum number of labels on the axis, so that they fit on a phone. */
 const ticksMax = 7;
 
-/** Computes the layout of a run. */
+/** Computes the layout of a run from its story. */
 export const timelineOf = (story: RunStory): Timeline => {
   const { attempts: bars } = story;
   const busy = bars.reduce((sum, { from, to }) => sum + to - from, 0);
