@@ -107,7 +107,7 @@ const closer = Effect.gen(function* () {
 
 const pageIfAny = Effect.map(Effect.serviceOption(Page), Option.getOrUndefined);
 
-/** Logs if the descriptor limit is too low for the maximum. */
+/** Creates the table of connections. Logs a warning if the limit of file descriptors is too low for the maximum number of connections. */
 const makeConnections = Effect.fnUntraced(function* (max: number) {
   yield* checkDescriptors(max);
   const report = Effect.runForkWith(yield* Effect.context<never>());
@@ -115,7 +115,8 @@ const makeConnections = Effect.fnUntraced(function* (max: number) {
 });
 
 /**
- * Holds the fibers of model requests, which a shutdown drains, apart from those of the gateway's own paths, which get only a short time.
+ * Creates two sets of fibers: those of model requests, for which a shutdown waits, and those of the gateway's own paths, which get only a
+ * short time.
  */
 const requestFibers = Effect.gen(function* () {
   const [served, pages] = [yield* FiberSet.make<void>(), yield* FiberSet.make<void>()];
@@ -206,7 +207,7 @@ const attaching = Effect.fnUntraced(function* (
   const gateways =
     advertise === undefined || facts === undefined ? undefined : yield* OtherGateways.make(advertise, facts);
   const siblings = yield* Siblings.make(sockets, gateways, facts);
-  // All gateways that share a store derive the same keys.
+  // The secret belongs to the store, so that all its gateways derive the same keys.
   const attachments = yield* Attachments.make({ meter, siblings, closing, secret: facts?.secret });
   const cancels = yield* CancelsElsewhere.make(attachments, facts, recorder?.cancels);
   const serve: SiblingServing["serve"] = (wish, client) => {

@@ -1,4 +1,6 @@
-/** Exports the gateway as a library: the server, its layers, the configuration file, the page and the client table. */
+/**
+ * Exports the gateway as a library: the server, its layers, the configuration file, the page and the client table.
+ */
 
 export { Traffic } from "./api/Traffic.ts";
 export { ClientMatch, ClientOverride, ClientOverrides } from "./clients/ClientOverrides.ts";

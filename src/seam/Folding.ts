@@ -1,4 +1,6 @@
-/** Defines which characters count as equal if new text is compared with shown text, and how much a character weighs as a proof. */
+/**
+ * Defines which characters count as equal if new text is compared with shown text, and how much a character weighs as a proof.
+ */
 
 /** The carriage return. It is ignored in both texts, because servers differ in their line ends. */
 export const carriageReturn = 0x0d;

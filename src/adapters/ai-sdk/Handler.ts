@@ -1,4 +1,6 @@
-/** Wraps the `execute` function of a tool so that its handler runs inside the guard. */
+/**
+ * Wraps the `execute` function of a tool so that its handler runs inside the guard.
+ */
 import type { ToolSet } from "ai";
 import { Effect, Schema } from "effect";
 

@@ -1,4 +1,6 @@
-/** Opens one attempt at an AI SDK model. The stream, or the whole response, becomes a stream of read parts. */
+/**
+ * Opens one attempt at an AI SDK model. The stream, or the whole response, becomes a stream of read parts.
+ */
 import type { Stream } from "effect";
 import { fromAsyncIterable } from "../../runtime/attempt/AsyncSource.ts";
 import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./Parts.ts";

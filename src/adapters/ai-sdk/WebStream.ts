@@ -1,4 +1,6 @@
-/** Feeds the parts of a run and its end into a web stream for the AI SDK, on demand. */
+/**
+ * Feeds the parts of a run and its end into a web stream for the AI SDK, on demand.
+ */
 import { Cause, Context, Effect, Exit, type Fiber, Pull, Stream } from "effect";
 import { InterruptSignature, stopperOfSignal } from "../../runtime/contract/InterruptSignature.ts";
 import type { StreamPart } from "./Parts.ts";

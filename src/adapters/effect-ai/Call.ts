@@ -1,4 +1,6 @@
-/** Holds the state of one call of a recovered language model: its run, the delivered tool calls, and the tools that handle them. */
+/**
+ * Holds the state of one call of a recovered language model: its run, the delivered tool calls, and the tools that handle them.
+ */
 import { Context, Effect, Option, Stream } from "effect";
 import type { AiError } from "effect/ai";
 import { type LanguageModel, type Response, ResponseIdTracker, type Tool } from "effect/ai";

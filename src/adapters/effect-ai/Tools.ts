@@ -1,4 +1,6 @@
-/** Determines the effects of `effect/ai` tools, and runs the calls of a toolkit through ToolGuard. */
+/**
+ * Determines the effects of `effect/ai` tools, and runs the calls of a toolkit through ToolGuard.
+ */
 import { Cause, Context, Effect, Option, Queue, Schema, Stream } from "effect";
 import { AiError, Tool, type Toolkit } from "effect/ai";
 import { lookup } from "../../domain/HostedTools.ts";

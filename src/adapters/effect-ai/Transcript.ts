@@ -1,4 +1,6 @@
-/** Keeps the valid parts of a run, attempt by attempt, and converts them to a prompt for a continuation. */
+/**
+ * Keeps the valid parts of a run, attempt by attempt, and converts them to a prompt for a continuation.
+ */
 import { Prompt, type Response } from "effect/ai";
 import type { RunEvent } from "../../runtime/contract/RunEvent.ts";
 import type { SettledCall } from "../../runtime/contract/ToolCall.ts";

@@ -1,4 +1,6 @@
-/** Creates the `Response` that a caller of `fetch` gets for a relayed request. Its body is read on demand, and fails if the run breaks. */
+/**
+ * Creates the `Response` that a caller of `fetch` gets for a relayed request. Its body is read on demand, and fails if the run breaks.
+ */
 import { Cause, Exit } from "effect";
 import { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 import type { RelayBytes } from "../relay/RelayReader.ts";

@@ -1,4 +1,6 @@
-/** Writes requests in the OpenAI Responses protocol. The provider stores nothing, so every request contains the whole conversation. */
+/**
+ * Writes requests in the OpenAI Responses protocol. The provider stores nothing, so every request contains the whole conversation.
+ */
 import type { Prompt } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
 import {

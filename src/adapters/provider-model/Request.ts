@@ -1,4 +1,6 @@
-/** Defines the input of requests, and the conversions that several protocols need. */
+/**
+ * Defines the input of requests, and the conversions that several protocols need.
+ */
 import { Context } from "effect";
 import {
   AiError,

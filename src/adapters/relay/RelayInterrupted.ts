@@ -1,4 +1,6 @@
-/** Defines the error of a relayed run that did not complete, with the data for its client. */
+/**
+ * Defines the error of a relayed run that did not complete, with the data for its client.
+ */
 import { Schema } from "effect";
 import { Rule } from "../../domain/Decision.ts";
 import { Failure } from "../../domain/Failure.ts";

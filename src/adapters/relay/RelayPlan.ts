@@ -1,4 +1,6 @@
-/** Recognises a request: its protocol, its streaming mode, and the tools that it exposes. */
+/**
+ * Recognises a request: its protocol, its streaming mode, and the tools that it exposes.
+ */
 
 import { effectOf, fromRequestTools } from "../../domain/HostedTools.ts";
 import * as Json from "../../domain/Json.ts";

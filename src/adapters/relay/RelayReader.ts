@@ -1,4 +1,6 @@
-/** Converts the parts that a run delivers to bytes for the client, and tracks which of them were sent. */
+/**
+ * Converts the parts that a run delivers to bytes for the client, and tracks which of them were sent.
+ */
 import { Cause, Effect, Predicate, type Pull } from "effect";
 import { leavesIncompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";

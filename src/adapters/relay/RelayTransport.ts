@@ -1,4 +1,6 @@
-/** Defines the interface between the relay and a provider: requests, heads, and exchanges that can be aborted. */
+/**
+ * Defines the interface between the relay and a provider: requests, heads, and exchanges that can be aborted.
+ */
 import { Predicate, Schema } from "effect";
 import type { Delivery } from "../../domain/AttemptFacts.ts";
 import { Failure } from "../../domain/Failure.ts";

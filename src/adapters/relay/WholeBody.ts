@@ -1,4 +1,6 @@
-/** Reads complete bodies of refusals and documents, up to a limit. */
+/**
+ * Reads complete bodies of refusals and documents, up to a limit.
+ */
 import type { RelayExchange, RelayHead, RelayRefusal } from "./RelayTransport.ts";
 
 /** Maximum number of bytes of a refusal's body that are kept and sent to the client. */

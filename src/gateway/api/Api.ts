@@ -116,7 +116,7 @@ export const AnswerGiven = Schema.Struct({
 export const RunCancelled = Schema.Struct({
   /**
    * `here`: this process owned the run. `forwarded`: the owning process was notified. `unowned`: no process owned the run, so it was ended
-   * in the record. `pending`: the owning process has not replied; it cancels the run when it replies again.
+   * in the record. `pending`: the owning process has not replied yet; it cancels the run as soon as it can.
    */
   outcome: Schema.Literals(["here", "forwarded", "unowned", "pending"]),
   /** Process that owned the run, if it was not this one. */

@@ -49,7 +49,7 @@ export interface Search extends RunQuery {
 /** One page of a search. */
 export interface Found {
   readonly runs: ReadonlyArray<RunRecord>;
-  /** Run after which the next page begins; undefined on the last page. */
+  /** Id of the run after which the next page begins; undefined on the last page. */
   readonly next: string | undefined;
   /** True if `scannedRunsMax` ended the page before it was full. */
   readonly cut: boolean;

@@ -1,8 +1,8 @@
 /**
  * Counts the outcomes of runs by rule, provider and model, and the discarded output.
  *
- * Each count reads only changes: the share of an ended run is cached, unfinished runs are read again, and paging stops at the first page
- * without changes.
+ * Each count reads only changes: what an ended run contributes is cached, unfinished runs are read again, and paging stops at the first
+ * page without changes.
  */
 import { Clock, Effect, Schema, Semaphore } from "effect";
 import { Action, Rule } from "../../domain/Decision.ts";
@@ -158,7 +158,7 @@ const readNew = Effect.fnUntraced(function* (
   return reachedEnd;
 });
 
-/** Updates the share of a run, or removes it while the run's record may be incomplete. */
+/** Updates what a run contributes, or removes it while the run's record may be incomplete. */
 const updateShares = (shares: Map<string, RunShare>, record: RunRecord, prices: Prices): void => {
   if (isIncomplete(record)) shares.delete(record.run_id);
   else shares.set(record.run_id, shareOf(record, prices));

@@ -54,7 +54,7 @@ export interface TrafficStatus {
   readonly live: ReadonlyArray<string>;
   /** Runs that continue without their client; missing if lingering is not available. */
   readonly absent?: ReadonlyArray<AbsentRun>;
-  /** Runs whose responses can be attached to, oldest first; missing if lingering is not available. */
+  /** Runs to whose responses a client can attach, oldest first; missing if lingering is not available. */
   readonly attachable?: ReadonlyArray<AttachableRun>;
   readonly connections: number;
   /** True after a shutdown has begun, so that no new connection is accepted. */

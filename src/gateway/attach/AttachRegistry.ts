@@ -60,7 +60,7 @@ export interface AttachTerms extends AttachPeriod, EntryKeys {}
 /** End of a run. `broken` and `cancelled` runs answer no repeat. */
 export type EntryEnd = "whole" | "broken" | "cancelled";
 
-/** A run that can be attached to. Only the registry changes it. */
+/** A run to whose response a client can attach. Only the registry changes it. */
 export interface AttachEntry {
   readonly terms: AttachTerms;
   readonly log: ByteLog;
@@ -87,7 +87,7 @@ export class AttachRegistry {
   readonly #entries = new Set<Entry>();
   readonly #byRequest = new Map<string, Set<Entry>>();
   readonly #byRun = new Map<string, Entry>();
-  /** Evicted runs: from the run's id to the key of the client that may read it. */
+  /** Ids of evicted runs, each with the key of the client that may read the run. */
   readonly #gone = new Map<string, string>();
   /** Live runs without a reader. */
   readonly #unread = new Set<Entry>();

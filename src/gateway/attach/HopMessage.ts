@@ -50,7 +50,9 @@ export type StreamWish = Extract<HopWish, { readonly _tag: "Stream" }>;
 export const HopAsked = Schema.Struct({
   /** Address of the asking gateway; null for a worker of the same gateway. */
   from: Schema.NullOr(GatewayAddress),
-  /** The asking worker, and the number that it gave to this hop. The owner sends both to ask if the client's socket is silent. */
+  /**
+   * The asking worker, and the number that it gave to this hop. The owner sends both numbers back to ask if the client's socket is silent.
+   */
   worker: Schema.Natural,
   hop: Schema.Natural,
   wish: HopWish,

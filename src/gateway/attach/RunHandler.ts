@@ -156,7 +156,8 @@ const copyToEnd = (
   });
 
 /**
- * Replaces the client when a run breaks after its head. The ending is written to the log, so that present and later readers get the same.
+ * Replaces the client when a run breaks after its head. The ending is written to the log, so that present and later readers get the same
+ * ending.
  */
 const sinkOf = (run: LingeringRun, attachments: Attachments): Pick<ClientResponse, "break" | "end" | "write"> => ({
   write: (chunks) => Effect.sync(() => attachments.onEvicted(run.append(chunks))),

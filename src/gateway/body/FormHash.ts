@@ -1,4 +1,6 @@
-/** Computes the digest of a request's canonical form, synchronously for a small body. A large body takes many turns of the event loop. */
+/**
+ * Computes the digest of a request's canonical form, synchronously for a small body. A large body takes many turns of the event loop.
+ */
 import type { Hash, Hmac } from "node:crypto";
 import { Effect } from "effect";
 import { partsOf, type RequestForm, takeParts } from "../../adapters/relay/form/RequestForm.ts";

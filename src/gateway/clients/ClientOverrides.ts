@@ -1,4 +1,6 @@
-/** Describes how a configuration changes the client table: an override changes fields of a shipped row or adds a row. */
+/**
+ * Describes how a configuration changes the client table: an override changes fields of a shipped row or adds a row.
+ */
 import { Schema } from "effect";
 import { clientRows, unknownName } from "./ClientRows.ts";
 

@@ -1,4 +1,6 @@
-/** Describes a row of the client table: how the client is recognised, and its treatment in each protocol. */
+/**
+ * Describes a row of the client table: how the client is recognised, and its treatment in each protocol.
+ */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 

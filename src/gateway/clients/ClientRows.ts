@@ -111,7 +111,7 @@ const agents: ReadonlyArray<ClientRow> = [
       measured: "2.0.15",
       matches: agent(/^opencode\/[^/ ]+\/\d/),
     },
-    // It retries after a broken connection and after an error event, and keeps the text that it has already shown.
+    // opencode 2 retries after a broken connection and after an error event, and both times keeps the text that it has already shown.
     { ...told, ...byStatus },
   ),
   row(
@@ -134,7 +134,7 @@ const agents: ReadonlyArray<ClientRow> = [
     },
     // Timeouts of qwen-code: 120 s for the head, and 900 s from the request for the whole stream, regardless of the bytes sent.
     { ...told, patienceMs: 100_000, holdMaxMs: 840_000 },
-    // It counts events and ignores comments, so with comments alone it times out after 240 s.
+    // qwen-code counts events and ignores comments, so with comments alone it times out after 240 s.
     { "openai-chat": { firstNoOp: "event" } },
   ),
   row({ name: "pi", marks: "user agent `pi/…`", measured: "1.6.0", matches: agent(/^pi\//) }, mending),

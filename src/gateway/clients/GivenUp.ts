@@ -52,8 +52,8 @@ export interface ShownBreak {
 }
 
 /**
- * True if the connection is broken instead of ended with an error event. Such a client retries after a broken connection, as it does
- * without a gateway, but an error event would end its turn. A repeat that breaks gets the error event.
+ * True if the gateway breaks the connection instead of sending an error event. The client then retries, as it does without a gateway; an
+ * error event would end its turn. If the response to the retry breaks too, the client gets the error event.
  */
 export const isLeftToClient = (
   { mends, onBreak }: Pick<Treatment, "mends" | "onBreak">,

@@ -1,4 +1,6 @@
-/** Builds the gateway's options from a configuration file: decodes the file, resolves its references, and reports every problem at once. */
+/**
+ * Builds the gateway's options from a configuration file: decodes the file, resolves its references, and reports every problem at once.
+ */
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { Redacted, Result, Schema } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";

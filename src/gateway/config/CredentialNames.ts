@@ -1,4 +1,6 @@
-/** Recognises, by name, headers and query parameters that may contain a credential. */
+/**
+ * Recognises, by name, headers and query parameters that may contain a credential.
+ */
 
 /** Names that match a pattern below but contain no credential of a provider. */
 const harmless = /^(?:idempotency-key|x-idempotency-key|x-recovery-token)$/i;

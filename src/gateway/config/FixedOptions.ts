@@ -1,4 +1,6 @@
-/** Finds the options that a reload cannot change, and keeps their values. */
+/**
+ * Finds the options that a reload cannot change, and keeps their values.
+ */
 import { isDeepStrictEqual } from "node:util";
 import { type Entry, valueAt, withValue } from "./Option.ts";
 import { entries } from "./Options.ts";

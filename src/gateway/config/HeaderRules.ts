@@ -1,4 +1,6 @@
-/** Defines which headers a configuration may name, and which text a header can contain. */
+/**
+ * Defines which headers a configuration may name, and which text a header can contain.
+ */
 
 /** Headers of the connection or the transfer, cookies, and headers that the gateway reads. */
 const ofConnection =

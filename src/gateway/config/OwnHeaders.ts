@@ -1,4 +1,6 @@
-/** Names the headers between clients and the gateway. They are never sent to an upstream. */
+/**
+ * Names the headers between clients and the gateway. They are never sent to an upstream.
+ */
 import { type RelayHeaders, valuesOf } from "../../adapters/relay/RelayTransport.ts";
 
 /** Contains the gateway's token. */

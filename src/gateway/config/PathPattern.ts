@@ -1,4 +1,6 @@
-/** Parses the entries of `paths`: the requests besides model requests that an operator permits. */
+/**
+ * Parses the entries of `paths`: the requests besides model requests that an operator permits.
+ */
 
 /** A parsed entry of `paths`. */
 export interface PathPattern {

@@ -1,4 +1,6 @@
-/** Defines valid upstream names. A name is a segment of a path, so it must differ from the other first segments. */
+/**
+ * Defines valid upstream names. A name is a segment of a path, so it must differ from the other first segments.
+ */
 
 /** First segments of the gateway's or a provider's paths. */
 export const reservedNames = [

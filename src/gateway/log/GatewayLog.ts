@@ -1,4 +1,6 @@
-/** Provides the gateway's logger, which writes one line per event, and the access line of a request. */
+/**
+ * Provides the gateway's logger, which writes one line per event, and the access line of a request.
+ */
 import { Clock, Console, Effect, type Layer, Logger, References, type Scope } from "effect";
 import { Alarm, Alarms } from "../../adapters/relay/Alarms.ts";
 import type { Access, AccessRecord } from "./AccessRecord.ts";

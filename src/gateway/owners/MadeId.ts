@@ -1,4 +1,6 @@
-/** Extracts the id under which a provider stores a response, while the response's bytes pass. */
+/**
+ * Extracts the id under which a provider stores a response, while the response's bytes pass.
+ */
 import type { Arrivals, RelayExchange } from "../../adapters/relay/RelayTransport.ts";
 import * as Json from "../../domain/Json.ts";
 import { isComment, makeFramer } from "../../provider/stream/Sse.ts";

@@ -1,4 +1,6 @@
-/** Renders one attempt: its facts, its calls, its failure, and the decision with the rule behind it. */
+/**
+ * Renders one attempt: its facts, its calls, its failure, and the decision with the rule behind it.
+ */
 
 import * as Schema from "effect/Schema";
 import { type AttemptFacts, ToolPhase, type ToolRow } from "../../domain/AttemptFacts.ts";

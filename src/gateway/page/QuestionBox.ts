@@ -1,4 +1,6 @@
-/** Renders a question: the incident and the choices with their effects, or the answer. */
+/**
+ * Renders a question: the incident and the choices with their effects, or the answer.
+ */
 
 import type { Choice } from "../../domain/Decision.ts";
 import type { Prices } from "../../domain/Prices.ts";

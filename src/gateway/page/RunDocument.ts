@@ -1,4 +1,6 @@
-/** Renders a run as one self-contained HTML file: the style is embedded, and the file contains no scripts and makes no requests. */
+/**
+ * Renders a run as one self-contained HTML file: the style is embedded, and the file contains no scripts and makes no requests.
+ */
 import { createHash } from "node:crypto";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { formatUtc } from "../../story/Times.ts";

@@ -1,4 +1,6 @@
-/** Renders one run, for the page and for `runs show --html`. The result depends only on the run's record and the given time. */
+/**
+ * Renders one run, for the page and for `runs show --html`. The result depends only on the run's record and the given time.
+ */
 import { none as noPrices, type Prices } from "../../domain/Prices.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { type Absence, absenceStory } from "../../story/AbsenceWords.ts";

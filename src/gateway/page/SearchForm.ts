@@ -1,4 +1,6 @@
-/** Renders the form that searches runs, which works without scripts, and builds the addresses of its result pages. */
+/**
+ * Renders the form that searches runs, which works without scripts, and builds the addresses of its result pages.
+ */
 import type { Rule } from "../../domain/Decision.ts";
 import { labelCharactersMax } from "../../domain/Limits.ts";
 import type { ApiInvalid } from "../api/Api.ts";

@@ -1,4 +1,6 @@
-/** Renders a timeline as SVG. Positions are percentages, so that the drawing fits any screen width without scaled text. */
+/**
+ * Renders a timeline as SVG. Positions are percentages, so that the drawing fits any screen width without scaled text.
+ */
 import * as Schema from "effect/Schema";
 import type { Evidence } from "../../domain/RunIncident.ts";
 import { SeamProof } from "../../domain/SeamWords.ts";

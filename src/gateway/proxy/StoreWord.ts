@@ -1,4 +1,6 @@
-/** Marks a response's head while the store accepts no writes. The client then sees output that is not recorded (L8). */
+/**
+ * Marks a response's head while the store accepts no writes. The client then sees output that is not recorded (L8).
+ */
 import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
 import type { StoreState } from "../api/StoreHealth.ts";
 

@@ -1,4 +1,6 @@
-/** Parses the routing options of a request: a pinned route, and the permission to move. */
+/**
+ * Parses the routing options of a request: a pinned route, and the permission to move.
+ */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { moveHeader, routeHeader, wordsOf } from "../config/OwnHeaders.ts";
 import { namePattern } from "../config/UpstreamNames.ts";

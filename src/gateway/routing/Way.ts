@@ -1,4 +1,6 @@
-/** Determines the upstream, the address and the headers of an admitted request. */
+/**
+ * Determines the upstream, the address and the headers of an admitted request.
+ */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { Derived } from "../config/Derived.ts";
 import type { GatewaySettings } from "../config/GatewayOptions.ts";

@@ -1,4 +1,6 @@
-/** Masks the operator's credential if a provider quotes it. Asterisks replace the bytes, so that lengths stay the same. */
+/**
+ * Masks the operator's credential if a provider quotes it. Asterisks replace the bytes, so that lengths stay the same.
+ */
 import { Redacted } from "effect";
 import { fieldOf, type RelayHead, type RelayRefusal } from "../../adapters/relay/RelayTransport.ts";
 import { isCredentialName } from "../config/CredentialNames.ts";

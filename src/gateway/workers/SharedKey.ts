@@ -1,4 +1,6 @@
-/** Derives one key per purpose for digests that the processes of a store compare. */
+/**
+ * Derives one key per purpose for digests that the processes of a store compare.
+ */
 import { createHmac, createSecretKey, type KeyObject } from "node:crypto";
 import { Redacted } from "effect";
 

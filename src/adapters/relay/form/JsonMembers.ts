@@ -1,4 +1,6 @@
-/** Lists the members of a body's outermost object, and the members of objects directly inside it, without parsing the body. */
+/**
+ * Lists the members of a body's outermost object, and the members of objects directly inside it, without parsing the body.
+ */
 import * as Effect from "effect/Effect";
 import { type JsonListener, JsonScan, scanInTurns, sign } from "./JsonScan.ts";
 

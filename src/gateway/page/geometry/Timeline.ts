@@ -1,4 +1,6 @@
-/** Computes the layout of a run on a time axis: attempts, the gaps between them, and events. */
+/**
+ * Computes the layout of a run on a time axis: attempts, the gaps between them, and events.
+ */
 import type { AttemptStory, RunStory } from "../../../story/RunStory.ts";
 
 /** A period without an attempt in flight. */
