@@ -63,7 +63,7 @@ export interface GatewaySettings extends Filled<typeof server> {
   readonly manner: Given<Pick<typeof server, "reveal" | "onBreak" | "holdMaxMs" | "clients">>;
   /** Admitted tokens. If there are none, every client is admitted. */
   readonly tokens: ReadonlyArray<AdmittedToken>;
-  /** The configured budget of a run. Missing fields have the default of the processor. */
+  /** The configured budget of a run. Missing fields have the processor's defaults. */
   readonly budget: Partial<Budget> & Pick<Budget, "max_outage_ms">;
   readonly limits: GatewayLimits;
   /** True if the gateway listens on the loopback interface only. */

@@ -6,7 +6,7 @@
 const ofConnection =
   /^(?:connection|content-length|cookie2?|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|x-recovery-.*)$/i;
 
-/** True if a configuration may name the header. Only headers that a client may send to its provider qualify. */
+/** True if a configuration may name the header. Headers of the connection, cookies and the gateway's own headers are excluded. */
 export const isClientHeader = (name: string): boolean => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && !ofConnection.test(name);
 
 /** True if the text is valid in a header. */

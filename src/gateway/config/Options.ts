@@ -1,7 +1,7 @@
 /**
- * Describes each option of the gateway and of `serve` once. All else derives from these entries: types, the configuration file and its JSON
- * Schema, flags and environment variables, `--check`, validation, the difference between reloadable and restart-only options, and the
- * tables in the docs.
+ * Describes each option of the gateway and of `serve` once. Everything else derives from these entries: types, the configuration file and
+ * its JSON Schema, flags and environment variables, `--check`, validation, the difference between reloadable and restart-only options, and
+ * the tables in the docs.
  */
 import { type Redacted, Schema } from "effect";
 import type { Prices } from "../../domain/Prices.ts";

@@ -9,7 +9,7 @@ export type FinishFailure = "refused" | "empty" | "model_length";
 
 /** A further route. */
 export interface RouteSettings {
-  /** Name of the route: clients, logs and records contain it, and the route's breaker has it. */
+  /** Name of the route for clients, logs, records and the route's circuit breaker. */
   readonly id: string;
   /** Name of the upstream that receives its requests. */
   readonly upstream: string;

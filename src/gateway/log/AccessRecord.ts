@@ -224,7 +224,7 @@ export class Access {
     if (this.#end === "left") this.#leftAt ??= this.#now();
   }
 
-  /** Returns the record. It is complete only after the response has ended. */
+  /** The record. It is complete only after the response has ended. */
   get record(): AccessRecord {
     const since = (at: number) => Math.max(0, Math.round(at - this.#begun));
     const {

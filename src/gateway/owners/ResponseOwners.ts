@@ -58,7 +58,7 @@ export class OwnerMemory {
 export interface ResponseOwners {
   /** Records that a token received a response or conversation with this id. */
   readonly keep: (token: string | undefined, id: string) => void;
-  /** Determines if an id belongs to this token, to another, or to none that is known. */
+  /** Determines if an id belongs to this token, to another token, or to no known token. */
   readonly ownerOf: (id: string, token: string | undefined) => Effect.Effect<"own" | "other" | "unknown">;
 }
 

@@ -48,7 +48,7 @@ let refusal: string | undefined;
 let refreshing = false;
 let again = false;
 
-/** Fetches the newest view from the server. Calls during a fetch cause one further fetch in total. */
+/** Fetches the newest view from the server. All calls during a fetch together cause one more fetch. */
 const refresh = async (): Promise<void> => {
   if (refreshing) {
     again = true;

@@ -26,7 +26,10 @@ const textFigure = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number,
 const legendOf = ({ attempt, from, proof, to }: TextPiece, index: number): Html =>
   html`<li><span class="key piece p${index % 2}"><i></i>attempt ${attempt}</span> ${to === undefined ? html`from ${groupDigits(from)} on` : html`${groupDigits(from)} to ${groupDigits(to)}`}${proof !== undefined && html` <span class="key seam"><i></i>after ${formatCharacters(from)}: ${seamProofs[proof]}</span>`}</li>`;
 
-/** Returns the width of the drawing, in characters. The last piece has the length that its attempt reports, but at least a visible one. */
+/**
+ * Returns the width of the drawing, in characters. The last piece has the length that its attempt reports, but is always wide enough to be
+ * visible.
+ */
 const widthOf = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number, number>): number => {
   const last = text.at(-1);
   if (last === undefined) return 1;

@@ -50,7 +50,7 @@ const rawOf = (socket: TLSSocket): Socket | undefined => {
   return parent instanceof Socket ? parent : undefined;
 };
 
-/** Waits until a pipelined response has the connection. If the connection closes first, the response is destroyed. */
+/** Waits until a pipelined response gets its turn on the connection. If the connection closes first, the response is destroyed. */
 const itsTurn = (response: ServerResponse): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const { socket } = response.req;

@@ -29,7 +29,8 @@ import { readsMsMax } from "../../runtime/run/StoreReads.ts";
 export const storeWaitMs = readsMsMax;
 
 /**
- * Additional time for which a failed run is stored, in milliseconds. A run looks it up when it breaks, which may be long after it began.
+ * Additional time for which a failed run is stored, in milliseconds. A run looks for an earlier failure only when it breaks, which may be
+ * long after it began.
  */
 const decidedLateMs = 600_000;
 

@@ -69,7 +69,7 @@ const keysOf = (field: string): readonly [outer: string, inner: string | undefin
 };
 
 /**
- * Writes an object without the removed members. A removed member takes the comma after it along; if no member follows, the comma before it.
+ * Writes an object without the removed members. The comma after a removed member is removed too; if no member follows, the comma before it.
  */
 const rewritten = (body: Bytes, { close, members, open }: JsonObject, edits: Edits): ReadonlyArray<Bytes> => {
   const out = [body.subarray(open, open + 1)];

@@ -153,8 +153,8 @@ const bodyOf = (body: RelayRequest["body"], changes: BodyChanges, read: ReadBody
 };
 
 /**
- * Returns the target with the model of the route, if the path contains a model. Returns undefined if the route sets no model, or not in the
- * path.
+ * Returns the target with the route's model in its path. Returns undefined if the route sets no model or the path contains none, and
+ * `unclear` if it is unknown where the path contains the model.
  */
 const modelSet = ({ plan, target }: MeantRequest, { set }: RouteSettings): string | "unclear" | undefined => {
   const model = set.body.find(([field]) => field === "model")?.[1];

@@ -66,7 +66,7 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Effec
       return { method: given.method, url, headers, body: given.body, tenant: given.tenant };
     },
   };
-  // The choice depends on parts of a request for messages. An opaque request (for example a token count) does not have them.
+  // The choice of routes reads parts of a request for messages. An opaque request (for example a token count) does not have them.
   if (list === undefined || plan.isOpaque === true) {
     if (wish.pinned !== undefined && wish.pinned !== first.id) return Effect.succeed(noSuchRoute(wish.pinned));
     const { options, plan: own, transport } = startRoute(first, undefined, asked);
@@ -130,7 +130,7 @@ const routeOf = (
   return {
     ...{ id, plan, path: withCredential(pathOf(left.url), left) },
     transport: mask === undefined ? { open } : { open, mask },
-    // The client's choice has precedence over the upstream's setting, and that over the gateway's.
+    // The client's choice takes precedence, then the upstream's setting, then the gateway's.
     continueText: asked.continueText ?? server.continueText ?? settings.continueText,
   };
 };

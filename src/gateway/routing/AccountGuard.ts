@@ -45,7 +45,7 @@ const canReachAccount = (
     return server !== undefined && hasOwnCredential(server);
   }) ?? false;
 
-/** Returns the path below the base address. The router has refused paths outside the base address before. */
+/** Returns the path below the base address. The router has already refused paths outside it. */
 const behindBase = (pathname: string, base: string): string => {
   const root = (readAddress(base)?.pathname ?? "/").replace(/\/+$/, "");
   return pathname.startsWith(root) ? pathname.slice(root.length) : pathname;

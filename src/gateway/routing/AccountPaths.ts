@@ -8,7 +8,7 @@
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import { type PathPattern, withoutVersion } from "../config/PathPattern.ts";
 
-/** A request to an upstream, as far as the decision depends on it. */
+/** The parts of a request on which the decision depends. */
 export interface AskedPath {
   readonly method: string;
   /** Path relative to the upstream's base address, as it is sent. */
@@ -108,8 +108,11 @@ const rules: ReadonlyArray<Rule> = [
 /** Matches the path of a stored response or conversation, and every path below it. */
 const kept = /\/(?:responses|conversations)\/([\w.-]+)(?:\/|$)/;
 
-/** Names of API calls that occur in a path where otherwise the id of a stored response is. */
+/** Names of API calls that appear in a path in place of a response's id. */
 const calls: ReadonlySet<string> = new Set(["input_tokens", "compact"]);
 
-/** Not anchored at the start, so that any prefix that `paths` permits also matches. */
+/**
+ * Matches the path of a POST whose body may name a stored object. It is not anchored at the start, so that it matches after any prefix that
+ * `paths` permits.
+ */
 const responses = /\/(?:responses(?:\/input_tokens|\/compact)?|conversations)$/;

@@ -99,9 +99,9 @@ const problemOf = (rest: string, prefixed: boolean): string | undefined => {
   const [, first = ""] = (plainPath(rest) ?? rest).toLowerCase().split("/");
   if (/^(?:t|u|live|on_complete)$/.test(first)) return order;
   if (prefixed && /^(?:recovery|metrics|livez|readyz)$/.test(first)) return ownOnly;
-  // The start of a path decides which permission it needs. Dot segments could make the server see another start.
+  // The start of a path decides which permission it needs. With dot segments, a server could resolve it to a path with another start.
   if (ownPath.test(rest) && plainPath(rest) === undefined) return ownPlain;
-  // Such a path means the gateway. Forwarding it could send for example a Stop to a provider.
+  // Such a path was meant for the gateway. Forwarding it could send, for example, a request to stop a run to a provider.
   if (!ownPath.test(rest) && /^(?:recovery|metrics)$/.test(first)) return ownPlain;
   return /^(?:livez|readyz)$/.test(first) ? probe : undefined;
 };

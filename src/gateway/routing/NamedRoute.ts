@@ -65,7 +65,7 @@ const familyOf = ({ claim, owner, path, server, signs }: Asked): UpstreamName | 
     return undefined;
   const protocol = protocolOf(path, claim);
   if (protocols !== undefined && protocol !== undefined && !protocols.includes(protocol)) return undefined;
-  // Vertex AI serves models of several vendors on a host of Google.
+  // Vertex AI is an exception, because it serves models of several vendors on a host of Google.
   if (protocols === undefined && owner !== undefined && isUpstream(owner) && claim.vertex !== true)
     return claim.upstreams.includes(owner) ? owner : undefined;
   const families = protocols?.map((id) => vendorOf[id]) ?? claim.upstreams;
