@@ -24,7 +24,7 @@ export const anchorWeightMin = 40;
 /** Maximum length of a sentence that is quoted from its start, in code units. Repeated text costs money and time. */
 const sentenceMax = 400;
 
-/** Minimum distance between the start of the anchor and the end of the text if the last sentence is longer, in code units. */
+/** Minimum distance between the start of the anchor and the end of the text if the last sentence exceeds `sentenceMax`, in code units. */
 const wordFrom = 340;
 
 /** Maximum length of an anchor, in code units. */
@@ -75,8 +75,8 @@ export const anchorOf = (run: string): Anchor | SeamRefusal => {
   const begin = end - run.trimStart().length;
   if (begin === end) return "blank";
   const enough = weighBack(run, begin, anchorWeightMin);
-  // The text run is too short for a part of it, so all of it is the anchor. The model then starts again and writes the whole response,
-  // which is the strongest proof.
+  // The text run is too short to choose a part of it, so all of it is the anchor. The model then starts again and writes the whole
+  // response, which is the strongest proof.
   if (enough.weight < anchorWeightMin) return anchorAt(run, begin);
   const starts = sentenceStarts(run, Math.max(0, end - anchorMax))
     .filter((at) => at <= enough.at)

@@ -14,7 +14,7 @@ const opening = /^[ \t]*((`{3,})[^`]*|(~{3,}).*)$/;
 
 const closing = /^[ \t]*(`{3,}|~{3,})[ \t]*$/;
 
-/** Maximum length of a line that is checked, in code units. A longer line is no fence. */
+/** Maximum length of a line that is checked, in code units. A longer line is not a fence. */
 const lineMax = 256;
 
 /** Finds the code fences in text, in order. */

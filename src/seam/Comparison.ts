@@ -18,7 +18,7 @@ export type Compared =
 /** Maximum length of a run of white space after the first character, in code units. Longer white space is a difference. */
 const spaceMax = 2_000;
 
-/** Maximum length of a line before the anchor, in code units. A longer line is no fence. */
+/** Maximum length of a line before the anchor, in code units. A longer line is not a fence. */
 const lineMax = 256;
 
 const wait = { type: "wait" } as const;

@@ -185,7 +185,8 @@ export class Repetition {
   }
 
   /**
-   * True if new text that matches this pattern is a repetition and no legitimate continuation. The white space before the new text counts.
+   * True if new text that matches this pattern is a repetition and not a legitimate continuation. The white space before the new text
+   * counts.
    */
   #isRepetition({ indent, text, weight }: Pattern): boolean {
     if (this.#indent === undefined) {

@@ -53,7 +53,7 @@ const earlierMax = 1_600;
 /** Maximum length of a text run that a model may repeat from its start, in code units. */
 const wholeMax = 2_000;
 
-/** Maximum length of an echo, as a multiple of the prefill. An echo may contain more white space, but longer text is no echo. */
+/** Maximum length of an echo, as a multiple of the prefill. An echo may contain more white space, but longer text is not an echo. */
 const echoLengths = 2;
 
 /** Reads the echo of a prefill before new text. If there is no echo, all text is new. */

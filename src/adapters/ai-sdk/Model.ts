@@ -1,7 +1,7 @@
 /**
  * Recovers the calls of one AI SDK model: every stream of the provider is an attempt of a StreamProcessor run.
  *
- * A caller of the SDK cannot discard parts, so they are delivered in the way of `StreamProcessor.parts`: lifecycle parts are held until
+ * A caller of the SDK cannot discard parts, so this adapter delivers them as `StreamProcessor.parts` does: lifecycle parts are held until
  * content arrives, and everything from the first tool call on is held until the terminal marker (L4).
  */
 import { Clock, Context, Effect, Stream } from "effect";
@@ -134,7 +134,7 @@ const repeatWarning = (host: Host, params: CallOptions): ((part: StreamPart) => 
 
 /** Creates the error for the caller of a run that ended without a complete response (L12). */
 const endOf = (host: Host, params: CallOptions, error: RunInterrupted): CallInterrupted => {
-  // After a Stop the user may well send the same request again, so that is no repeat.
+  // After a Stop the user may well send the same request again, so that is not a repeat.
   if (error.failure.kind !== "cancelled" || error.failure.by === "provider")
     host.repeats.recordFailure(params, nowOf(host));
   const { cause } = error;

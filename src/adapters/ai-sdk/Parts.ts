@@ -2,8 +2,9 @@
  * Derives observations from the parts of an AI SDK model stream.
  *
  * The types are those of the SDK's language model specification `v4`, taken from `ai` 7. No code of `ai` is loaded. The provider packages
- * end every stream with a `finish` part of their own, even if the stream was cut. Here a finish counts as the terminal marker only if it
- * contains the provider's own finish reason. `interrupted`, or `other` without that reason, means that the stream was cut.
+ * end every stream with a `finish` part that they create themselves, even if the stream was cut. Here a finish counts as the terminal
+ * marker only if it contains the provider's own finish reason. `interrupted`, or `other` without that reason, means that the stream was
+ * cut.
  */
 import type { LanguageModel } from "ai";
 import { callKey } from "../../domain/AttemptFacts.ts";
@@ -221,6 +222,6 @@ const usageOf = (usage: GenerateResult["usage"]): Usage => {
   };
 };
 
-/** The usage is data of the provider, so a value that is no count is omitted. */
+/** The usage is data of the provider, so a value that is not a count is omitted. */
 const natural = (count: number | undefined): number | undefined =>
   count !== undefined && Number.isSafeInteger(count) && count >= 0 ? count : undefined;

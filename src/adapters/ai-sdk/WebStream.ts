@@ -112,8 +112,8 @@ const errorOf = (cause: Cause.Cause<unknown>, signal: AbortSignal | undefined): 
 const signedByUser = Context.make(InterruptSignature, "user");
 
 /**
- * Signs an interrupt as the user's, unless it is caused by a timeout: `AbortSignal.timeout` and the SDK's timeouts are limits of the caller
- * and no cancel of the user (L10).
+ * Signs an interrupt as the user's, unless it is caused by a timeout: `AbortSignal.timeout` and the SDK's timeouts are limits that the
+ * caller sets, not cancels by the user (L10).
  */
 const signatureOf = (signal: AbortSignal | undefined): Context.Context<never> | undefined =>
   stopperOfSignal(signal) === "user" ? signedByUser : undefined;

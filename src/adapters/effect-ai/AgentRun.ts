@@ -60,7 +60,7 @@ export const run = <Tools extends AnyTools = Record<never, never>>(
     // The handlers' errors and services are those of the caller's toolkit, so the cast is safe.
   ) as ReturnType<typeof run<Tools>>;
 
-/** Replaces the cause by the provider's own error, if the part in the cause contains one (L12). */
+/** Replaces the cause with the provider's own error, if the part in the cause contains one (L12). */
 const withOriginal = (interrupted: RunInterrupted): RunInterrupted => {
   const cause = errorIn(interrupted.cause);
   if (cause === interrupted.cause) return interrupted;

@@ -14,7 +14,7 @@ import { sourceOf } from "./LanguageModelError.ts";
 import { PartFold, type ReadPart } from "./Parts.ts";
 import { type AnyToolkit, boundaries, type Claim, type Guarded, guardToolkit, wireName } from "./Tools.ts";
 
-/** The options of any model call, as far as this adapter reads them. */
+/** The options of a model call that this adapter reads. */
 export interface CallOptions {
   readonly toolkit?: unknown;
   readonly disableToolCallResolution?: boolean | undefined;

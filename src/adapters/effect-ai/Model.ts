@@ -177,8 +177,8 @@ const methods = (
   steps: LanguageModel.LanguageModel,
   guard: ToolGuard["Service"],
 ): Pick<LanguageModel.LanguageModel, "generateObject" | "generateText" | "streamText"> => {
-  // The methods have an overload for each type of toolkit. The code below does not depend on that type: it only replaces the toolkit by one
-  // with the same tools, and returns parts unchanged.
+  // The methods have an overload for each type of toolkit. The code below does not depend on that type: it only replaces the toolkit with
+  // one of the same tools, and returns parts unchanged.
   const stream = steps.streamText as unknown as Streaming;
   const generate = steps.generateText as unknown as Generating;
 

@@ -232,7 +232,7 @@ const undeclaredError = (toolName: string, { names }: Exposed): AiError.AiError 
     reason: new AiError.ToolNotFoundError({ toolName, availableTools: [...names.keys()] }),
   });
 
-/** Empty text only starts a block and is no progress. */
+/** Empty text only starts a block and is not progress. */
 const textObservation = (text: string): Observation.Observation =>
   text === "" ? Observation.lifecycle : Observation.text(text.length);
 
@@ -256,7 +256,7 @@ const encodeMetadata = Schema.encodeSync(Response.ResponseMetadataPart);
 const encodeFinish = Schema.encodeSync(Response.FinishPart);
 const encodeUrl = Schema.encodeSync(Response.UrlSourcePart);
 
-/** Encodes a part in the form in which providers emit it. Only a few kinds of part differ from it. */
+/** Encodes a part in the form in which providers emit it. Only a few kinds of part have a different form. */
 const encode = (part: Response.AnyPart): Response.AnyPartEncoded => {
   switch (part.type) {
     case "file":

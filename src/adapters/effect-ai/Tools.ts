@@ -38,7 +38,7 @@ export const isHosted = (tool: Tool.Any): boolean => Tool.isProviderDefined(tool
 /** Returns the effect of a tool, by its annotations. For a tool that the provider runs, the table of hosted tools is the fallback. */
 export const effectOf = (tool: Tool.Any): Effects => {
   const declared = Option.getOrUndefined(Context.getOption(tool.annotations, ToolEffect));
-  // The types allow any string here. A string that is no effect counts as unknown.
+  // The types allow any string here. A string that is not an effect counts as unknown.
   if (declared !== undefined) return isEffect(declared) ? declared : "unknown";
   if (Context.get(tool.annotations, Tool.Readonly)) return "read_only";
   const { mapUnsafe } = tool.annotations;

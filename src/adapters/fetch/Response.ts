@@ -95,7 +95,7 @@ const streamOf = (source: BodySource): ReadableStream<Uint8Array<ArrayBuffer>> =
   return stream;
 };
 
-/** Nobody can read a body that was garbage-collected, so its run is cancelled. A plain fetch closes the socket in the same case. */
+/** A garbage-collected body cannot be read any more, so its run is cancelled. A plain fetch closes the socket in the same case. */
 const unread = new FinalizationRegistry<() => void>((cancel) => cancel());
 
 const responseOf = (head: RelayHead, url: string, body: ReadableStream | null): Response => {

@@ -2,7 +2,7 @@
  * Provides a language model of `effect/ai` that uses this package's own decoders and client.
  *
  * The model retries nothing and hides no failure: a broken stream is an `AiError`, and so is a clean end without the provider's terminal
- * marker. `EffectAi.layer` recovers it. In addition to its parts, the model reports how far a request was sent and how many bytes arrived.
+ * marker. `EffectAi.layer` recovers it. For that, the model also reports how far a request was sent and how many bytes arrived.
  */
 import { Cause, type Config, Effect, Layer, type Pull, Redacted, Stream } from "effect";
 import { AiError, IdGenerator, LanguageModel, type Response } from "effect/ai";

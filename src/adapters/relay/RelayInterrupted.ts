@@ -25,8 +25,8 @@ export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("Re
   route: Schema.optionalKey(Schema.String),
   message: Schema.String,
   /**
-   * Set if the relay gave up a request that waited for its path. Nothing was sent to the provider. The client may retry after this time, in
-   * milliseconds.
+   * Set if the relay abandoned a request that waited for its path. Nothing was sent to the provider. The client may retry after this time,
+   * in milliseconds.
    */
   again_ms: Schema.optionalKey(Milliseconds),
   cause: Schema.optionalKey(Schema.Unknown),

@@ -34,7 +34,10 @@ export interface RelayPlan {
   readonly outputTokensMax?: number;
   /** True if the provider stores the response from its first event on, so that a retry would store a second one. */
   readonly stores?: true;
-  /** True if the response outlives its connection. After a break that follows the first event, it is resumed with a cursor. */
+  /**
+   * True if the response outlives its connection. After a break that follows the first event, the response is resumed at a cursor, the
+   * provider's name for a position in it.
+   */
   readonly resumes?: true;
 }
 

@@ -171,8 +171,8 @@ export class RelayReader {
   }
 
   /**
-   * True if the provider's error event is forwarded. If it was retried or could be, and the client can get a better report, it is withheld.
-   * A better report is a status before the head, or the embedder's own events after it.
+   * True if the provider's error event is forwarded. If the request was retried or could be, and the client can get a better report, the
+   * event is withheld. A better report is a status before the head, or the embedder's own events after it.
    */
   #shouldForwardError({ rule }: RunInterrupted): boolean {
     const { ending, repeats, withholds } = this.#options;
@@ -247,7 +247,7 @@ const dataOf = (event: Uint8Array): Json.JsonRecord | undefined => {
 };
 
 /**
- * True if a run ended with an error event of the provider. A damaged frame, or a finish that is also the terminal marker, is no error
+ * True if a run ended with an error event of the provider. A damaged frame, or a finish that is also the terminal marker, is not an error
  * event.
  */
 const isErrorEvent = (cause: unknown): cause is RelayPart =>

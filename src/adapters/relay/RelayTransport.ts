@@ -241,7 +241,7 @@ export const credentialIn = (url: string, given: RelayHeaders): string => {
 
 const bare = (value: string): string => withoutSignature(value.trim().replace(/^bearer\s+/i, ""));
 
-/** Replaces a signature by the id of its key, because the signature differs for each request. */
+/** Replaces a signature with the id of its key, because the signature differs for each request. */
 const withoutSignature = (value: string): string => /^AWS4-\S+\s+Credential=([^/,\s]+)/.exec(value)?.[1] ?? value;
 
 /** Number of hexadecimal characters of a digest that are kept: 128 bits. */

@@ -61,7 +61,7 @@ const read = (value: unknown, words: Words, levels: number): void => {
     // Gemini sends arguments as an object, or in pieces.
     if (name === "args" || name === "partialArgs") words.add(JSON.stringify(it));
     else if (typeof it === "string" && said.has(name)) words.add(it);
-    // In a lifecycle event, `response` repeats parts of the request and no text of the model.
+    // In a lifecycle event, `response` repeats parts of the request and not text of the model.
     else if (name !== "response" && name !== "metadata") read(it, words, levels - 1);
   }
 };

@@ -308,7 +308,7 @@ export class Attachments {
 
   /**
    * Ends an expired run, and drops a run that has ended. Called after every change and at the run's deadline, so that a lingering run needs
-   * neither a fiber nor a timer of its own.
+   * neither a fiber nor a timer.
    */
   #look(run: LingeringRun): void {
     const { entry } = run;

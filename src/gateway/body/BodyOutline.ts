@@ -1,9 +1,9 @@
 /**
- * Parses a request's body as far as its run needs. A small body is parsed completely. A large body is scanned into an outline, slice by
+ * Parses as much of a request's body as its run needs. A small body is parsed completely. A large body is scanned into an outline, slice by
  * slice, so that other requests run in between and the objects of a 60 MB conversation are never created.
  *
  * An outline contains everything that identifies and routes a request: model, options, and tool names. It omits the conversation, schemas
- * and descriptions, and replaces strings that are too long for a name by a placeholder.
+ * and descriptions, and replaces strings that are too long for a name with a placeholder.
  */
 import { Effect } from "effect";
 import { scanInTurns } from "../../adapters/relay/form/JsonScan.ts";

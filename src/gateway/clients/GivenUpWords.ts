@@ -92,7 +92,7 @@ const whatHappened = (failure: Failure): string => {
   }
 };
 
-/** Replaces the most common Node codes by plain words, because opencode retries if a message contains such a code. */
+/** Replaces the most common Node codes with plain words, because opencode retries if a message contains such a code. */
 const plainly: ReadonlyMap<string, string> = new Map(
   ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"].map((code) => [
     code,

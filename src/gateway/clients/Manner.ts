@@ -1,7 +1,7 @@
 /**
  * Chooses the treatment of a client from its request, the configuration and the client table.
  *
- * The treatment is no security boundary: a client can forge any header, and then gets the treatment of another client.
+ * The treatment is not a security boundary: a client can forge any header, and then gets the treatment of another client.
  */
 import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ClientOverrides } from "./ClientOverrides.ts";

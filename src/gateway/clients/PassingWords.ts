@@ -27,7 +27,7 @@ const codes = /getaddrinfo|enotfound|eai_again|econn(?:refused|reset|aborted)|et
 const whole = new RegExp(`\\w*(?:${passing.source}|${codes.source})\\w*`, "gi");
 
 /**
- * Replaces the words that look transient to clients by "[…]".
+ * Replaces the words that look transient to clients with "[…]".
  *
  * @returns the text; undefined if nothing readable is left
  */

@@ -25,7 +25,7 @@ export const ConfigSchema = Schema.Struct({
   $schema: Schema.optionalKey(Schema.String.annotate({ description: "Location of this schema, for editors" })),
   ...Object.fromEntries(listen === undefined ? [] : [listen]),
   ...keysOf(undefined),
-  // `moves_on` is not an option of its own: it completes the lists of `routes`.
+  // `moves_on` is not a separate option: it completes the lists of `routes`.
   moves_on: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Array(Schema.Literals(["refused", "empty", "model_length"]))).annotate({
       description:

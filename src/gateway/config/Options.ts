@@ -138,7 +138,7 @@ export const tolerance = {
 
 /** A token that clients of the gateway send, with its permissions. */
 export interface GatewayToken {
-  /** Stands for the token in logs and metrics. */
+  /** Identifies the token in logs and metrics. */
   readonly name: string;
   readonly token: Redacted.Redacted<string>;
   /** Names of the upstreams that the token may use. Default: all. */

@@ -207,7 +207,7 @@ export class Access {
     this.#waitedMs = (this.#waitedMs ?? 0) + ms;
   }
 
-  /** Replaces the counts by those of a run that another process owns. */
+  /** Replaces the counts with those of a run that another process owns. */
   takeOverCounts({
     no_ops = 0,
     seams = 0,

@@ -7,7 +7,7 @@ import type { Access, AccessRecord } from "./AccessRecord.ts";
 import { type LogFormat, lineOf } from "./LogLine.ts";
 
 /**
- * Replaces the program's loggers by one that writes lines to the console, or to stderr if `Logger.LogToStderr` is set.
+ * Replaces the program's loggers with one that writes lines to the console, or to stderr if `Logger.LogToStderr` is set.
  *
  * Each write blocks the event loop, so lines that arrive within `linesMs` are written together. A warning or an error is written at once,
  * together with pending lines. Pending lines are also written when the process exits. After the layer is closed, each line is written at

@@ -90,7 +90,7 @@ const protocolOf = (path: string, { shared, upstreams, vertex }: PathClaim): Pro
 const mayCarry = ({ claim, owner, server, upstreams }: Asked, { at, vendor }: Sign, family: UpstreamName): boolean => {
   // The client's credentials are not sent: the upstream's own credential replaces them.
   if (hasOwnCredential(server) || vendor === owner) return true;
-  // Anthropic's version and beta headers are options and no credentials. Servers of other vendors accept them too.
+  // Anthropic's version and beta headers are options, not credentials. Servers of other vendors accept them too.
   if (at.startsWith("anthropic-") && owner !== "openai" && (claim.vertex === true || claim.upstreams[0] === "openai"))
     return true;
   if (isUpstream(vendor) && new URL(upstreams[vendor]).origin === new URL(server.url).origin) return true;

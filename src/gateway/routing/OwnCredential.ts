@@ -1,5 +1,5 @@
 /**
- * Replaces every credential of the client by an upstream's own headers and credential. A credential that was left in the request could
+ * Replaces every credential of the client with an upstream's own headers and credential. A credential that was left in the request could
  * reach the wrong server, or be used instead of the upstream's.
  */
 import { Redacted } from "effect";

@@ -9,7 +9,7 @@ import { dropOldest } from "../../domain/Limits.ts";
 import type { UpstreamName } from "../config/Options.ts";
 import { tokenHeader } from "../config/OwnHeaders.ts";
 
-/** A vendor that is none of the three with their own upstream. */
+/** A vendor other than the three that have an upstream by default. */
 type ForeignVendor = keyof typeof foreignWords;
 
 /** A vendor with known credentials or paths. */
@@ -66,7 +66,7 @@ const owners: ReadonlyArray<readonly [domain: string, vendor: Vendor]> = [
   ["openai.com", "openai"],
   ["anthropic.com", "anthropic"],
   ["googleapis.com", "gemini"],
-  // GitHub Models has a host of Azure, but uses keys of GitHub.
+  // GitHub Models runs on an Azure host but uses GitHub's keys.
   ["models.inference.ai.azure.com", "github"],
   ["azure.com", "azure"],
   ["amazonaws.com", "aws"],

@@ -12,7 +12,7 @@ export const sentBytes = 256 * 1_024;
 /**
  * Prepares a body for writing.
  *
- * @returns a body longer than one slice as a stream, and its `content-length`, because a stream has no length of its own
+ * @returns a body longer than one slice as a stream, and its `content-length`, because the length of a stream is unknown
  */
 export const sliceBody = (
   body: Uint8Array,

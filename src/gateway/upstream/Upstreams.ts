@@ -17,7 +17,7 @@ import { Derived } from "../config/Derived.ts";
 import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { of, type Upstream } from "./Upstream.ts";
 
-/** The settings that require a pool of their own. */
+/** The settings that require a separate pool. */
 export type WaySettings = Pick<UpstreamSettings, "proxy" | "ca" | "clientCert" | "connectMs">;
 
 /** The connection pools of all upstreams. */

@@ -47,7 +47,7 @@ export class ReportedPaths {
 /** Maximum length of a masked path, in characters. */
 const maskedCharactersMax = 128;
 
-/** Removes the query of a path, and replaces each segment that is not a plain word or a version by `{id}`. */
+/** Removes the query of a path, and replaces each segment that is not a plain word or a version with `{id}`. */
 export const maskPath = (target: string): string => {
   const [path = ""] = target.slice(0, 2_048).split(/[?#]/, 1);
   const masked = path.split("/").map(maskSegment).join("/");

@@ -66,8 +66,8 @@ export const query = <A, B>(
 ): Query<A, B> => ({ name, asked: Schema.toCodecJson(asked), replied: Schema.toCodecJson(replied), replyMs });
 
 /**
- * A query has no reply. `gone`: the process does not run at present. `late`: the reply did not arrive in time. `refused`: the process does
- * not know the query, or rejects the signature.
+ * A query was not answered. `gone`: the process does not run at present. `late`: the reply did not arrive in time. `refused`: the process
+ * does not know the query, or rejects the signature.
  */
 export class AskError extends Schema.TaggedError<AskError>()("AskError", {
   reason: Schema.Literals(["gone", "late", "refused"]),
@@ -133,7 +133,7 @@ export class SignedWire {
   /** Sends a query to a process and waits for its reply. */
   ask<A, B>(query: Query<A, B>, value: A, to: Destination): Effect.Effect<B, AskError> {
     return Effect.suspend(() => {
-      // The value may contain input from a client, so a value that does not match the schema is refused and is no defect.
+      // The value may contain input from a client, so a value that does not match the schema is refused and is not a defect.
       const body = Schema.encodeResult(query.asked)(value);
       if (Result.isFailure(body)) return Effect.fail(new AskError({ reason: "refused", question: query.name }));
       const word = encodeAsked({ name: query.name, body: body.success });

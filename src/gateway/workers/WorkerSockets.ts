@@ -110,7 +110,7 @@ const listenOn = (
       const onError = (error: unknown) => resume(Effect.succeed({ server, wrong: codeOf(error) }));
       server.once("error", onError);
       try {
-        // A predecessor that was killed has left its socket behind.
+        // A predecessor that was killed has left its socket behind, so the file is removed.
         rmSync(socket, { force: true });
       } catch (error) {
         return resume(Effect.succeed({ server, wrong: codeOf(error) }));
