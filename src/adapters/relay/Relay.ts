@@ -48,7 +48,7 @@
  * Errors. If the run ends with an error event of the provider, the event and the provider's bytes after it are forwarded unchanged, and
  * then the connection breaks; `ending` changes this. A call that cannot be parsed is never forwarded: if the run does not retry it, the
  * connection breaks. A finish that itself reports the invalid call, without containing it, is the provider's own end and is forwarded. The
- * relay writes no bytes of its own except keep-alives (`keepAliveMs`). They are sent while the client waits for held bytes or for a
+ * relay adds no bytes except keep-alives (`keepAliveMs`). They are sent while the client waits for held bytes or for a
  * decision of the run, only between events, and are never a terminal marker (L5).
  */
 import { Effect, Fiber, type Scope } from "effect";
