@@ -40,7 +40,7 @@ import * as Upstreams from "./upstream/Upstreams.ts";
 import { ReportedPaths } from "./wires/PassedStreams.ts";
 import { WorkerSockets } from "./workers/WorkerSockets.ts";
 
-/** A listening gateway. */
+/** A gateway that accepts connections. */
 export class Gateway extends Context.Service<
   Gateway,
   {
@@ -74,7 +74,7 @@ export class Gateway extends Context.Service<
     StreamProcessor | TrafficMeter | Scope.Scope
   > => make(options);
 
-  /** Provides a gateway, which also serves the `Page` if there is one. */
+  /** Provides a gateway. The gateway also serves the `Page` service if one is provided. */
   static readonly layer = (
     options: GatewayOptions = {},
   ): Layer.Layer<Gateway, GatewayError | ClientConfigError, StreamProcessor | TrafficMeter> =>
@@ -82,21 +82,21 @@ export class Gateway extends Context.Service<
 }
 
 /**
- * Maximum time that a non-streaming request waits for its path before its client is asked to retry, in milliseconds. Nothing can be sent to
- * the client meanwhile, and some clients time out after a minute.
+ * Maximum time that a non-streaming request waits for its path, in milliseconds; then the client is asked to retry. The client receives no
+ * bytes during the wait, and some clients time out after a minute.
  */
 export const PathPatienceMs = Context.Reference<number>("stream-recovery/gateway/PathPatienceMs", {
   defaultValue: () => 15_000,
 });
 
-/** Reads the state of the store's writes. Without `StoreHealth` they count as ok. */
+/** Reads the state of the store's writes. Without a `StoreHealth` service the state is always ok. */
 const storeState = Effect.map(Effect.serviceOption(StoreHealth), (health) =>
   Option.isNone(health) ? () => ({ writes: "ok" as const }) : health.value.now,
 );
 
 /**
- * Closes the processor during a shutdown. The runs still write for a moment, and the store may not answer, so the recorder is told to hurry
- * first.
+ * Closes the processor during a shutdown. Its runs still write their ends, and a failing store could block them, so the recorder is told to
+ * hurry first.
  */
 const closer = Effect.gen(function* () {
   const { close } = yield* StreamProcessor;
@@ -107,14 +107,17 @@ const closer = Effect.gen(function* () {
 
 const pageIfAny = Effect.map(Effect.serviceOption(Page), Option.getOrUndefined);
 
-/** Logs if the descriptor limit is too low for the maximum. */
+/** Creates the table of connections. Logs a warning if the limit of file descriptors is too low for the maximum number of connections. */
 const makeConnections = Effect.fnUntraced(function* (max: number) {
   yield* checkDescriptors(max);
   const report = Effect.runForkWith(yield* Effect.context<never>());
   return new Connections(max, () => void report(reportOutOfDescriptors));
 });
 
-/** The fibers of model requests, which a shutdown drains, and those of the gateway's own paths, which it does not wait for. */
+/**
+ * Creates two sets of fibers: those of model requests, for which a shutdown waits, and those of the gateway's own paths, which get only a
+ * short time.
+ */
 const requestFibers = Effect.gen(function* () {
   const [served, pages] = [yield* FiberSet.make<void>(), yield* FiberSet.make<void>()];
   const run = yield* FiberSet.runtime(served)<StreamProcessor>();
@@ -163,7 +166,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   meter.listening(() => connections.open);
   meter.lingering(attachments.list);
   const configure = Effect.fnUntraced(function* (next: GatewayOptions) {
-    // The listening address is fixed at the start, so a public one still requires a token.
+    // The listening address cannot change here, so the settings are checked against the current one: a public address requires a token.
     const settings = settingsOf({ ...next, host: first.host, port: first.port });
     if (settings instanceof GatewayError) return yield* settings;
     yield* OpenPort.reconfigure(port.server, settings);
@@ -180,7 +183,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   });
 });
 
-/** Takes a request of another gateway. Returns false for any other request. */
+/** Handles a request that another gateway forwarded. Returns false for any other request. */
 const takeHop = (
   gateways: OtherGateways | undefined,
   connections: Connections,
@@ -191,7 +194,7 @@ const takeHop = (
   return true;
 };
 
-/** Builds the registry of runs that may outlive their clients, and the service for clients of other processes. */
+/** Creates the attachments (runs that may outlive their clients) and the handler of requests that other processes forward. */
 const attaching = Effect.fnUntraced(function* (
   meter: TrafficMeter["Service"],
   closing: Effect.Effect<void>,
@@ -204,7 +207,7 @@ const attaching = Effect.fnUntraced(function* (
   const gateways =
     advertise === undefined || facts === undefined ? undefined : yield* OtherGateways.make(advertise, facts);
   const siblings = yield* Siblings.make(sockets, gateways, facts);
-  // All gateways that share a store derive the same keys.
+  // The secret belongs to the store, so that all its gateways derive the same keys.
   const attachments = yield* Attachments.make({ meter, siblings, closing, secret: facts?.secret });
   const cancels = yield* CancelsElsewhere.make(attachments, facts, recorder?.cancels);
   const serve: SiblingServing["serve"] = (wish, client) => {
@@ -244,7 +247,7 @@ const flushMs = 2_000;
 /** Maximum time that a shutdown waits for the first requests on new connections, in milliseconds. */
 const firstRequestMs = 1_000;
 
-/** Interval at which those connections are checked, in milliseconds. */
+/** Interval at which a shutdown checks those connections, in milliseconds. */
 const firstRequestLookMs = 10;
 
 /** Returns after each connection has sent a request. Sockets take real time, even in a test that moves the clock. */
@@ -255,7 +258,9 @@ const firstRequests = (connections: Connections): Effect.Effect<void> =>
     return Effect.asVoid(runWithin(looks, firstRequestMs));
   });
 
-/** Refuses new requests, waits, ends the rest, and closes connections last, so that written bytes have left by then. */
+/**
+ * Refuses new requests, waits for those in flight, and ends the rest. Connections are closed last, so that written bytes are sent first.
+ */
 const drain = Effect.fnUntraced(function* (
   { close, server }: Pick<OpenPort.OpenPort, "close" | "server">,
   connections: Connections,
@@ -276,6 +281,6 @@ const drain = Effect.fnUntraced(function* (
   yield* Effect.sync(close);
 });
 
-/** Waits for an effect, for a limited time. A finalizer cannot be interrupted, but the waits in it can. */
+/** Waits for an effect, but no longer than `ms`. The wait is interruptible, because a finalizer itself is not. */
 const within = (waited: Effect.Effect<void>, ms: number): Effect.Effect<void> =>
   Effect.asVoid(Effect.timeoutOption(Effect.interruptible(waited), ms));

@@ -30,7 +30,7 @@ import type { Page } from "./proxy/PageHandler.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import { type WorkerNumber, WorkerSockets } from "./workers/WorkerSockets.ts";
 
-/** Options of a complete gateway. */
+/** Options of a complete gateway: server, store, questions, log and processes. */
 export interface GatewayProgram extends ProgramOptions {}
 
 /** Identity of a worker process within a gateway of several. */
@@ -52,9 +52,9 @@ export type PageServices =
   | UserDecisions;
 
 /**
- * Provides a complete gateway. It fails with `GatewayError` for options that `serve` would refuse.
+ * Provides a complete gateway. It fails with `GatewayError` for the options that `serve` refuses.
  *
- * @param page serves the gateway's own paths; without it they are not found
+ * @param page serves the gateway's own paths; without it they return 404
  * @param worker the identity of this process among several workers
  */
 export const layer = (
@@ -67,14 +67,14 @@ export const layer = (
   const hold = program.onQuestion === "hold";
   const leaseMs = program.leaseMs ?? programDefaults.leaseMs;
   const holdMs = program.holdMs ?? programDefaults.holdMs;
-  // A question never parks its run, because a parked run loses its client. The question takes its default answer when it expires.
+  // An open question never parks its run, because the client of a parked run is disconnected. An expired question takes its default answer.
   const decisions = hold
     ? UserDecisions.layerDurable({ expiryMs: holdMs, parkAfterMs: Number.POSITIVE_INFINITY })
     : UserDecisions.layerHeadless();
   const recovery = GatewayRecovery.layer({
     headless: !hold,
     intervalMs: GatewayRecovery.lookMsOf(leaseMs),
-    // Dead gateways are looked for more often than parked runs.
+    // Sweeps for dead gateways are more frequent than sweeps of parked runs.
     parkedMs: leaseMs,
     ...(hold ? { terms: { expiryMs: holdMs } } : {}),
     ...(worker === undefined ? {} : { siblings: worker }),
@@ -97,7 +97,10 @@ export const layer = (
     : Layer.provideMerge(Layer.provideMerge(gateway, page), behind);
 };
 
-/** Puts the store behind a queue, so that its runs are volatile. Entries that an earlier process spilled are queued first. */
+/**
+ * Adds a write queue in front of the store: runs continue without a store, but may be lost with the process. Entries that an earlier
+ * process spilled to disk are queued first.
+ */
 const withQueue = <R, E>(
   program: GatewayProgram,
   store: Layer.Layer<RunRecorder | R, E>,
@@ -112,15 +115,15 @@ const withQueue = <R, E>(
 };
 
 /**
- * Uses synchronous level `normal`: a commit survives a crash of the process but not of the machine. Either crash loses the run
- * with its client, and a stricter level would delay the first byte of every response by a disk write.
+ * Uses synchronous level `normal`: a commit survives a crash of the process but not of the machine. Both crashes disconnect the client and
+ * so lose its run. A stricter level would save no run, but would delay the first byte of every response by a disk write.
  */
 const recorderOf = (program: GatewayProgram, process: string | undefined): Layer.Layer<RunRecorder, RecorderError> => {
   const retention = resolveRetention(program);
   return RunStore.layer({
     file: storeOf(program),
     synchronous: "normal",
-    // An invalid duration was refused earlier, with the program's other options.
+    // The options were checked before, so the duration is valid here.
     ...("expected" in retention ? {} : { retention }),
     ...(program.leaseMs === undefined ? {} : { leaseMs: program.leaseMs }),
     ...(process === undefined ? {} : { process }),

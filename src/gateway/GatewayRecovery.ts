@@ -1,11 +1,11 @@
 /**
  * Decides what happens to the runs of a gateway whose process has died.
  *
- * These runs cannot continue, because the client saw its connection break, and a repeat is a new run. Such a run ends as `client_gone`,
- * together with any question that the dead process held for its client. A remaining question that needs no client is answered `stop` at
- * once if the gateway holds no questions (`--on-question fail`).
+ * These runs cannot continue, because their clients were disconnected and a client's retry starts a new run. Each run ends as
+ * `client_gone`, together with a question that the dead process held open for its client. Any other question is answered `stop` at once if
+ * the gateway holds no questions (`--on-question fail`).
  *
- * Runs of other programs in the same store are recovered by the policy and left for their own program to resume.
+ * The policy also recovers runs of other programs in the same store, but leaves it to those programs to resume them.
  */
 import { Context, Effect, Layer, Stream } from "effect";
 import type { QuestionTerms } from "../recorder/Question.ts";
@@ -18,23 +18,23 @@ import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
 import { endByHand } from "../runtime/crash/Takeover.ts";
 import { runIdPrefix } from "./proxy/RelayHandler.ts";
 
-/** Options of the recovery of a gateway's runs. */
+/** Options of the recovery of dead gateways' runs. */
 export interface GatewayRecoveryOptions {
   readonly terms?: QuestionTerms;
   /** True if the program answers questions with `stop` because there is no person to answer them. */
   readonly headless: boolean;
   readonly intervalMs?: number;
-  /** Minimum time between sweeps of parked runs, in milliseconds; by default each sweep includes them. */
+  /** Minimum time between sweeps of parked runs, in milliseconds. By default every sweep includes them. */
   readonly parkedMs?: number;
   /** Dead processes of the same gateway, if several serve as one. */
   readonly siblings?: DeadSiblings;
 }
 
-/** Reports processes that have died and whose runs this process recovers. */
+/** Reports dead processes whose runs this process has to recover. */
 export interface DeadSiblings {
   /** Waits for the next process that dies and returns its name in the store. */
   readonly ended: Effect.Effect<string>;
-  /** Called after the lease of a dead process was ended for every process. From then on, each sweep finds its runs. */
+  /** Called after the lease of a dead process was ended in the store. From then on, each sweep finds its runs. */
   readonly recovered: (process: string) => void;
 }
 
@@ -49,7 +49,7 @@ const lookMsMax = 1_000;
  */
 export const lookMsOf = (leaseMs: number): number => Math.min(lookMsMax, leaseMs);
 
-/** Sweeps at once, and then at each interval. */
+/** Provides the sweeps for dead gateways. The first starts at once. */
 export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never, RunRecorder> => {
   const outage = new OutageLog({
     away: "cannot end the runs of a dead gateway; each sweep tries again",
@@ -71,11 +71,11 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
           : { due: fenceDeadSibling(Context.get(services, RunRecorder), options.siblings) }),
       }),
     ),
-    // A sweep does not report runs that an earlier process decided but did not end.
+    // Runs that an earlier process decided but did not end are not part of a sweep's result, so they are ended here.
   ).pipe(Layer.merge(Layer.effectDiscard(Effect.forkScoped(ended))));
 };
 
-/** Returns after a sibling has died and its lease was ended, so that its runs can be taken over. */
+/** Returns after a sibling has died and its lease was ended, so that another process can take over its runs. */
 const fenceDeadSibling = (recorder: RunRecorder["Service"], { ended, recovered }: DeadSiblings): Effect.Effect<void> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(restore(ended), (process) =>
@@ -89,9 +89,9 @@ const fenceDeadSibling = (recorder: RunRecorder["Service"], { ended, recovered }
   );
 
 /**
- * Ends the runs of gateways that no process can continue.
+ * Ends the runs that no gateway can continue.
  *
- * @param headless also answers questions that have no person to answer them
+ * @param headless also answers open questions with `stop`, because there is no person to answer them
  */
 export const endAbandoned = Effect.fn("GatewayRecovery.endAbandoned")(function* (headless: boolean) {
   const recorder = yield* RunRecorder;
@@ -107,7 +107,7 @@ const pageRuns = 200;
 const end = (recorder: RunRecorder["Service"], { run_id }: RunRecord): Effect.Effect<void, RecorderError> =>
   endByHand(recorder, run_id, clientGone).pipe(
     Effect.asVoid,
-    // Another gateway on the same store has handled it.
+    // Another gateway on the same store has already ended this run.
     Effect.catchIf(
       ({ reason }) => reason === "owned" || reason === "run_ended" || reason === "fenced",
       () => Effect.void,

@@ -1,8 +1,8 @@
 /**
  * Opens a gateway's port: a Node server with the gateway's limits.
  *
- * The server is plain `node:http`, because a framework would decide header names, their order and repetition, bytes, flushed
- * heads and broken connections by itself. Clients must see all of these as they would without the gateway.
+ * The server is plain `node:http`. A framework would change header names, their order and repetition, body bytes, flushed heads or broken
+ * connections, all of which clients must see as the provider sends them.
  */
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
@@ -29,15 +29,12 @@ type Server = HttpServer | TlsServer;
 /** Handles a request. `expects` is true if the client waits for `100 Continue` before it sends its body. */
 export type Listener = (request: IncomingMessage, response: ServerResponse, expects: boolean) => void;
 
-/** A listening port. */
+/** The port, after the server has started to listen. */
 export interface OpenPort {
   readonly server: Server;
-  /** The actual port, also if an arbitrary one was requested. */
+  /** The actual port, which differs from the requested one if that was 0. */
   readonly number: number;
-  /**
-   * Closes all connections. A connection with bytes that the system has not accepted is reset, so that no client takes a partial
-   * response for whole.
-   */
+  /** Closes all connections. A connection with unsent bytes is reset, so that no client takes a partial response for a complete one. */
   readonly close: () => void;
 }
 
@@ -63,7 +60,11 @@ export const open = Effect.fnUntraced(function* (
 export const urlOf = ({ host, tls }: GatewaySettings, port: number): string =>
   `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-/** Wraps the response to a request. */
+/**
+ * Wraps Node's response for the handlers of a request.
+ *
+ * @param expects true if the client waits for `100 Continue`
+ */
 export const clientOf = (
   response: ServerResponse,
   expects: boolean,
@@ -80,12 +81,12 @@ const serverOf = ({ limits, tls }: GatewaySettings, listener: Listener): Effect.
     const options = {
       ...timeoutsOf(limits),
       maxHeaderSize: limits.maxHeaderBytes,
-      // Node checks the timeouts above at this interval.
+      // Node checks `headersTimeout` and `requestTimeout` at this interval.
       connectionsCheckingInterval: Math.max(100, Math.min(5_000, Math.floor(limits.headMs / 4))),
       noDelay: true,
     };
     const handleRequest = (request: IncomingMessage, response: ServerResponse, expects: boolean) => {
-      // A broken response ends the connection, so a later request on it is never answered and must cost nothing.
+      // The connection closes after a broken response. A later pipelined request on it is never answered, so it is discarded without cost.
       if (request.socket.writableEnded) return void request.resume();
       listener(request, response, expects);
     };
@@ -94,7 +95,7 @@ const serverOf = ({ limits, tls }: GatewaySettings, listener: Listener): Effect.
       tls === undefined
         ? createServer(options, onRequest)
         : yield* tryTls(() => createTlsServer({ ...options, ...keyOf(tls) }, onRequest));
-    // Without this listener Node invites every body, even one that is refused for its length.
+    // Without this listener Node sends `100 Continue` for every body, even if the gateway refuses the body for its length.
     server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) =>
       handleRequest(request, response, true),
     );
@@ -111,7 +112,7 @@ const timeoutsOf = ({ headMs, idleConnectionMs, requestMs }: GatewaySettings["li
 
 const keyOf = ({ cert, key }: ListenTls) => ({ cert, key: Redacted.value(key) });
 
-/** Replaces OpenSSL's message, which may contain part of a key. */
+/** Replaces OpenSSL's error message, which may contain part of a key. */
 const tryTls = <A>(make: () => A): Effect.Effect<A, GatewayError> =>
   Effect.try({
     try: make,
@@ -135,7 +136,7 @@ export const reconfigure = (server: Server, { limits, tls }: GatewaySettings): E
     Object.assign(server, timeoutsOf(limits));
   });
 
-/** Answers a client that uses the gateway as its proxy. Without a listener Node closes such a socket silently. */
+/** Refuses a CONNECT, from a client that uses the gateway as its proxy. Without a listener Node closes the socket without a response. */
 const refuseTunnel = (_: IncomingMessage, socket: Duplex): void => {
   const body = JSON.stringify(errorBody(noProxy));
   const head = [
@@ -151,7 +152,7 @@ const refuseTunnel = (_: IncomingMessage, socket: Duplex): void => {
 
 const closer = (server: Server, { tls }: GatewaySettings): (() => void) => {
   const open = new Set<Socket>();
-  // Pending bytes are buffered in the TLS socket, not in the one below it.
+  // TLS buffers unsent bytes in its own socket, not in the TCP socket below it.
   server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
     open.add(socket);
     socket.once("close", () => open.delete(socket));

@@ -1,5 +1,5 @@
 /**
- * The gateway as a library: the server, its layers, configuration file, page and table of clients.
+ * Exports the gateway as a library: the server, its layers, the configuration file, the page and the client table.
  */
 
 export { Traffic } from "./api/Traffic.ts";

@@ -1,41 +1,41 @@
 /**
- * Chooses the anchor: the end of the shown text, with which a continuation must begin.
+ * Chooses the anchor: the end of the shown text, with which a continuation must start.
  *
- * The anchor starts at a sentence or a line, because a model finds its place from there. It ends at the very last character, even within a
- * word, because a model that is asked to begin at a whole sentence repeats the cut one.
+ * The anchor starts at a sentence or a line, because a model recognises such a position. It ends at the very last character, even in the
+ * middle of a word. A model that is asked to start at a whole sentence would repeat the sentence that was cut.
  */
 import type { SeamRefusal } from "../domain/SeamWords.ts";
 import { foldText, isHighSurrogate, isSpace, weighAhead, weighBack } from "./Folding.ts";
 import { sentenceStarts } from "./SentenceStarts.ts";
 
-/** The end of the shown text that a continuation must repeat before it continues. */
+/** The end of the shown text. A continuation must repeat it before new text. */
 export interface Anchor {
-  /** Start of the anchor in the text run, in UTF-16 code units. */
+  /** Offset of the anchor in the text run (the last shown text without interruption), in UTF-16 code units. */
   readonly at: number;
-  /** The text run from there to its end. New text is compared with it. */
+  /** The text run from that offset to its end. New text is compared with it. */
   readonly text: string;
-  /** The part that the request quotes: without half a surrogate pair and without trailing white space. */
+  /** The part of the anchor that the request quotes: without an incomplete surrogate pair and without trailing white space. */
   readonly quote: string;
 }
 
-/** Minimum weight of an anchor. None of 87,500 simulated continuations began with this much of it by chance. */
+/** Minimum weight of an anchor. In 87,500 simulated continuations, none started with this much of the anchor by chance. */
 export const anchorWeightMin = 40;
 
-/** Maximum length of a sentence that is quoted from its beginning, in code units, because repeated text costs money and time. */
+/** Maximum length of a sentence that is quoted from its start, in code units. Repeated text costs money and time. */
 const sentenceMax = 400;
 
-/** Minimum distance from the end at which the anchor of a longer sentence starts, in code units. */
+/** Minimum distance between the start of the anchor and the end of the text if the last sentence exceeds `sentenceMax`, in code units. */
 const wordFrom = 340;
 
 /** Maximum length of an anchor, in code units. */
 export const anchorMax = 800;
 
-/** Maximum candidate places for an anchor, because each check reads the whole run. */
+/** Maximum number of candidates for the start of the anchor. Each check reads the whole text run. */
 const triesMax = 100;
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** Starts of words between two offsets, the last one first. */
+/** Returns the starts of words between two offsets, last one first. */
 const wordStarts = (run: string, from: number, to: number): ReadonlyArray<number> => {
   const found: Array<number> = [];
   for (let at = to; at >= from && at > 0; at -= 1) {
@@ -44,13 +44,13 @@ const wordStarts = (run: string, from: number, to: number): ReadonlyArray<number
   return found;
 };
 
-/** The start of the grapheme that contains an offset. */
+/** Returns the start of the grapheme that contains an offset. */
 const graphemeStart = (run: string, at: number): number => {
   const from = Math.max(0, at - anchorMax);
   return from + (segmenter.segment(run.slice(from)).containing(at - from)?.index ?? 0);
 };
 
-/** True if the beginning of the anchor occurs only once in the run. */
+/** True if the first characters of the anchor occur only once in the text run. */
 const isUnique = (run: string, text: string, at: number): boolean => {
   const first = foldText(run.slice(at, weighAhead(run, at, anchorWeightMin))).trimEnd();
   const found = text.indexOf(first);
@@ -67,7 +67,7 @@ const anchorAt = (run: string, at: number): Anchor | SeamRefusal => {
 /**
  * Chooses the anchor of a text run.
  *
- * @param run all text shown since the last block that is not text
+ * @param run the text run: all text that was shown since the last block that is not text
  * @returns the anchor, or the reason why there is none
  */
 export const anchorOf = (run: string): Anchor | SeamRefusal => {
@@ -75,8 +75,8 @@ export const anchorOf = (run: string): Anchor | SeamRefusal => {
   const begin = end - run.trimStart().length;
   if (begin === end) return "blank";
   const enough = weighBack(run, begin, anchorWeightMin);
-  // The run is too short to cut, so all of it is the anchor. The model then starts over and writes one whole response, which is the
-  // strongest seam.
+  // The text run is too short to choose a part of it, so all of it is the anchor. The model then starts again and writes the whole
+  // response, which is the strongest proof.
   if (enough.weight < anchorWeightMin) return anchorAt(run, begin);
   const starts = sentenceStarts(run, Math.max(0, end - anchorMax))
     .filter((at) => at <= enough.at)

@@ -1,22 +1,25 @@
-/** Finds the whole anchor in new text after a seam. The model then talked first and continued from the anchor as requested. */
+/**
+ * Finds the anchor, the quoted end of the shown text, in new text after a seam. If it is there, the model wrote other text first and then
+ * continued from the anchor as requested.
+ */
 import { anchorMax, anchorWeightMin } from "./Anchor.ts";
 import { carriageReturn, fold, isSpace, weigh } from "./Folding.ts";
 import { space, tokensOf } from "./ShownEnd.ts";
 
-/** Length of the search, as a multiple of the anchor. */
+/** Length of the searched text, as a multiple of the anchor. */
 const lengths = 2;
 
-/** Minimum tokens kept, so that the list is rarely copied. */
+/** Minimum number of tokens that are kept, so that the list is rarely copied. */
 const keptMin = 64;
 
-/** Searches new text for the anchor with the Knuth-Morris-Pratt algorithm, in linear time and without going back. */
+/** Searches new text for the anchor with the Knuth-Morris-Pratt algorithm, in linear time and in one pass. */
 export class AnchorAgain {
   readonly #wanted: ReadonlyArray<number>;
   readonly #table: ReadonlyArray<number>;
   readonly #until: number;
-  /** Maximum text held, in code units, so that endless white space is released. */
+  /** Maximum length of held text, in code units. Endless white space is released at this length. */
   readonly #heldMax: number;
-  /** Tokens that may still belong to an anchor, preceded by the token before them. */
+  /** Tokens that may belong to an anchor, preceded by one earlier token. */
   #places: Array<{ readonly at: number; readonly unit: number }> = [];
   #matched = 0;
   #over: boolean;
@@ -27,16 +30,16 @@ export class AnchorAgain {
     this.#table = tableOf(this.#wanted);
     this.#until = lengths * anchor.length;
     this.#heldMax = 4 * anchor.length + anchorMax;
-    // Text much shorter than an anchor also recurs in ordinary text: "The answer is simple. The answer …"
+    // Text that is much shorter than a usual anchor also recurs in ordinary text: "The answer is simple. The answer …"
     this.#over = weigh(anchor) < anchorWeightMin / 2;
   }
 
-  /** True if the search is over. */
+  /** True if the anchor can no longer be found. */
   get isOver(): boolean {
     return this.#over;
   }
 
-  /** Start of the held text, which may be the anchor, including the white space before it; undefined if none is held. */
+  /** Start of the held text, which may be the anchor, including white space before it. Undefined if no text is held. */
   get heldFrom(): number | undefined {
     if (this.#over) return undefined;
     const before = this.#places[this.#places.length - this.#matched - 1];
@@ -44,10 +47,10 @@ export class AnchorAgain {
   }
 
   /**
-   * Takes the next unit.
+   * Reads the next code unit.
    *
    * @param at offset after the seam, in code units
-   * @returns true if it completes the anchor
+   * @returns true if the unit completes the anchor
    */
   take(unit: number, at: number): boolean {
     if (this.#over || unit === carriageReturn) return false;
@@ -68,7 +71,7 @@ export class AnchorAgain {
   }
 }
 
-/** For each prefix, the length of its longest proper prefix that is also a suffix of it. */
+/** Returns, for each prefix, the length of its longest proper prefix that is also its suffix. */
 const tableOf = (wanted: ReadonlyArray<number>): ReadonlyArray<number> => {
   const table: Array<number> = [0];
   let matched = 0;

@@ -1,10 +1,10 @@
-/** Finds fenced code in Markdown text, because white space and quotes in code are significant. */
+/** Finds fenced code in Markdown text. In code, white space and quotes are significant. */
 
 /** The text between an opening and a closing fence line. */
 export interface CodeFence {
-  /** The offset after the opening line. */
+  /** Offset after the opening line. */
   readonly from: number;
-  /** Start of the closing line; the end of the text if the fence is still open. */
+  /** Start of the closing line, or the end of the text if the fence is open. */
   readonly to: number;
   /** The opening line, trimmed. */
   readonly opener: string;
@@ -14,7 +14,7 @@ const opening = /^[ \t]*((`{3,})[^`]*|(~{3,}).*)$/;
 
 const closing = /^[ \t]*(`{3,}|~{3,})[ \t]*$/;
 
-/** Maximum length of a line that is examined, in code units, because no fence line is longer. */
+/** Maximum length of a line that is checked, in code units. A longer line is not a fence. */
 const lineMax = 256;
 
 /** Finds the code fences in text, in order. */
@@ -29,7 +29,7 @@ export const codeFences = (text: string): ReadonlyArray<CodeFence> => {
     const line = next - at > lineMax ? "" : text.slice(at, next).replace(/[\r\n]+$/, "");
     if (open === undefined) {
       const match = opening.exec(line);
-      // An incomplete line has not opened a fence yet.
+      // A fence opens only when its line is complete.
       if (match !== null && whole) {
         open = { from: next, opener: line.trim(), marker: match[2] ?? match[3] ?? "" };
       }
@@ -46,6 +46,6 @@ export const codeFences = (text: string): ReadonlyArray<CodeFence> => {
   return found;
 };
 
-/** The fence that contains an offset, if any. */
+/** Returns the fence that contains an offset; undefined if none does. */
 export const fenceAt = (fences: ReadonlyArray<CodeFence>, at: number): CodeFence | undefined =>
   fences.find(({ from, to }) => at >= from && at < to);

@@ -1,28 +1,29 @@
 /**
- * Compares new text with the end of shown text, from all places at which a model may start again at once.
+ * Compares new text with the end of the shown text, at all positions from which a model may have started again.
  *
- * The anchor occurs only once in the shown text and each place is at or before its start, so at most one place reaches the end.
+ * The anchor (the end of the shown text that the request quotes) occurs only once in the shown text, and each position is at or before its
+ * start. Therefore at most one position matches up to the end.
  */
 import { type CodeFence, codeFences, fenceAt } from "./CodeFences.ts";
 import { carriageReturn, fold, isSpace, lineEnd } from "./Folding.ts";
 import { space, type Tokens, tokenAt, tokensOf } from "./ShownEnd.ts";
 
-/** The result of a comparison so far. */
+/** State of the comparison. */
 export type Compared =
   | { readonly type: "wait" }
-  /** The end of the shown text was reached; `rest` follows it. */
+  /** The new text has reached the end of the shown text. `rest` is the text after that. */
   | { readonly type: "met"; readonly rest: string }
   | { readonly type: "differs" };
 
-/** Maximum run of white space after the first character, in code units. A longer one is not text. */
+/** Maximum length of a run of white space after the first character, in code units. Longer white space is a difference. */
 const spaceMax = 2_000;
 
-/** Maximum length of a line before the anchor, in code units, because no fence line is longer. */
+/** Maximum length of a line before the anchor, in code units. A longer line is not a fence. */
 const lineMax = 256;
 
 const wait = { type: "wait" } as const;
 
-/** The places that still match the new text. All of them advance together. */
+/** The positions that match the new text so far. All of them advance together. */
 class Places {
   readonly #shown: Tokens;
   #live: ReadonlyArray<number>;
@@ -38,20 +39,20 @@ class Places {
     return this.#live.length === 0;
   }
 
-  /** True if only the white space at the end of the shown text is missing. */
+  /** True if only the white space at the end of the shown text has not been repeated. */
   get isComplete(): boolean {
     const { units } = this.#shown;
     const last = units.length - 1;
     return units[last] === space && this.#live.some((place) => place + this.#steps === last);
   }
 
-  /** Takes one unit. Returns true if it reaches the end of the shown text. */
+  /** Reads one code unit. Returns true if it reaches the end of the shown text. */
   take(unit: number): boolean {
     return isSpace(unit) ? this.#takeSpace(unit) : this.#takeCharacter(unit);
   }
 
   #takeSpace(unit: number): boolean {
-    // Leading white space is skipped, because the comparison starts at the first other character.
+    // Leading white space is skipped: the comparison starts at the first other character.
     if (this.#steps === 0) return false;
     const { exact, spaces, units } = this.#shown;
     this.#space += String.fromCharCode(unit);
@@ -88,7 +89,7 @@ class Places {
   }
 }
 
-/** Recognises a first line of new text that reopens the code fence around a place. */
+/** Recognises a first line of new text that opens the code fence of a position again. */
 class Reopening {
   readonly #shown: Tokens;
   readonly #lines: ReadonlyMap<string, ReadonlyArray<number>>;
@@ -100,7 +101,7 @@ class Reopening {
     for (const place of places) {
       const fence = fenceAt(fences, shown.places[place] ?? 0);
       if (fence === undefined) continue;
-      // A line with only the fence and the language also reopens it.
+      // A line with only the fence and the language may also open it again.
       for (const line of new Set([fence.opener, fence.opener.split(/\s/)[0] ?? fence.opener])) {
         lines.set(line, [...(lines.get(line) ?? []), place]);
       }
@@ -108,7 +109,10 @@ class Reopening {
     this.#lines = lines;
   }
 
-  /** Takes one unit. Returns the places after the line when it ends; undefined if the line does not reopen the fence. */
+  /**
+   * Reads one code unit. At the end of the line, returns the positions after it. Returns undefined if the line does not open the fence
+   * again.
+   */
   take(unit: number): "wait" | Places | undefined {
     if (unit === lineEnd && this.#line !== "") {
       const places = this.#lines.get(this.#line.trimEnd());
@@ -125,7 +129,7 @@ class Reopening {
   }
 }
 
-/** Compares the new text of one continuation. */
+/** Compares the new text of one continuation with the shown text. */
 export class Comparison {
   readonly #places: Places;
   #reopening: Reopening | undefined;
@@ -133,7 +137,7 @@ export class Comparison {
 
   /**
    * @param run the shown text
-   * @param starts offsets at which a model may start again, ascending; text before the first one is not read
+   * @param starts offsets from which a model may start again, ascending; text before the first one is not needed
    */
   constructor(run: string, starts: ReadonlyArray<number>) {
     const fences = codeFences(run);
@@ -143,7 +147,10 @@ export class Comparison {
     this.#reopening = new Reopening(shown, places, fences);
   }
 
-  /** True if only the white space at the end of the shown text is missing. It was shown, so the new text may omit it. */
+  /**
+   * True if only the white space at the end of the shown text has not been repeated. New text may omit this white space, because it was
+   * shown.
+   */
   get isComplete(): boolean {
     return this.#places.isComplete || (this.#reopened?.isComplete ?? false);
   }

@@ -1,11 +1,11 @@
 /**
- * Defines the characters that count as equal at a seam, and the weight of a character as a proof.
+ * Defines which characters count as equal if new text is compared with shown text, and how much a character weighs as a proof.
  */
 
-/** The carriage return. It is ignored on both sides, because servers write line ends with and without it. */
+/** The carriage return. It is ignored in both texts, because servers differ in their line ends. */
 export const carriageReturn = 0x0d;
 
-/** The line feed, which ends a line. */
+/** The line feed. */
 export const lineEnd = 0x0a;
 
 /** True for white space of one UTF-16 code unit, as in `\s`. */
@@ -23,7 +23,7 @@ export const isSpace = (unit: number): boolean =>
         unit === 0x3000 ||
         unit === 0xfeff);
 
-/** Folds typographic quotes and dashes to ASCII, because models change them when they copy prose. Nothing else is folded. */
+/** Folds typographic quotes and dashes to ASCII, because models change them when they copy prose. Other characters stay the same. */
 export const fold = (unit: number): number => {
   if (unit < 0x2010 || unit > 0x201d) return unit;
   if (unit <= 0x2014) return 0x2d;
@@ -36,7 +36,7 @@ export const isHighSurrogate = (unit: number): boolean => unit >= 0xd800 && unit
 
 const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
 
-/** Scripts whose characters are words or syllables, and pictographs. Such a character weighs as much as two letters. */
+/** Ranges of pictographs, and of scripts whose characters are words or syllables. A character in them weighs twice as much as a letter. */
 const wide: ReadonlyArray<readonly [number, number]> = [
   [0x1100, 0x115f],
   [0x2600, 0x27bf],
@@ -55,9 +55,10 @@ const isWide = (point: number): boolean =>
   point >= 0x1100 && wide.some(([first, last]) => point >= first && point <= last);
 
 /**
- * Weighs text from its end. A letter weighs 1, a character of a wide script or a pictograph 2, and a run of white space 1.
+ * Computes the weight of text, starting at its end. A letter weighs 1, a character of a wide script or a pictograph 2, and a run of white
+ * space 1.
  *
- * @param enough the weight at which the weighing stops
+ * @param enough the weight at which the computation stops
  * @returns the weight, and the start of the character that reached it
  */
 export const weighBack = (
@@ -83,10 +84,10 @@ export const weighBack = (
   return { weight, at };
 };
 
-/** Weighs all of the text, as `weighBack` does. */
+/** Computes the weight of all of the text, by the rules of `weighBack`. */
 export const weigh = (text: string): number => weighBack(text, 0, Number.POSITIVE_INFINITY).weight;
 
-/** Returns the end of the shortest stretch from `from` that weighs `enough`, or the end of the text if it weighs less. */
+/** Returns the end of the shortest text from `from` on that weighs `enough`; the end of all text if it weighs less. */
 export const weighAhead = (text: string, from: number, enough: number): number => {
   let weight = 0;
   let at = from;
@@ -105,7 +106,7 @@ export const weighAhead = (text: string, from: number, enough: number): number =
   return at;
 };
 
-/** Normalises text for searching: each run of white space becomes one space, and quotes and dashes are folded. */
+/** Normalises text for a search: each run of white space becomes one space, and quotes and dashes are folded. */
 export const foldText = (text: string): string =>
   text
     .replaceAll("\r", "")

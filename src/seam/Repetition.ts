@@ -1,56 +1,59 @@
 /**
- * Detects new text right after a seam that repeats shown text. It may repeat the cut sentence or its end, the text from any earlier
- * sentence to the end, or the beginning of the text.
+ * Detects new text that repeats shown text right after a seam, the place where a continuation joins the shown text. A model may repeat the
+ * sentence that was cut or its end, the text from any earlier sentence to the end, or the start of the text.
  */
 import { anchorWeightMin } from "./Anchor.ts";
 import { carriageReturn, fold, isSpace, lineEnd, weighAhead, weighBack } from "./Folding.ts";
 import { space, type Tokens, tokenAt, tokensOf } from "./ShownEnd.ts";
 
-/** Minimum weight of a repetition on the same line, because shorter ones occur in ordinary text ("haha", "||", "11"). */
+/** Minimum weight of a repetition on the same line. Shorter repetitions occur in ordinary text ("haha", "||", "11"). */
 const sameLineMin = 6;
 
-/** Minimum weight of a repetition that starts inside a sentence, because shorter ones occur in ordinary text ("over and over and"). */
+/** Minimum weight of a repetition that starts inside a sentence. Shorter repetitions occur in ordinary text ("over and over and"). */
 const insideMin = 16;
 
-/** Maximum distance from the end at which such a repetition may start, in code units. */
+/** Maximum distance between the start of such a repetition and the end of the text, in code units. */
 const insideMax = 1_600;
 
-/** Length of the text kept of a stretch, in code units. A character with a weight of two may have two code units. */
+/** Length of a pattern's text that is kept, in code units. A character that weighs 2 may have two code units. */
 const textMax = 12;
 
-/** Maximum length of a code line that ends a block or a statement, in code units. */
+/** Maximum length of a line of code that ends a block or a statement, in code units. */
 const endMax = 10;
 
 /** Maximum indentation that is compared, in code units. */
 const indentMax = 256;
 
-/** A stretch of the shown text that must not recur immediately. */
+/** A part of the shown text that must not be repeated immediately. */
 interface Pattern {
   readonly units: ReadonlyArray<number>;
-  /** The tokens of the stretch: the index of the first one. `to` is the index after the last one. */
+  /** Index of the part's first token; `to` is the index after its last token. */
   readonly from: number;
   readonly to: number;
-  /** Weight of the stretch, capped at `sameLineMin`. */
+  /** Weight of the part, at most `sameLineMin`. */
   readonly weight: number;
-  /** The first characters of the stretch. They are complete if it weighs less than `sameLineMin`. */
+  /** First characters of the part. If it weighs less than `sameLineMin`, this is all of it. */
   readonly text: string;
-  /** The white space before it on its line; undefined if it does not start a line. */
+  /** White space between the start of the line and the part; undefined if other text precedes the part on its line. */
   readonly indent: string | undefined;
-  /** True if the stretch is short and white space follows it in the shown text. Then white space must follow the repetition too. */
+  /**
+   * True if the part is short and followed by white space in the shown text. It then counts as a repetition only if white space follows the
+   * new text too.
+   */
   readonly spaced: boolean;
 }
 
-/** The progress of a possible repetition. */
+/** State of a possible repetition. */
 export type Repeating = "maybe" | "no" | "yes";
 
-/** True for a cut word that ordinary text never repeats without a space: "TheThe". */
+/** True for a cut word that ordinary text does not repeat without a space, as in "TheThe". */
 const isDoubledWord = (text: string): boolean =>
   /^\p{Lu}\p{Ll}$/u.test(text) || (/^\p{L}[\p{L}\p{M}'’ ]*$/u.test(text) && (text.match(/\p{L}/gu)?.length ?? 0) >= 3);
 
-/** True for a capital letter. It proves a repetition only if the next character continues the word: "II think". */
+/** True for a capital letter. It is a repetition only if the next character continues the word, as in "II think". */
 const isDoubledLetter = (text: string): boolean => /^\p{Lu}$/u.test(text);
 
-/** True for a line that ends a block or a statement of code, because such lines recur at every indentation. */
+/** True for a line that ends a block or a statement of code. Such lines recur at different indentations. */
 const isEnd = (text: string): boolean => text.length <= endMax && /^(?:[)\]}]|<\/)|;$/.test(text);
 
 const wordGoesOn = /^[\p{Ll}\s'’]$/u;
@@ -64,14 +67,14 @@ const indentAt = (text: string, at: number): string | undefined => {
   return undefined;
 };
 
-/** Follows new text from its first character that is not white space. It takes linear time, and memory bounded by the shown text. */
+/** Reads new text from its first character that is not white space. It needs linear time, and its memory is limited by the shown text. */
 export class Repetition {
   readonly #patterns: ReadonlyArray<Pattern>;
   #live: ReadonlyArray<Pattern> | undefined;
-  /** Patterns that matched completely. The next character decides if they are repetitions. */
+  /** Patterns that have matched completely. The next character decides if they are repetitions. */
   #whole: ReadonlyArray<Pattern> = [];
   #indent: string | undefined;
-  /** True if white space separates the shown text from the new text. */
+  /** True if there is white space between the shown text and the new text. */
   #gap = false;
   #steps = 0;
   #spaced = false;
@@ -113,7 +116,7 @@ export class Repetition {
     ];
   }
 
-  /** Stretches up to the end that start at other places and have enough weight. */
+  /** Returns patterns for the other positions: from each position to the end, if that weighs enough. */
   #inside(text: string, shown: Tokens, starts: ReadonlyArray<number>): ReadonlyArray<Pattern> {
     const { at, weight } = weighBack(text, shown.places[0] ?? 0, insideMin);
     if (weight < insideMin) return [];
@@ -144,7 +147,7 @@ export class Repetition {
     return this.#standing();
   }
 
-  /** Decides at the end of the new text. */
+  /** Decides if the new text ends with a repetition. */
   end(): Repeating {
     return this.#whole.some(({ spaced }) => spaced) ? "yes" : "no";
   }
@@ -181,12 +184,15 @@ export class Repetition {
     return this.#indent === undefined && isDoubledLetter(text);
   }
 
-  /** True if this stretch, after the white space so far, is a repetition instead of a legitimate continuation. */
+  /**
+   * True if new text that matches this pattern is a repetition and not a legitimate continuation. The white space before the new text
+   * counts.
+   */
   #isRepetition({ indent, text, weight }: Pattern): boolean {
     if (this.#indent === undefined) {
       return weight >= sameLineMin || (!this.#gap && (isDoubledWord(text) || isDoubledLetter(text)));
     }
-    // A line that ends a code block at a different depth is a different line: "  </div>" after "    </div>".
+    // At another indentation, a line that ends a code block is a different line: "  </div>" after "    </div>".
     if (indent === undefined || indent === this.#indent) return true;
     return weight >= sameLineMin && (this.#indent === "" || !isEnd(text));
   }

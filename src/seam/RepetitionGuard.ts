@@ -1,13 +1,16 @@
-/** Guards the text after a seam. It holds text that may become a repetition of shown text, and reports a complete repetition. */
+/**
+ * Guards the text after a seam, the place where a continuation joins the shown text. It holds text that may become a repetition of shown
+ * text, and reports a complete repetition.
+ */
 import type { Anchor } from "./Anchor.ts";
 import { AnchorAgain } from "./AnchorAgain.ts";
 import { isHighSurrogate } from "./Folding.ts";
 import { Repetition } from "./Repetition.ts";
 
-/** Maximum text held, in code units, so that endless white space is released. */
+/** Maximum length of held text, in code units. Endless white space is released at this length. */
 const heldMax = 16 * 1024;
 
-/** The text that may leave. Nothing further may leave if `repeats` is true. */
+/** Text that may be delivered. If `repeats` is true, no further text may be. */
 export interface Guarded {
   readonly text: string;
   readonly repeats: boolean;
@@ -19,9 +22,9 @@ export class RepetitionGuard {
   readonly #again: AnchorAgain;
   #open = true;
   #held = "";
-  /** Length of the held text that was already shown, which is at most half a character. */
+  /** Length of the held text that was already shown: at most half a surrogate pair. */
   #shown = 0;
-  /** Text taken so far, in code units. */
+  /** Length of the text so far, in code units. */
   #taken = 0;
 
   /**
@@ -29,7 +32,7 @@ export class RepetitionGuard {
    * @param starts starts of sentences and lines near its end, and of the anchor, ascending
    */
   constructor(run: string, anchor: Anchor, starts: ReadonlyArray<number>) {
-    // Half of the last character was shown, and a repetition may start with the whole character.
+    // The shown text ends inside a surrogate pair. A repetition may start with the whole character.
     const whole = isHighSurrogate(run.charCodeAt(run.length - 1)) ? run.slice(0, -1) : run;
     const before = starts.filter((at) => at < whole.length);
     const repetition = (): ReadonlyArray<Repetition> => (before.length === 0 ? [] : [new Repetition(whole, before)]);
@@ -38,7 +41,7 @@ export class RepetitionGuard {
     const half = run.slice(whole.length);
     if (half === "") return;
     this.#shown = half.length - this.take(half).text.length;
-    // A repetition may also start without the half character.
+    // A repetition may also start with the new text itself, if that does not complete the character.
     this.#atOnce = [...this.#atOnce, ...repetition()];
     this.#open = true;
   }
@@ -74,7 +77,7 @@ export class RepetitionGuard {
     return { text: free, repeats: false };
   }
 
-  /** Ends the text and releases what was held, unless it is a repetition. */
+  /** Ends the text. Held text is released, unless it is a repetition. */
   end(): Guarded {
     return this.#without(this.#end());
   }

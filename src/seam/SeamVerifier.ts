@@ -1,9 +1,10 @@
 /**
- * Proves a seam piece by piece: new text is part of the anchor, continues after it, or differs.
+ * Proves a seam, the place where a continuation joins the shown text, while text arrives. Each piece of new text is part of the anchor (the
+ * quoted end of the shown text), continues after it, or differs.
  *
- * New text passes three stages. `Comparison` reads the anchor (for a prefill, the echo) up to the last shown character. `ShownTail`
- * removes what was already shown. `RepetitionGuard` holds possible repetitions. Each stage reads unit by unit, so the result does
- * not depend on the chunks.
+ * New text passes three stages. `Comparison` compares it with the anchor, or with the prefill if the provider echoes that, up to the last
+ * shown character. `ShownTail` removes characters that were already shown. `RepetitionGuard` holds possible repetitions. All stages read
+ * single code units, so the result does not depend on how the text is split into chunks.
  */
 import type { SeamFault, SeamProof } from "../domain/SeamWords.ts";
 import { type Anchor, anchorWeightMin } from "./Anchor.ts";
@@ -13,49 +14,49 @@ import { type Guarded, RepetitionGuard } from "./RepetitionGuard.ts";
 import { sentenceStarts } from "./SentenceStarts.ts";
 import { ShownTail } from "./ShownTail.ts";
 
-/** The result for the text so far. */
+/** The result for the text that has arrived so far. */
 export type SeamStep =
-  /** Nothing may leave yet. */
+  /** No text may be delivered yet. */
   | { readonly type: "wait" }
-  /** The seam is proven, and this text may leave now; it may be empty. */
+  /** The seam is proven. This text, which may be empty, may be delivered. */
   | { readonly type: "joined"; readonly text: string }
-  /** The seam is not proven or turned out to be wrong. Nothing further may leave. */
+  /** The seam is not proven or has turned out to be wrong. No further text may be delivered. */
   | { readonly type: "unproven"; readonly fault: SeamFault };
 
-/** Input for a verifier. */
+/** Facts about a continuation that its verification needs. */
 export interface SeamStart {
-  /** All text shown since the last block that is not text. */
+  /** All text that was shown since the last block that is not text. */
   readonly run: string;
   readonly anchor: Anchor;
   readonly proof: SeamProof;
   /** True if the provider repeats the prefill before it continues. */
   readonly echoes?: boolean;
-  /** True if the prefill was sent with its trailing white space, so that the model does not repeat it. Default false. */
+  /** True if the prefill was sent with its trailing white space, which the model then does not repeat. Default: false. */
   readonly sentToTheEnd?: boolean;
 }
 
-/** Verifies the text of one continuation, in order. Linear in its length, and bounded. */
+/** Verifies the text of one continuation, in order. Time is linear in the length of the text, and memory is limited. */
 export interface SeamVerifier {
-  /** Length of the new text before the seam, which never leaves, in UTF-16 code units; 0 until the seam is proven. */
+  /** Length of the new text before the seam, in UTF-16 code units. That text is not delivered. 0 until the seam is proven. */
   readonly cut: number;
-  /** Takes the next piece of new text, which may be cut at any position. */
+  /** Reads the next piece of new text. Pieces may be split at any position. */
   readonly take: (text: string) => SeamStep;
-  /** Ends the text run, because something that is not text follows. Text held as a possible repetition may leave. */
+  /** Ends the text run, because a part that is not text follows. Text that was held as a possible repetition may then be delivered. */
   readonly close: () => SeamStep;
-  /** Ends a response that finished cleanly. */
+  /** Ends a response that ended cleanly. */
   readonly stop: () => SeamStep;
 }
 
-/** Maximum distance from the end at which a model may start again, in code units. */
+/** Maximum distance from the end of the text at which a model may start again, in code units. */
 const earlierMax = 1_600;
 
-/** Maximum length of text that a model may repeat from its beginning, in code units. */
+/** Maximum length of a text run that a model may repeat from its start, in code units. */
 const wholeMax = 2_000;
 
-/** Maximum length of an echo, as a multiple of the prefill, because the echo may have more white space. Longer text is not an echo. */
+/** Maximum length of an echo, as a multiple of the prefill. An echo may contain more white space, but longer text is not an echo. */
 const echoLengths = 2;
 
-/** Reads an echo of the prefill before the new text. If there is no echo, all text is new. */
+/** Reads the echo of a prefill before new text. If there is no echo, all text is new. */
 class Echo {
   readonly #comparison: Comparison;
   readonly #most: number;
@@ -78,9 +79,7 @@ class Echo {
   }
 }
 
-/**
- * Starts of sentences near the end of the text, and the start of the anchor, in ascending order. A model may start again at any of them.
- */
+/** Returns the offsets from which a model may start again, ascending: starts of sentences near the end, and the start of the anchor. */
 const restartPoints = (run: string, anchor: Anchor): ReadonlyArray<number> => {
   const from = run.length <= wholeMax ? 0 : run.length - earlierMax;
   return [...new Set([...sentenceStarts(run, from), anchor.at])].sort((a, b) => a - b);
@@ -91,11 +90,11 @@ class Following implements SeamVerifier {
   #echo: Echo | undefined;
   readonly #echoes: boolean;
   #tail: ShownTail;
-  /** The tail to remove after an echo, which repeats all white space, even if it was sent. */
+  /** The shown characters to remove after an echo. An echo repeats all white space, even if the white space was sent. */
   readonly #echoedTail: ShownTail;
   readonly #guard: RepetitionGuard;
   #fault: SeamFault | undefined;
-  /** Length of the new text that has arrived, in code units. `#left` is the length that has left. */
+  /** Length of the new text that has arrived, in code units. `#left` is the length that was delivered. */
   #taken = 0;
   #left = 0;
 
@@ -136,7 +135,7 @@ class Following implements SeamVerifier {
     return { type: "unproven", fault };
   }
 
-  /** Returns the text after the seam, or a step if there is none. */
+  /** Returns the text after the seam. If the seam has not been reached or does not exist, returns a step instead. */
   #compare(comparison: Comparison, text: string): string | SeamStep {
     const compared = comparison.take(text);
     if (compared.type === "wait") return compared;
@@ -159,7 +158,7 @@ class Following implements SeamVerifier {
 
   #end(fault: SeamFault): SeamStep {
     if (this.#fault !== undefined) return { type: "unproven", fault: this.#fault };
-    // The white space at the end was already shown, and a provider may omit it if nothing follows.
+    // The white space at the end was shown, and a provider may omit it if no text follows.
     if (this.#comparison?.isComplete === false) return this.#fail(fault);
     if (this.#echo !== undefined && this.#echoes) return this.#fail(fault);
     const read = this.#echo?.read ?? "";
@@ -172,8 +171,8 @@ class Following implements SeamVerifier {
   }
 
   /**
-   * Returns the guarded text. If text before a repetition may still leave, the repetition is reported with the next call, so that the
-   * result does not depend on the chunks.
+   * Returns guarded text. If there is text before a repetition, the text is delivered first and the next call reports the repetition, so
+   * that the result does not depend on the chunks.
    */
   #pass({ repeats, text }: Guarded): SeamStep {
     if (repeats) this.#fault = "repeats";
@@ -185,6 +184,6 @@ class Following implements SeamVerifier {
 /**
  * Starts to verify a continuation.
  *
- * @param start the shown text and the terms of the request
+ * @param start the shown text, and facts about the request
  */
 export const make = (start: SeamStart): SeamVerifier => new Following(start);

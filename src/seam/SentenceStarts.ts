@@ -1,25 +1,25 @@
-/** Finds the starts of sentences and lines, because a model that repeats itself starts at one of them. */
+/** Finds the starts of sentences and lines. A model that repeats text starts at one of them. */
 import { isSpace, lineEnd } from "./Folding.ts";
 
 const units = (characters: string): ReadonlySet<number> => new Set(Array.from(characters, (one) => one.charCodeAt(0)));
 
-/** Terminators of sentences, followed by white space. */
+/** Characters that end a sentence if white space follows. */
 const terminators = units(".!?…‽؟۔।॥։።។။");
 
-/** Terminators in scripts that put no white space between sentences. */
+/** Characters that end a sentence in scripts without white space between sentences. */
 const wideTerminators = units("。！？｡");
 
-/** Characters allowed between the end of a sentence and the next one. */
+/** Characters that may follow the end of a sentence, before the next one starts. */
 const closers = units("\"'”’)]}»›*_`」』）】》〉");
 
-/** Units read before the first requested offset, to find the end of the sentence before it. */
+/** Number of code units that are read before the requested offset, to find the end of the sentence before it. */
 const lookBack = 64;
 
 /**
- * Finds the starts of sentences and lines. Each start is at the first character that is not white space.
+ * Finds the starts of sentences and lines. A start is the offset of the first character that is not white space.
  *
- * @param from the first requested offset
- * @returns offsets, ascending, including the beginning of the text
+ * @param from lowest requested offset
+ * @returns offsets, ascending, including the start of the text
  */
 export const sentenceStarts = (text: string, from: number): ReadonlyArray<number> => {
   const found: Array<number> = [];

@@ -1,27 +1,27 @@
 /**
- * Tokenises the end of shown text, so that new text can be compared with it from many places at once.
+ * Splits the end of the shown text into tokens, so that new text can be compared with it at many positions at once.
  *
- * A token is a character, or a run of white space. Carriage returns are not tokens.
+ * A token is a character or a run of white space. Carriage returns are skipped.
  */
 import type { CodeFence } from "./CodeFences.ts";
 import { carriageReturn, fold, isSpace } from "./Folding.ts";
 
-/** The token of a run of white space. */
+/** The token for a run of white space. */
 export const space = -1;
 
-/** Text as tokens. All arrays have the same length. */
+/** Text as tokens. The arrays have the same length. */
 export interface Tokens {
-  /** The character, folded unless it is exact, or `space`. */
+  /** For each token its character, folded unless it is exact, or `space`. */
   readonly units: ReadonlyArray<number>;
-  /** Start of each token in the text. */
+  /** Offset of each token in the text. */
   readonly places: ReadonlyArray<number>;
-  /** True between code fences, because nothing is folded there and white space belongs to the program. */
+  /** True for tokens inside a code fence. They are not folded, and white space is significant. */
   readonly exact: ReadonlyArray<boolean>;
-  /** Runs of white space, without carriage returns, by the index of their token. */
+  /** Runs of white space without carriage returns, by the index of their token. */
   readonly spaces: ReadonlyMap<number, string>;
 }
 
-/** Tokenises text from an offset. */
+/** Splits text into tokens, starting at an offset. */
 export const tokensOf = (text: string, from: number, fences: ReadonlyArray<CodeFence> = []): Tokens => {
   const units: Array<number> = [];
   const places: Array<number> = [];
@@ -40,7 +40,7 @@ export const tokensOf = (text: string, from: number, fences: ReadonlyArray<CodeF
     if (isSpace(unit)) {
       if (units[last] === space) {
         spaces.set(last, (spaces.get(last) ?? "") + String.fromCharCode(unit));
-        // White space belongs to the text after it. So indentation is part of the program, but an empty line before a fence is not.
+        // White space belongs to the text after it. Indentation is therefore part of the code, but an empty line before a fence is not.
         exact[last] = program;
         continue;
       }
@@ -53,7 +53,7 @@ export const tokensOf = (text: string, from: number, fences: ReadonlyArray<CodeF
   return { units, places, exact, spaces };
 };
 
-/** The index of the first token at or after an offset. */
+/** Returns the index of the first token at or after an offset. */
 export const tokenAt = ({ places }: Tokens, place: number): number => {
   let low = 0;
   let high = places.length;

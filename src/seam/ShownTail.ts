@@ -1,5 +1,5 @@
 /**
- * Removes the beginning of new text that was already shown. That is carriage returns, which no comparison reads, and for a prefill the
+ * Removes characters from the start of new text that were already shown: carriage returns, which comparisons ignore, and with a prefill the
  * white space that was not sent.
  */
 import { carriageReturn, isSpace } from "./Folding.ts";
@@ -10,17 +10,17 @@ const endOf = (run: string): string => {
   return run.slice(from);
 };
 
-/** Reads the new text of one continuation from the seam. */
+/** Reads the new text of one continuation, starting at the seam (where it joins the shown text). */
 export class ShownTail {
   /** White space that the new text may repeat. */
   #wanted: string;
-  /** Number of carriage returns at the very end. */
+  /** Number of carriage returns at the end of the shown text. */
   #returns: number;
-  /** Carriage returns read so far. The next character decides if they were shown. */
+  /** Number of carriage returns that are held. The next character shows if they were part of the shown text. */
   #read = 0;
   #over = false;
 
-  /** @param unsent true if the white space at the end of the run was not sent */
+  /** @param unsent true if the white space at the end of the shown text was not sent */
   constructor(run: string, unsent: boolean) {
     const end = endOf(run);
     this.#wanted = unsent ? end.replaceAll("\r", "") : "";

@@ -1,58 +1,58 @@
 /**
- * Describes the continuation of shown text. An implementation reads the parts of a run, plans the next request, and joins the parts of its
- * response to those that have already left.
+ * Defines how shown text is continued. The seam is the place where a continuation joins the shown text. An implementation reads the parts
+ * of a run, plans the next request, and joins the parts of its response to those that were already delivered.
  */
 import type { Observation } from "../domain/Observation.ts";
 import type { PrefillForm, SeamFault, SeamProof, SeamRefusal } from "../domain/SeamWords.ts";
 
-/** Maximum text of a response that is continued, in UTF-16 code units, because a continuation pays for all of it again. */
+/** Maximum length of a response's text that can be continued, in UTF-16 code units. A continuation pays for all of that text again. */
 export const shownCharactersMax = 64 * 1024;
 
-/** The plan of the next request. */
+/** Plan of the request that continues the shown text. */
 export interface SeamPlan {
-  /** The technique of the request, which also proves its seam. */
+  /** The technique of the request, which also determines how the seam is proven. */
   readonly proof: SeamProof;
-  /** The position of the seam: the length of the response's text that was shown, in UTF-16 code units. */
+  /** Position of the seam: the length of the shown text of the response, in UTF-16 code units. */
   readonly at: number;
-  /** The end of the shown text as the request quotes it; with `prefill`, the whole text run. */
+  /** The end of the shown text that the request quotes. With `prefill`, the whole text run. */
   readonly quote: string;
-  /** With `prefill`: the form in which the request asks to continue the text. */
+  /** With `prefill`: the form of the request. */
   readonly form?: PrefillForm;
 }
 
-/** Parts, each with its observation. */
+/** Parts, each with the observation at the same index. */
 export interface SeamParts<P> {
   readonly parts: ReadonlyArray<P>;
   readonly observations: ReadonlyArray<Observation>;
 }
 
-/** The result for a part of a continuation. */
+/** Result of joining a part of a continuation. */
 export type SeamPassed<P> =
-  /** Replacements for the part; empty until the seam is proven. */
+  /** Parts to deliver in place of the given part. Empty until the seam is proven. */
   | (SeamParts<P> & { readonly type: "passed"; readonly joined: boolean })
   | { readonly type: "unproven"; readonly fault: SeamFault };
 
-/** Joins the parts of one continuation, in order. */
+/** Joins the parts of one continuation to the shown parts, in order. */
 export interface SeamJoin<P> {
-  /** Takes a part as it arrived, with its observation. */
+  /** Joins the next part, unchanged as it arrived, with its observation. */
   readonly take: (part: P, observation: Observation) => SeamPassed<P>;
-  /** Ends a response that finished cleanly, and releases parts that were still held. */
+  /** Ends a response that ended cleanly. Held parts are released. */
   readonly end: () => SeamPassed<P>;
 }
 
 /**
- * Continues the text of one run. It holds that run's state, so runs never share it. Its methods are called in the order of the run
- * and must not throw.
+ * Continues the text of one run. It holds state of the run, so each run has its own. The methods are called in the order of the run's
+ * events and must not throw.
  */
 export interface TextSeam<P> {
-  /** Called when a response begins. Earlier text is then closed or was withdrawn. */
+  /** Called when a response begins. Earlier text has then ended or was withdrawn. */
   readonly begins: () => void;
-  /** Called once for each part that has left to the caller, in order. */
+  /** Called for each part that was delivered to the caller, in order. */
   readonly left: (part: P, observation: Observation) => void;
-  /** Plans the continuation of the parts that have left, or returns the reason why there is none. */
+  /** Plans the continuation of the delivered parts. Returns the reason if there can be none. */
   readonly plan: () => SeamPlan | SeamRefusal;
-  /** Starts a continuation. */
+  /** Starts to join the response to a planned request. */
   readonly joins: (plan: SeamPlan) => SeamJoin<P>;
-  /** Called when the provider has rejected a prefill. The next plan has an anchor instead. */
+  /** Called when the provider has rejected a prefill. The next plan then uses an anchor. */
   readonly refused: (plan: SeamPlan) => void;
 }

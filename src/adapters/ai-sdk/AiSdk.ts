@@ -1,8 +1,8 @@
 /**
- * Recovers the streams of the Vercel AI SDK (`ai` 7): wraps its language models and tools. The program's calls stay unchanged.
+ * Recovers the streams of the Vercel AI SDK (`ai` 7): wraps its language models and tools. The calls in the program stay the same.
  *
- * A failed call ends with `CallInterrupted` as the error of its stream. The SDK does not retry this error, regardless of `maxRetries`.
- * Still set `maxRetries` to 0, for models that are not recovered. `streamRetries` has no effect.
+ * A call that fails ends its stream with the error `CallInterrupted`. The SDK does not retry this error, whatever `maxRetries` is. Set
+ * `maxRetries` to 0 nevertheless, because it still applies to models that are not recovered. `streamRetries` has no effect.
  */
 import type { LanguageModelMiddleware, ToolSet } from "ai";
 import { Cause, Context, Effect, Exit, type Layer, ManagedRuntime } from "effect";
@@ -21,31 +21,31 @@ export { applyRecovery, type Discard, discardKind, recoveryTransform } from "./D
 export type { RecoverOptions } from "./Model.ts";
 export type { GuardOptions } from "./Tools.ts";
 
-/** Recovers models, and guards the tools that run for their calls. */
+/** Recovers models, and guards the tools that run for the models' calls. */
 export interface Recovery {
   /**
    * Creates a model whose broken streams are recovered.
    *
    * @param model a model of specification v4; for older ones use `middleware` with the SDK's `wrapLanguageModel`
-   * @returns the model, with the same name; its failures are `CallInterrupted`
+   * @returns a model with the same name, whose failures are `CallInterrupted`
    */
   readonly recover: (model: Model, options?: RecoverOptions) => Model;
   /**
-   * Like `recover`, but returns a middleware for `wrapLanguageModel`. Put it outermost, because the middlewares below it are part of an
-   * attempt.
+   * Returns a middleware for `wrapLanguageModel` that does the same as `recover`. It must be the outermost, because the middlewares inside
+   * it belong to an attempt.
    */
   readonly middleware: (options?: RecoverOptions) => LanguageModelMiddleware;
   /**
-   * Returns the options of one `streamText` call that shows parts as they arrive and withdraws those of a broken attempt: `streamText({
-   * ...recovery.live(model), prompt })`. The text and the messages of the result contain nothing that was withdrawn. The stream to a page
-   * needs `recoveryTransform`. A call without the options' transform fails instead of withdrawing parts.
+   * Returns options for a `streamText` call that shows parts as they arrive and withdraws those of a broken attempt: `streamText({
+   * ...recovery.live(model), prompt })`. The text and the messages of the result then contain no withdrawn parts. A stream to a web page
+   * also needs `recoveryTransform`. Without the transform in these options, the call fails where it would have to withdraw parts.
    */
   readonly live: (model: Model, options?: RecoverOptions) => LiveOptions;
   /**
    * Guards a set of tools: a handler starts once, and only for a call that a recovered model has delivered.
    *
-   * @param options the effect of each tool (`read_only`, `mutating`); a tool that is not named is `unknown`
-   * @returns the set, of the same type; a call that may not start fails with `ToolRefused`, which the SDK passes to the model
+   * @param options the effect of each tool (`read_only`, `mutating`); a tool without one is `unknown`
+   * @returns the set, of the same type; a call that may not start fails with `ToolRefused`, which the SDK sends to the model
    */
   readonly guardTools: <T extends ToolSet>(tools: T, options?: GuardOptions<T>) => T;
 }
@@ -56,13 +56,13 @@ export interface LiveOptions {
   readonly experimental_transform: LiveTransform;
 }
 
-/** A recovery that owns its services. */
+/** A recovery that starts and stops its own services. */
 export interface OwnedRecovery extends Recovery {
-  /** Ends live calls with rule `lifecycle_closed` and releases everything. Later calls fail. */
+  /** Ends the calls in progress with rule `lifecycle_closed` and releases all resources. Later calls fail. */
   readonly close: () => Promise<void>;
 }
 
-/** The services of a recovery that owns them. */
+/** Options of a recovery that starts its own services. */
 export interface RecoveryOptions {
   /** Provides the processor and the tool guard. Default: an in-memory recorder, and questions get their default answer. */
   readonly layer?: Layer.Layer<StreamProcessor | ToolGuard>;
@@ -75,7 +75,7 @@ export const make: Effect.Effect<Recovery, never, StreamProcessor | ToolGuard> =
 );
 
 /**
- * Creates a recovery for a program without Effect. Its services start with its first call.
+ * Creates a recovery for a program without Effect. Its services start with the first call.
  *
  * @returns a recovery; call its `close` when the program ends
  */

@@ -1,14 +1,14 @@
-/** Reports to a caller of the AI SDK that a call has ended without a complete response. */
+/** Defines the error by which a caller of the AI SDK learns that a call has ended without a complete response. */
 import { Schema } from "effect";
 import { Rule } from "../../domain/Decision.ts";
 import { Failure } from "../../domain/Failure.ts";
 import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 
 /**
- * A call has ended and this package will not repeat it. `isRetryable` is false, so that the SDK does not repeat it either.
+ * A call has ended, and this package will not retry it. `isRetryable` is false, so that the SDK does not retry it either.
  *
- * `reason` is that of `RunInterrupted`. `message` explains what happened, whether a tool ran and what is safe to do. `cause` is the
- * provider's own error, unchanged (law L12). It is absent if nothing was thrown, as for a cut stream.
+ * `reason` is that of `RunInterrupted`. `message` explains the failure, says if a tool ran, and names the safe next steps. `cause` is the
+ * provider's own error, unchanged (law L12). It is absent if there was no error, for example if the stream was cut.
  */
 export class CallInterrupted extends Schema.TaggedError<CallInterrupted>()("CallInterrupted", {
   reason: RunInterrupted.fields.reason,

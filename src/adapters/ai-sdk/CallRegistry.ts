@@ -1,33 +1,32 @@
 /**
- * Finds the call that an AI SDK tool runs for, because `execute` gets the id of a tool call and nothing about its run.
+ * Finds the call for which an AI SDK tool is executed. `execute` gets only the id of a tool call, and no reference to the run.
  *
- * Ids may be empty, `0`, or repeated every turn, and two conversations of one server may use the same id at the same time. The
- * tool, the input and the age distinguish the calls that have not started.
+ * Ids may be empty, be `0`, or repeat in every turn, and two conversations on one server may use the same id at the same time. Calls with
+ * the same id are therefore distinguished by tool, input and age.
  */
 import { dropOldest, label, labelCharactersMax } from "../../domain/Limits.ts";
 import type { CallReference } from "../../runtime/contract/ToolCall.ts";
 
-/** A call that was delivered to the caller. */
 interface HandedOver {
   readonly reference: Extract<CallReference, { readonly call: string }>;
   readonly id: string;
   readonly tool: string;
-  /** The argument text, up to `inputCharactersMax`. */
+  /** Argument text, truncated to `inputCharactersMax`. */
   readonly input: string;
   started: boolean;
 }
 
-/** Maximum calls that are remembered. The oldest is evicted, and refused from then on. */
+/** Maximum number of remembered calls. Beyond that, the oldest call is evicted, and its tool is refused. */
 export const handedOverMax = 4_096;
 
-/** Maximum argument text that is kept to distinguish calls with the same id, in UTF-16 code units. */
+/** Maximum length of the argument text that distinguishes calls with the same id, in UTF-16 code units. */
 export const inputCharactersMax = 16 * labelCharactersMax;
 
 /** The calls that all runs of one recovery have delivered. */
 export class CallRegistry {
   readonly #calls = new Set<HandedOver>();
 
-  /** Adds a complete call that is being delivered. */
+  /** Registers a call with complete arguments, while its part is delivered. */
   handedOver(
     reference: HandedOver["reference"],
     call: { readonly toolCallId: string; readonly toolName: string; readonly input: string },
@@ -44,15 +43,14 @@ export class CallRegistry {
   }
 
   /**
-   * Takes the call that a handler is started for.
+   * Claims the call for which a handler starts.
    *
-   * @returns undefined if no such call was delivered; if none is pending, one that has already started, so that the guard
-   * refuses it
+   * @returns the call; if all such calls have started, one of them, so that the guard refuses it; undefined if no such call was delivered
    */
   take(tool: string, { id, input }: { readonly id: string; readonly input: unknown }): CallReference | undefined {
     const named = [...this.#calls].filter((it) => it.id === id && it.tool === tool);
     const waiting = named.filter((it) => !it.started);
-    // An equal input identifies the call. Otherwise the newest waiting call is taken, because a repaired input equals none.
+    // The call with the same input is preferred. Otherwise the newest call is claimed, because the SDK may have repaired its input.
     const found = waiting.findLast((it) => isEqualInput(it.input, input)) ?? waiting.at(-1) ?? named.at(-1);
     if (found === undefined) return undefined;
     found.started = true;
@@ -65,7 +63,7 @@ const isEqualInput = (text: string, input: unknown): boolean => {
   try {
     return JSON.stringify(JSON.parse(text)) === JSON.stringify(input);
   } catch {
-    // An input that is not JSON matches nothing, so the age decides.
+    // Input that is not JSON equals no call's input, so the newest call is claimed.
     return false;
   }
 };

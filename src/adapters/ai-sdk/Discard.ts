@@ -1,10 +1,10 @@
 /**
  * Withdraws the output of a broken attempt from the results of the AI SDK and from its user interfaces.
  *
- * In `ai` 7 a transform of `streamText` sees every part before it is recorded, and a `start-step` part clears what the step has recorded.
- * So the transform turns a mark in the model's stream into the ends of the open blocks, the mark, and the start of the step again. The text
- * and the messages of the result therefore contain nothing that was withdrawn. On the way to a page the mark becomes `reset-step`, which
- * clears the parts of the step in a page of `ai` 7, and a `data-recovery-discard` for any other reader.
+ * In `ai` 7 a transform of `streamText` gets every part before the SDK records it, and a `start-step` part clears the record of the step.
+ * The recovered model emits a mark after withdrawn parts. The transform replaces the mark with the ends of the open blocks, the mark, and
+ * another `start-step`. The text and the messages of the result therefore contain no withdrawn parts. In the stream to a web page, the mark
+ * becomes `reset-step`, which clears the step in a page of `ai` 7, and a `data-recovery-discard` for any other reader.
  */
 import type { TextStreamPart, ToolSet, UIMessage, UIMessageChunk } from "ai";
 import type { StreamPart } from "./Parts.ts";
@@ -12,23 +12,24 @@ import type { StreamPart } from "./Parts.ts";
 /** The kind of the custom part that marks a withdrawal. */
 export const discardKind = "effect-stream-recovery.discard";
 
-/** The data of a `data-recovery-discard`: all earlier parts of its step are withdrawn. */
+/** The data of a `data-recovery-discard`. All earlier parts of the step are withdrawn. */
 export interface Discard {
-  /** The abandoned attempt, from 1. */
+  /** Number of the abandoned attempt, starting at 1. */
   readonly attempt: number;
 }
 
 /**
- * A transform of `streamText` for any tools. Its type names no part, so that a call's types are inferred from its tools alone.
+ * A transform of `streamText` for any tools. Its part types are `never`, so that the SDK infers the types of a call from the call's own
+ * tools.
  */
 export type LiveTransform = () => TransformStream<never, never>;
 
-/** Records if the transform of a call is installed. */
+/** Records if a call has its transform installed. */
 export interface LiveCall {
   attached: boolean;
 }
 
-/** Creates the mark for a model's stream. */
+/** Creates the part that marks a withdrawal in a model's stream. */
 export const discardMark = (attempt: number): StreamPart => ({
   type: "custom",
   kind: discardKind,
@@ -38,7 +39,7 @@ export const discardMark = (attempt: number): StreamPart => ({
 /**
  * Creates the `streamText` transform of a live call.
  *
- * @param call marked as attached once the SDK has created the transform, because nothing can be withdrawn without it
+ * @param call marked as attached when the SDK creates the transform, because parts can be withdrawn only with it
  */
 export const discarding =
   (call: LiveCall): LiveTransform =>
@@ -59,11 +60,11 @@ export const discarding =
         if (step !== undefined) controller.enqueue(step);
       },
     });
-    // The transform takes parts of any tools; `LiveTransform` names no part, so that it fits every call.
+    // The transform handles the parts of any tools. `LiveTransform` has no part types, so the cast is needed.
     return transform as TransformStream<never, never>;
   };
 
-/** Text and reasoning blocks that have begun and not ended. */
+/** Text and reasoning blocks that have started but not ended. */
 class OpenBlocks {
   readonly #open = new Map<string, "text-end" | "reasoning-end">();
 
@@ -81,7 +82,7 @@ class OpenBlocks {
 }
 
 /**
- * Turns withdrawals in a stream of UI message chunks into `reset-step` and a transient `data-recovery-discard`:
+ * Replaces the marks in a stream of UI message chunks with `reset-step` and a transient `data-recovery-discard`:
  * `result.toUIMessageStream().pipeThrough(recoveryTransform())`.
  */
 export const recoveryTransform = (): TransformStream<UIMessageChunk, UIMessageChunk> => {
@@ -95,7 +96,7 @@ export const recoveryTransform = (): TransformStream<UIMessageChunk, UIMessageCh
         controller.enqueue({ type: "data-recovery-discard", data, transient: true });
         controller.enqueue({ type: "reset-step" });
       } else if (!repeatedStart) {
-        // After a withdrawal the start of the step comes a second time, but the page already has it.
+        // Drops the second `start-step` after a mark, because the page has already started the step.
         controller.enqueue(chunk);
       }
     },
@@ -103,9 +104,9 @@ export const recoveryTransform = (): TransformStream<UIMessageChunk, UIMessageCh
 };
 
 /**
- * Removes withdrawn parts from messages that were built without `recoveryTransform`: the parts of a step up to its mark.
+ * Removes withdrawn parts from messages that were built without `recoveryTransform`. In each step, the parts before the mark are withdrawn.
  *
- * @returns the messages; those without a mark are unchanged
+ * @returns the messages; a message without a mark is unchanged
  */
 export const applyRecovery = <M extends UIMessage>(messages: ReadonlyArray<M>): Array<M> =>
   messages.map((message) => {

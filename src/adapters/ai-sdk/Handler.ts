@@ -1,5 +1,5 @@
 /**
- * Wraps the `execute` of a tool, so that its handler starts inside the guard.
+ * Wraps the `execute` function of a tool so that its handler runs inside the guard.
  */
 import type { ToolSet } from "ai";
 import { Effect, Schema } from "effect";
@@ -13,15 +13,15 @@ type Start = (
 ) => Promise<unknown>;
 
 /**
- * Returns the guarded `execute` of a tool, and nothing for a tool without one.
+ * Returns the guarded `execute` of a tool, or an empty object for a tool without `execute`.
  *
- * A generator stays a generator, so that its preliminary results are seen as they arrive. A plain function that returns an
- * iterable is read to its end inside the guard, and only its last result is seen.
+ * A generator function stays a generator function, so that its preliminary results arrive one by one. If an ordinary function returns an
+ * iterable, the guard reads it to the end, and only its last result is visible.
  */
 export const guardExecute = (tool: ToolSet[string], start: Start): { readonly execute?: Execute } => {
   const execute: Execute | undefined = tool.execute;
   if (execute === undefined) return {};
-  // The SDK calls `execute` as a method of its tool.
+  // Some `execute` functions use `this`: the SDK calls them as methods of the tool.
   const call = (input: unknown, options: ExecuteOptions) => execute.call(tool, input, options);
   if (!isGenerator(execute)) {
     return {
@@ -41,7 +41,7 @@ export const guardExecute = (tool: ToolSet[string], start: Start): { readonly ex
   };
 };
 
-/** A handler threw `cause`, which is kept unchanged. The call has settled, and the SDK passes the error to the model. */
+/** A handler threw `cause`, which is kept unchanged. The call has settled, and the SDK sends the error to the model. */
 export class HandlerFailed extends Schema.TaggedError<HandlerFailed>()("HandlerFailed", {
   reason: Schema.Literal("handler_threw"),
   cause: Schema.Unknown,
@@ -53,7 +53,7 @@ const tryHandler = (call: () => unknown): Effect.Effect<unknown, HandlerFailed> 
     catch: (cause) => new HandlerFailed({ reason: "handler_threw", cause }),
   });
 
-/** Returns the last result of an iterable, or the result itself. */
+/** Returns the last result of an iterable, or a plain result itself. */
 const last = async (result: unknown): Promise<unknown> => {
   const value = await result;
   if (!isIterable(value)) return value;
@@ -68,13 +68,13 @@ const isIterable = (value: unknown): value is AsyncIterable<unknown> =>
 const isGenerator = (execute: (...args: never) => unknown): boolean =>
   Object.prototype.toString.call(execute) === "[object AsyncGeneratorFunction]";
 
-/** Passes the results of a generator that runs inside the guard to the SDK, one at a time. */
+/** Forwards the results of a generator that runs inside the guard to the SDK, one at a time. */
 class PreliminaryResults {
   #offered: { readonly output: unknown; readonly taken: () => void } | undefined;
   #wake: (() => void) | undefined;
   #left = false;
 
-  /** Reads the handler inside the guard. Each result waits until it is taken. */
+  /** Runs the handler inside the guard. After each result it waits until the SDK has read the result. */
   async read(open: () => unknown): Promise<void> {
     const source = open();
     if (!isIterable(source)) return;
@@ -87,7 +87,7 @@ class PreliminaryResults {
     }
   }
 
-  /** Yields the results as the SDK reads them. After the reader has left, the handler ends at its next result. */
+  /** Yields the results as the SDK reads them. If the SDK stops reading, the handler ends at its next result. */
   async *results(start: () => Promise<unknown>): AsyncGenerator<unknown, void> {
     let over = false;
     const ended = start().finally(() => {
@@ -115,7 +115,7 @@ class PreliminaryResults {
     } finally {
       this.#left = true;
       this.#offered?.taken();
-      // A reader that is still there already has the error.
+      // If the reader has not left, it has already received the error.
       await ended.catch(() => undefined);
     }
   }

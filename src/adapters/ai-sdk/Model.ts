@@ -1,8 +1,8 @@
 /**
- * Recovers the calls of one AI SDK model: every provider stream is an attempt of StreamProcessor.
+ * Recovers the calls of one AI SDK model: every stream of the provider is an attempt of a StreamProcessor run.
  *
- * A caller of the SDK cannot discard a part, so parts are delivered as by `StreamProcessor.parts`: the lifecycle prefix is
- * held until content arrives, and everything from the first tool call on is held until the terminal marker (L4).
+ * A caller of the SDK cannot discard parts, so this adapter delivers them as `StreamProcessor.parts` does: lifecycle parts are held until
+ * content arrives, and everything from the first tool call on is held until the terminal marker (L4).
  */
 import { Clock, Context, Effect, Stream } from "effect";
 import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
@@ -29,7 +29,7 @@ export interface RecoverOptions
   readonly refreshCredentials?: () => PromiseLike<unknown>;
 }
 
-/** The state that the calls of a recovery share. */
+/** The state that all calls of a recovery use. */
 export interface Host {
   readonly services: Context.Context<StreamProcessor | ToolGuard>;
   readonly calls: CallRegistry;
@@ -41,15 +41,15 @@ interface Call {
   readonly model: Model;
   readonly params: CallOptions;
   readonly options: RecoverOptions;
-  /** Set if the call can withdraw parts that it has shown. */
+  /** Set if the call can withdraw parts that were already shown. */
   readonly live?: LiveCall;
 }
 
 /**
  * Streams a response.
  *
- * @returns the stream after its first parts have arrived, with their request and response; a call that fails earlier returns a stream that
- * fails with `CallInterrupted`, because the SDK would take a rejection for a call that was never made
+ * @returns the stream, after its first parts have arrived, with the metadata of request and response. A call that fails earlier returns a
+ *   stream that fails with `CallInterrupted`, because the SDK takes a rejected promise for a call that was never sent
  */
 export const stream = async (host: Host, call: Call): Promise<StreamResult> => {
   let envelope: Envelope = {};
@@ -74,7 +74,7 @@ export const stream = async (host: Host, call: Call): Promise<StreamResult> => {
 /**
  * Requests a whole response.
  *
- * @throws CallInterrupted, or the reason of the caller's own abort
+ * @throws CallInterrupted, or the reason of the caller's abort signal
  */
 export const generate = async (host: Host, call: Call): Promise<GenerateResult> => {
   const run = {
@@ -102,8 +102,8 @@ const runOf = <P>(
   open: (attempt: AttemptContext, params: CallOptions) => Stream.Stream<ReadPart<P>, unknown>,
 ): RunOptions<ReadPart<P>, unknown, never> => {
   const { tools, params: unmarked } = readExposed(params);
-  // The caller's abort stops the run, and only the run aborts an attempt. The run also listens to the signal: if the caller passed it to
-  // its own fetch, that fetch fails first, with an error that does not mention the user (L10).
+  // The caller's signal stops the run, and only the run aborts attempts. The signal is removed from the request because a caller may also
+  // use it for its own fetch: that fetch would fail first, with an error that does not show the user's Stop (L10).
   const { abortSignal: signal, ...sent } = unmarked;
   const { reasoning, refreshCredentials, ...rest } = options;
   return {
@@ -117,14 +117,14 @@ const runOf = <P>(
   };
 };
 
-/** Registers the calls of a delivered part, so that their tools may start. */
+/** Registers the calls in a delivered part. From then on their tools may start. */
 const handOver = (host: Host, read: ReadPart): void => {
   const { part } = read;
   if (part.type !== "tool-call") return;
   for (const ready of read.ready) host.calls.handedOver(ready, part);
 };
 
-/** Adds the warning about a repeated call to the provider's own warnings, which the SDK logs. */
+/** Adds the warning about a repeated call to the provider's own warnings. The SDK logs them. */
 const repeatWarning = (host: Host, params: CallOptions): ((part: StreamPart) => StreamPart) => {
   const message = host.repeats.warning(params, nowOf(host));
   if (message === undefined) return (part) => part;
@@ -132,9 +132,9 @@ const repeatWarning = (host: Host, params: CallOptions): ((part: StreamPart) => 
     part.type === "stream-start" ? { ...part, warnings: [...part.warnings, { type: "other", message }] } : part;
 };
 
-/** Creates the caller's error for a run that ended without a complete response (L12). */
+/** Creates the error for the caller of a run that ended without a complete response (L12). */
 const endOf = (host: Host, params: CallOptions, error: RunInterrupted): CallInterrupted => {
-  // After a stop the user may well send the same request again.
+  // After a Stop the user may well send the same request again, so that is not a repeat.
   if (error.failure.kind !== "cancelled" || error.failure.by === "provider")
     host.repeats.recordFailure(params, nowOf(host));
   const { cause } = error;

@@ -1,10 +1,10 @@
 /**
  * Derives observations from the parts of an AI SDK model stream.
  *
- * The shapes are those of the SDK's language model specification `v4` (`ai` 7), read from `ai`'s own types. No code of `ai` is
- * loaded. The provider packages end every stream with a `finish` part that they make themselves, even a cut stream. Only a
- * finish that repeats a word of the provider is the terminal marker here. `interrupted`, and `other` without the provider's
- * word, mean that the stream was cut.
+ * The types are those of the SDK's language model specification `v4`, taken from `ai` 7. No code of `ai` is loaded. The provider packages
+ * end every stream with a `finish` part that they create themselves, even if the stream was cut. Here a finish counts as the terminal
+ * marker only if it contains the provider's own finish reason. `interrupted`, or `other` without that reason, means that the stream was
+ * cut.
  */
 import type { LanguageModel } from "ai";
 import { callKey } from "../../domain/AttemptFacts.ts";
@@ -30,7 +30,7 @@ import type { ReadyCall } from "../../runtime/contract/ToolCall.ts";
 /** A language model, as the provider packages create it. */
 export type Model = Extract<Exclude<LanguageModel, string>, { readonly specificationVersion: "v4" }>;
 
-/** The options of one call. */
+/** Options of one call, with its prompt and tools. */
 export type CallOptions = Parameters<Model["doStream"]>[0];
 
 /** The result of `doStream`. */
@@ -42,16 +42,16 @@ export type GenerateResult = Awaited<ReturnType<Model["doGenerate"]>>;
 /** One part of a model's stream. */
 export type StreamPart = StreamResult["stream"] extends ReadableStream<infer P> ? P : never;
 
-/** The reason why a model finished: the SDK's own word and the provider's. */
+/** The reason why a model finished, in the SDK's terms and in the provider's. */
 export type FinishReason = Extract<StreamPart, { readonly type: "finish" }>["finishReason"];
 
-/** A tool as a request exposes it. */
+/** A tool in a request. */
 export type ExposedTool = NonNullable<CallOptions["tools"]>[number];
 
-/** The attempt whose parts are read. */
+/** The attempt to which the parts belong. */
 export type ReadAttempt = Pick<ReadyCall, "run_id" | "attempt">;
 
-/** A part with its observation. */
+/** A part and the observation that it causes. */
 export class ReadPart<P = StreamPart> {
   readonly part: P;
   readonly observation: Observation;
@@ -63,7 +63,7 @@ export class ReadPart<P = StreamPart> {
     this.attempt = attempt;
   }
 
-  /** The calls that a caller may run once it has this part. */
+  /** The calls that the caller may run after it has received this part. */
   get ready(): ReadonlyArray<Pick<ReadyCall, "run_id" | "attempt" | "call" | "id">> {
     const { attempt, run_id } = this.attempt;
     return this.observation.calls.flatMap(({ choice, executor, id, ordinal, phase }) =>
@@ -74,10 +74,10 @@ export class ReadPart<P = StreamPart> {
   }
 }
 
-/** Maximum calls of one attempt whose ordinal is remembered. Each part of a further call counts as a new call. */
+/** Maximum number of calls per attempt whose ordinal is remembered. Beyond that, each part of a call counts as a new call. */
 const callsMax = 1_024;
 
-/** Reads the parts of one attempt, and numbers its calls in the order in which they began. */
+/** Reads the parts of one attempt. Calls are numbered in the order in which they start. */
 export class PartReader {
   readonly #ordinals = new Map<string, number>();
   readonly #providerExecuted = new Set<string>();
@@ -92,7 +92,7 @@ export class PartReader {
     return new ReadPart(part, this.#observe(part), this.#attempt);
   }
 
-  /** Reads a response that arrived whole. */
+  /** Reads a response that arrived as a whole. */
   whole(result: GenerateResult): ReadPart<GenerateResult> {
     const signals = result.content.flatMap((part) => (part.type === "tool-call" ? [this.#call(part, "ready")] : []));
     const characters = result.content.reduce((sum, part) => sum + ("text" in part ? part.text.length : 0), 0);
@@ -107,7 +107,7 @@ export class PartReader {
       case "text-delta":
         return part.delta.length === 0 ? none : text(part.delta.length);
       case "reasoning-start":
-        // An opened block is progress but shows nothing, so it is held until its content arrives.
+        // The start of a block is progress but shows nothing, so the part is held until content arrives.
         return { ...none, progress: "reasoning" };
       case "reasoning-delta":
         return part.delta.length === 0 ? { ...none, progress: "reasoning" } : reasoning(part.delta.length);
@@ -146,7 +146,7 @@ export class PartReader {
     return this.#signal(part.toolCallId, phase, part.toolName);
   }
 
-  /** Results inside a stream belong to calls that the provider ran. */
+  /** A tool result in a stream belongs to a call that the provider itself ran. */
   #settleCall(part: { readonly toolCallId: string; readonly toolName: string }): CallSignal {
     this.#providerExecuted.add(part.toolCallId);
     return this.#signal(part.toolCallId, "settled", part.toolName);
@@ -158,7 +158,10 @@ export class PartReader {
     return { choice: 0, ordinal: this.#ordinal(id, phase, executor), id, executor, phase, ...named };
   }
 
-  /** Some providers repeat ids. A part belongs to a new call if the call with its id is complete, or if the part begins one. */
+  /**
+   * Returns the ordinal of a call. Some providers reuse ids, so a part starts a new call if the earlier call with the id is complete, or if
+   * the part itself is the start of a call.
+   */
   #ordinal(id: string, phase: CallSignal["phase"], executor: Executor): number {
     const known = phase === "input_started" ? undefined : this.#ordinals.get(id);
     const ordinal = known ?? this.#next;
@@ -169,7 +172,7 @@ export class PartReader {
   }
 }
 
-/** Interprets a finish: the provider's end, an end with a broken call, a failure, or a cut stream. */
+/** Interprets a finish as one of four: the provider's own end, an end after a broken call, a failure, or a cut stream. */
 const finishOf = ({ raw, unified }: FinishReason, usage: Usage): Observation => {
   const word = label(raw ?? unified);
   const whole: Observation = { ...terminal(word), usage };
@@ -198,13 +201,13 @@ const marker = ({ failure, finish, usage }: Observation) => ({
   ...(usage === undefined ? {} : { usage }),
 });
 
-/** Classifies the error of an error part: an error of the SDK, or the provider's error object unchanged. */
+/** Classifies the error in an error part, which is an error of the SDK or the provider's own error object. */
 const classifyPart = (error: unknown): Failure => {
   if (isCut(error)) return { kind: "truncated" };
   return FailureClassifier.classify(error);
 };
 
-/** True for the only error by which `@ai-sdk/openai-compatible` reports a clean end without a finish. */
+/** True for the error by which `@ai-sdk/openai-compatible` reports a clean end without a finish reason. */
 const isCut = (error: unknown): boolean =>
   error instanceof Error &&
   error.name === "AI_InvalidResponseDataError" &&
@@ -219,6 +222,6 @@ const usageOf = (usage: GenerateResult["usage"]): Usage => {
   };
 };
 
-/** Usage comes from the provider, so a value that is not a count is left out. */
+/** The usage is data of the provider, so a value that is not a count is omitted. */
 const natural = (count: number | undefined): number | undefined =>
   count !== undefined && Number.isSafeInteger(count) && count >= 0 ? count : undefined;

@@ -1,19 +1,19 @@
 /**
- * Detects a caller that immediately repeats a request that has just failed for good.
+ * Detects a caller that sends a request again right after it has failed for good.
  *
- * The AI SDK does not repeat a failure of this package (`isRetryable` is false, and no `error` part is sent), but a loop around the SDK
- * may. Its retries would add to the run's own, although the loop does not know what was shown and what ran.
+ * The SDK itself does not retry a failure of this package (`isRetryable` is false, and no `error` part is sent), but a loop around the SDK
+ * may. Its retries multiply those of the run, although the loop does not know what was shown and which tools ran.
  */
 import { dropOldest } from "../../domain/Limits.ts";
 import type { CallOptions } from "./Parts.ts";
 
-/** Time after a failure in which the same request counts as a repeat, in milliseconds. The SDK's own retries wait 2 s and 4 s. */
+/** Time after a failure during which the same request counts as a repeat, in milliseconds. The SDK's own retries wait 2 s and 4 s. */
 export const repeatWithinMs = 10_000;
 
-/** Maximum failed requests that are remembered. The oldest is evicted first. */
+/** Maximum number of remembered requests. The oldest is evicted first. */
 export const failuresMax = 64;
 
-/** Remembers the requests that failed recently, by a digest alone. */
+/** Remembers the requests that failed recently. Only their digests are kept. */
 export class Repeats {
   readonly #failed = new Map<string, number>();
 
@@ -38,7 +38,7 @@ export class Repeats {
   }
 }
 
-/** 32-bit FNV-1a of the prompt, with its length. A collision costs one needless warning and nothing else. */
+/** Computes a 32-bit FNV-1a hash of the prompt, plus its length. A collision causes only a needless warning. */
 const digest = ({ prompt }: CallOptions): string => {
   const text = JSON.stringify(prompt);
   let hash = 0x811c9dc5;

@@ -1,9 +1,9 @@
 /**
- * Delivers the parts of a run in an order that suits a caller of the AI SDK.
+ * Delivers the parts of a run in one of three ways.
  *
- * A reader of a model's stream cannot discard a part. So parts are delivered as `StreamProcessor.parts` emits them, or all together when
- * the response is whole (`on_complete`), or as they arrive, for a call with the options of `live`. In the last case a mark follows
- * withdrawn parts, and the call's own transform restarts the step at the mark.
+ * A reader of a model's stream cannot discard parts. By default this adapter delivers them as `StreamProcessor.parts` does. With
+ * `on_complete` it delivers them together, once the response is complete. A call with the options of `live` gets them as they arrive; a
+ * mark follows withdrawn parts, and the call's transform restarts the step at the mark.
  */
 import { Effect, Stream } from "effect";
 import { none } from "../../domain/Observation.ts";
@@ -19,7 +19,7 @@ type Run = RunOptions<ReadPart, unknown, never>;
 /**
  * Returns the parts of a run.
  *
- * @param live the live call if it can discard; otherwise undefined
+ * @param live the live call, if the caller can discard parts
  */
 export const revealParts = (
   processor: StreamProcessor["Service"],
@@ -34,26 +34,26 @@ export const revealParts = (
 };
 
 /**
- * Maximum parts of one attempt that wait for the terminal marker. Beyond that, the attempt's parts are delivered as they
+ * Maximum number of parts of one attempt that are held until the terminal marker. Beyond that, the attempt's parts are delivered as they
  * arrive.
  */
 export const waitingPartsMax = 65_536;
 
-/** Tracks what the caller has of the current attempt, and the parts that wait because the attempt holds a call. */
+/** Tracks the parts of the current attempt: those that the caller has, and those that are held because the attempt contains a call. */
 class Shown {
   readonly #live: LiveCall | undefined;
   #runId = "";
   #waiting: Array<ReadPart> = [];
   #waits = false;
   #callShown = false;
-  /** True if a part of the attempt was delivered that the caller would have to withdraw. */
+  /** True if the attempt has delivered a part that a discard would have to withdraw. */
   #visible = false;
 
   constructor(live: LiveCall | undefined) {
     this.#live = live;
   }
 
-  /** Returns the parts to deliver at an event of the run. */
+  /** Returns the parts to deliver after an event of the run. */
   next(event: RunEvent<ReadPart>): Effect.Effect<ReadonlyArray<ReadPart>, RunInterrupted> {
     switch (event._tag) {
       case "AttemptStarted":
@@ -78,7 +78,7 @@ class Shown {
     return reads;
   }
 
-  /** Holds the attempt's parts from its first call on, because the SDK would keep, and run, a call that is withdrawn later. */
+  /** Holds the attempt's parts from its first call on. Otherwise the SDK would keep and run a call even if it is withdrawn later. */
   #part(read: ReadPart): ReadonlyArray<ReadPart> {
     const { calls, terminal } = read.observation;
     if (calls.length > 0 && !this.#callShown) this.#waits = true;
@@ -102,7 +102,7 @@ class Shown {
     return Effect.succeed([new ReadPart(discardMark(attempt), none, { run_id: this.#runId, attempt })]);
   }
 
-  /** Delivered parts cannot be withdrawn, so the call ends with an error instead of leaving broken text. */
+  /** Creates the error for a call whose delivered parts cannot be withdrawn. The alternative would be to continue after broken text. */
   #withdrawalError(attempts: number): RunInterrupted {
     const why =
       this.#live === undefined || this.#callShown
@@ -119,7 +119,7 @@ class Shown {
   }
 }
 
-/** Parts that may arrive twice, because the SDK uses the newest. */
+/** Parts that may be delivered twice, because the SDK uses the newest one. */
 const lifecycle: ReadonlySet<string> = new Set(["stream-start", "response-metadata", "ping"]);
 
 const nothing: Effect.Effect<ReadonlyArray<ReadPart>> = Effect.succeed([]);

@@ -1,19 +1,19 @@
 /**
- * Opens one attempt at an AI SDK model, with its stream or its whole response as a source of read parts.
+ * Opens one attempt at an AI SDK model. The stream, or the whole response, becomes a stream of read parts.
  */
 import type { Stream } from "effect";
 import { fromAsyncIterable } from "../../runtime/attempt/AsyncSource.ts";
 import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./Parts.ts";
 import { PartReader, type ReadAttempt, type ReadPart } from "./Parts.ts";
 
-/** The request and response metadata of the response that is being read. */
+/** Metadata of the current request and its response. */
 export type Envelope = Pick<StreamResult, "request" | "response">;
 
 /**
  * Opens the stream of one attempt.
  *
- * @param opened called with the metadata once the response is there
- * @returns a stream whose scope aborts the request
+ * @param opened called with the metadata once the response has started
+ * @returns a stream; closing its scope aborts the request
  */
 export const streaming = (
   model: Model,
@@ -34,7 +34,7 @@ export const streaming = (
     (error) => error,
   );
 
-/** Requests a whole response: one part, with the observation of everything in it. */
+/** Requests a whole response. The resulting stream has one part, whose observation covers the whole response. */
 export const whole = (
   model: Model,
   params: CallOptions,
@@ -62,7 +62,10 @@ export const whole = (
 
 const iterable = <A>(iterator: AsyncIterator<A>): AsyncIterable<A> => ({ [Symbol.asyncIterator]: () => iterator });
 
-/** Reads a model's stream. A generator could not be ended while it waits, but this iterator aborts its request at once. */
+/**
+ * Iterates over a model's stream. It is not a generator, because a generator cannot be ended while it waits. This iterator aborts its
+ * request at once.
+ */
 class Source implements AsyncIterable<ReadPart>, AsyncIterator<ReadPart> {
   readonly #abort: AbortController;
   readonly #open: () => Promise<ReadableStreamDefaultReader<StreamPart>>;

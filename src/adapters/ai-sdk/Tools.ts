@@ -1,8 +1,8 @@
 /**
- * Guards the tools of the AI SDK: their `execute` is only reached through ToolGuard.
+ * Guards the tools of the AI SDK: their `execute` runs only through ToolGuard.
  *
- * A guarded tool carries a mark in its definition. The mark comes back with the request that exposes the tool, so the request
- * itself proves which tools are guarded. The mark is removed before the request is sent.
+ * The definition of a guarded tool contains a mark. A request contains the definitions of its tools, so its marks prove which of them are
+ * guarded. The marks are removed before the request is sent.
  */
 import type { ToolSet } from "ai";
 import type { Effect } from "effect";
@@ -14,7 +14,7 @@ import type { GuardedTool, ToolGuard } from "../../runtime/tools/ToolGuard.ts";
 import { guardExecute } from "./Handler.ts";
 import type { CallOptions, ExposedTool } from "./Parts.ts";
 
-/** The effects of a set of tools. A tool that is not named is `unknown`. */
+/** The effects of a set of tools. A tool without an effect is `unknown`. */
 export interface GuardOptions<T extends ToolSet> {
   readonly effects?: { readonly [K in keyof T]?: ToolEffect };
 }
@@ -26,10 +26,10 @@ export type Dispatch = (
   handler: Effect.Effect<unknown, unknown>,
 ) => Promise<unknown>;
 
-/** A handler as the guard sees it. Its input is the effect that starts it. */
+/** A handler in the form that the guard runs: its input is the effect that executes it. */
 export type Started = GuardedTool<Effect.Effect<unknown, unknown>, unknown, unknown, never>;
 
-/** A tool that was guarded by `guardTools`. */
+/** The mark of a tool from `guardTools`: name, effect, and if it has a handler. */
 export class MarkedTool {
   readonly name: string;
   readonly effect: ToolEffect;
@@ -42,12 +42,12 @@ export class MarkedTool {
     this.#executes = executes;
   }
 
-  /** Returns the boundary of the tool, guarded if the guard starts its handler. */
+  /** Returns the boundary of the tool. It is guarded if the tool has a handler that the guard starts. */
   boundary(guard: ToolGuard["Service"]): ToolGuard.Tool {
     return this.#executes ? this.guardWith(guard) : { name: this.name, effect: this.effect, executor: "runtime" };
   }
 
-  /** Returns the guarded tool, cached for the last guard. */
+  /** Returns the guarded tool. It is cached for the last guard. */
   guardWith(guard: ToolGuard["Service"]): Started {
     if (this.#made?.guard === guard) return this.#made.tool;
     const tool = guard.ofEffect(this.effect)(this.name, (start: Effect.Effect<unknown, unknown>) => start);
@@ -59,14 +59,14 @@ export class MarkedTool {
 /** Key of a function tool's mark among its provider options. */
 const markKey = "effect-stream-recovery";
 
-// The key is an object that only `guardTools` makes, so that a copy of the definition proves nothing.
+// Only `guardTools` creates the key objects, so a copy of a definition has no mark.
 const marks = new WeakMap<object, MarkedTool>();
 
 /**
  * Wraps the `execute` of every tool.
  *
- * @param tools a set as `streamText` takes it
- * @param options the effects of its tools
+ * @param tools a tool set for `streamText`
+ * @param options the effects of the tools
  * @param dispatch starts a handler through the guard
  * @returns the set, of the same type
  */
@@ -77,7 +77,7 @@ export const guardTools = <T extends ToolSet>(tools: T, options: GuardOptions<T>
     const execute = guardExecute(tool, (call, handler) => dispatch(marked, call, handler));
     return [name, { ...markDefinition(tool, marked), ...execute }] as const;
   });
-  // Only the handler and the mark of each tool have changed, and no type of a call is inferred from them.
+  // Only the handlers and the marks have changed. No type of a call is inferred from them, so the cast is safe.
   return Object.fromEntries(guarded) as T;
 };
 
@@ -85,21 +85,21 @@ const markDefinition = (tool: ToolSet[string], marked: MarkedTool): ToolSet[stri
   const mark = {};
   marks.set(mark, marked);
   if (tool.type !== "provider") return { ...tool, providerOptions: { ...tool.providerOptions, [markKey]: mark } };
-  // The SDK passes on only the arguments of a provider's tool, as the same object.
+  // For a provider's tool the SDK keeps only the arguments, as the same object, so the object is the mark.
   const args = { ...tool.args };
   marks.set(args, marked);
   return { ...tool, args };
 };
 
-/** The tools that a request exposes, and the request without the marks. */
+/** The tools in a request, and the request without the marks. */
 export interface Exposed {
   readonly tools: (guard: ToolGuard["Service"]) => ReadonlyArray<ToolGuard.Tool>;
   readonly params: CallOptions;
 }
 
 /**
- * Reads the tools that a call exposes: guarded tools by their marks, other functions as unknown, the provider's own by the
- * table.
+ * Determines the tools that a call exposes. Marks identify guarded tools, a table identifies the provider's own tools, and all others have
+ * unknown effects.
  */
 export const readExposed = (params: CallOptions): Exposed => {
   const given = params.tools ?? [];
@@ -127,11 +127,11 @@ const boundariesOf = (
   );
 };
 
-/** Returns the declared effect. `unknown` means that nothing was declared. */
+/** Returns the declared effect; undefined for `unknown`, which means that no effect was declared. */
 const declaredEffect = (marked: MarkedTool | undefined): ToolEffect | undefined =>
   marked === undefined || marked.effect === "unknown" ? undefined : marked.effect;
 
-/** Converts a provider's tool to its form in a request body: `openai.web_search` has the type `web_search`. */
+/** Converts a provider's tool to its form in a request body. For example, `openai.web_search` becomes an entry of type `web_search`. */
 const wireEntry = (tool: Extract<ExposedTool, { readonly type: "provider" }>): unknown => {
   const type = tool.id.slice(tool.id.indexOf(".") + 1);
   const { serverLabel, ...args } = tool.args;
@@ -146,7 +146,7 @@ const hasContainer = (params: CallOptions): boolean => {
   return container !== undefined && container !== null;
 };
 
-/** Returns what a call exposes besides its tools: hosted MCP servers, and a conversation that the provider keeps. */
+/** Returns what a call exposes besides its tools: hosted MCP servers, and a conversation that is stored at the provider. */
 const stateOf = (params: CallOptions): ReadonlyArray<ToolGuard.Tool> => {
   const { mcpServers } = optionsOf(params, "anthropic");
   const servers = HostedTools.fromRequestTools({ mcp_servers: mcpServers });
@@ -164,7 +164,7 @@ const markOf = (tool: ExposedTool): MarkedTool | undefined => {
 
 const isMarkedFunction = (tool: ExposedTool): boolean => tool.type === "function" && markOf(tool) !== undefined;
 
-/** Restores the caller's own definition, so that the request matches the caller's set of tools. */
+/** Restores the definition that the caller passed, so that the request matches the caller's set of tools. */
 const withoutMark = (tool: ExposedTool): ExposedTool => {
   if (tool.type !== "function" || !isMarkedFunction(tool)) return tool;
   const { providerOptions, ...rest } = tool;

@@ -1,5 +1,5 @@
 /**
- * Feeds the parts of a run, and its end, into the web stream that the AI SDK reads, on demand.
+ * Feeds the parts of a run and its end into a web stream for the AI SDK, on demand.
  */
 import { Cause, Context, Effect, Exit, type Fiber, Pull, Stream } from "effect";
 import { InterruptSignature, stopperOfSignal } from "../../runtime/contract/InterruptSignature.ts";
@@ -11,14 +11,14 @@ export type Fork = <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>;
 /** A web stream that is fed by a run. */
 export interface WebStream {
   readonly stream: ReadableStream<StreamPart>;
-  /** Resolves when the first parts have arrived, or when the run has ended without any. */
+  /** Resolves when the first parts have arrived, or when the run has ended without parts. */
   readonly begun: Promise<void>;
 }
 
 /**
  * Feeds a web stream from a run.
  *
- * A failure of the run is an error of the stream itself. After an `error` part, `result.text` would be the text so far, and the SDK could
+ * If the run fails, the stream itself errors. An `error` part would make the SDK return the partial text as `result.text`, and it might
  * retry in addition to the run (`streamRetries`).
  *
  * @param parts the parts to deliver
@@ -48,16 +48,16 @@ export const webStreamOf = <E>(
       pull: () => demand.ask(),
       cancel: () => stopping.abort(),
     },
-    // A part counts as shown once it was read (L4), so nothing is read ahead except the parts that came with the first.
+    // A part counts as shown when it is read (L4), so no part is read ahead except those that arrived together with the first.
     { highWaterMark: 0 },
   );
   return { stream, begun: begun.promise };
 };
 
 /**
- * Waits for the value of an effect on behalf of an abort signal, as `webStreamOf` does for a stream.
+ * Runs an effect and returns its value. Like `webStreamOf`, it stops when the caller's signal aborts.
  *
- * @returns the value; it rejects with the signal's own reason if the signal has aborted
+ * @returns the value; rejects with the signal's own reason if the signal has aborted
  */
 export const promiseOf = async <A, E>(
   fork: Fork,
@@ -71,7 +71,7 @@ export const promiseOf = async <A, E>(
   throw errorOf(exit.cause, signal);
 };
 
-/** Interrupts a fiber when its caller's signal aborts, and stops listening when the fiber ends. */
+/** Interrupts a fiber when the caller's signal aborts. The listener is removed when the fiber ends. */
 const interruptOnAbort = (fiber: Fiber.Fiber<unknown, unknown>, signal: AbortSignal | undefined): void => {
   if (signal === undefined) return;
   const onAbort = () => fiber.interruptUnsafe(undefined, signatureOf(signal));
@@ -105,23 +105,26 @@ const end = <E>(
   else controller.close();
 };
 
-/** Returns the reason of an aborted signal, otherwise the run's own failure. */
+/** Returns the reason of the signal if it has aborted, otherwise the run's failure. */
 const errorOf = (cause: Cause.Cause<unknown>, signal: AbortSignal | undefined): unknown =>
   signal?.aborted === true ? signal.reason : Cause.squash(cause);
 
 const signedByUser = Context.make(InterruptSignature, "user");
 
-/** `AbortSignal.timeout` and the SDK's timeouts are limits of the caller, not cancellations by the user (L10). */
+/**
+ * Signs an interrupt as the user's, unless it is caused by a timeout: `AbortSignal.timeout` and the SDK's timeouts are limits that the
+ * caller sets, not cancels by the user (L10).
+ */
 const signatureOf = (signal: AbortSignal | undefined): Context.Context<never> | undefined =>
   stopperOfSignal(signal) === "user" ? signedByUser : undefined;
 
-/** Signals to the feeding fiber that the reader wants more. */
+/** Tells the feeding fiber that the reader asks for more parts. */
 class Demand {
   #resolveAsk: (() => void) | undefined;
   #wake: (() => void) | undefined;
   #over = false;
 
-  /** Requests a part. Resolves when a part was delivered, or when none will follow. */
+  /** Asks for a part. Resolves when a part was delivered, or when no more parts follow. */
   ask(): Promise<void> {
     if (this.#over) return Promise.resolve();
     return new Promise((met) => {
@@ -130,7 +133,7 @@ class Demand {
     });
   }
 
-  /** Settles the pending request after parts were delivered, and waits until the reader wants the next one. */
+  /** Resolves the reader's request after parts were delivered, and waits for the next request. */
   readonly met: Effect.Effect<void> = Effect.callback((resume) => {
     this.#resolveAsk?.();
     this.#resolveAsk = undefined;

@@ -1,8 +1,9 @@
 /**
- * Emits the events of a recovered step for callers that can discard: parts and calls are delivered as they arrive.
+ * Emits the events of a recovered step for callers that can discard. Parts and calls are delivered as they arrive.
  *
- * A call runs as soon as it is delivered, while the rest of the response still streams. If the response breaks after a settled call, the
- * run continues from there: the next request contains the kept parts of the response, the results, and a sentence about every other call.
+ * A call runs as soon as it is delivered, while the rest of the response is still streamed. If the response breaks after a call has
+ * settled, the run continues from there: the next request contains the parts of the response that are kept, the results, and a sentence
+ * about every other call.
  */
 import { Cause, Effect, FiberSet, Queue, Stream } from "effect";
 import { type AiError, LanguageModel, Prompt, Response, type Tool, type Toolkit } from "effect/ai";
@@ -21,24 +22,24 @@ import { StopSignal } from "./StopSignal.ts";
 import type { AnyToolkit, AnyTools } from "./Tools.ts";
 import { type AgentEvent, type ToolSettled, Transcript } from "./Transcript.ts";
 
-/** Options of one step. */
+/** Options of one step: the prompt, the tools, and options of its run. */
 export interface AgentOptions<Tools extends AnyTools>
   extends Pick<RunOptions<never, never, never>, "continueText" | "reveal" | "runId" | "signal"> {
   readonly prompt: Prompt.RawInput;
-  /** The toolkit with its handlers (`yield* toolkit`). A tool that `needsApproval` never runs here, because its call is denied. */
+  /** The toolkit with its handlers (`yield* toolkit`). A call of a tool that `needsApproval` is denied here and does not run. */
   readonly toolkit?: Toolkit.WithHandler<Tools>;
   readonly toolChoice?: LanguageModel.ToolChoice<string>;
 }
 
-/** Maximum events that wait for the caller. Calls and parts after them wait too. */
+/** Maximum number of events that wait for the caller. If it is reached, the run and its calls wait too. */
 const waitingMax = 16;
 
 /**
- * Runs one recovered step of the language model, with its calls.
+ * Runs one step of the language model, with its tool calls, and recovers it if it breaks.
  *
  * @param options the prompt and the toolkit
- * @returns events by the grammar of RunEvent.ts, which `Transcript` folds into a history; it fails with `RunInterrupted`, or
- * with the error of a handler
+ * @returns events that follow the grammar of RunEvent.ts, which `Transcript` turns into a history; fails with `RunInterrupted`, or with the
+ *   error of a handler
  */
 export const run = <Tools extends AnyTools = Record<never, never>>(
   options: AgentOptions<Tools>,
@@ -51,15 +52,15 @@ export const run = <Tools extends AnyTools = Record<never, never>>(
     Effect.gen(function* () {
       const { base, model } = recoveredModel(yield* LanguageModel.LanguageModel);
       const processor = yield* StreamProcessor;
-      // A step does not depend on which tools the toolkit holds.
+      // The step does not depend on the types of the tools, so the cast is safe.
       const given = options as unknown as AgentOptions<AnyTools>;
       const step = new AgentStep(yield* ToolGuard, model, base, given, given.signal ?? (yield* StopSignal));
       return play(Stream.mapError(processor.run(step.run), withOriginal), step);
     }),
-    // The handlers' errors and services are those of the toolkit that was given.
+    // The handlers' errors and services are those of the caller's toolkit, so the cast is safe.
   ) as ReturnType<typeof run<Tools>>;
 
-/** Makes the provider's own error the cause, if a part carried it (L12). */
+/** Replaces the cause with the provider's own error, if the part in the cause contains one (L12). */
 const withOriginal = (interrupted: RunInterrupted): RunInterrupted => {
   const cause = errorIn(interrupted.cause);
   if (cause === interrupted.cause) return interrupted;
@@ -73,12 +74,9 @@ class AgentStep {
   readonly #call: Call;
   readonly #toolkit: AnyToolkit | undefined;
   readonly #transcript = new Transcript();
-  /**
-   * Attempts that continue text that was shown. Their transcript holds the parts that were delivered, not those that were
-   * decoded.
-   */
+  /** Attempts that continue shown text. Their transcripts consist of delivered parts instead of decoded ones. */
   readonly #seams = new Set<number>();
-  /** The parts that were delivered. */
+  /** The parts that were delivered to the caller. */
   readonly #left = new WeakSet<Response.AnyPart>();
 
   constructor(
@@ -90,7 +88,7 @@ class AgentStep {
   ) {
     const { continueText, prompt, reveal, runId, toolChoice = "auto", toolkit } = options;
     this.#call = new Call(guard, { resolves: true, signal });
-    // `withGuard` returns a toolkit of the tools that it was given.
+    // `withGuard` returns a toolkit with the same tools, so the cast is safe.
     this.#toolkit = this.#call.withGuard(toolkit) as AnyToolkit | undefined;
     const tools = Object.values(this.#toolkit?.tools ?? {});
     const request: StepRequest = { prompt: Prompt.make(prompt), tools, toolChoice };
@@ -109,7 +107,10 @@ class AgentStep {
     };
   }
 
-  /** Adds parts to the transcript as they are decoded. Only the run knows which of them were delivered. */
+  /**
+   * Opens an attempt that adds parts to the transcript as they are decoded. Before the next attempt, the run decides which of them are
+   * kept.
+   */
   #attempt(model: LanguageModel.LanguageModel, request: StepRequest, attempt: AttemptContext) {
     const transcript = this.#transcript;
     if (attempt.seam !== undefined) return this.#continueText(model, request, attempt, attempt.seam);
@@ -127,7 +128,7 @@ class AgentStep {
     );
   }
 
-  /** Requests the continuation of shown text. Parts that the previous attempt decoded and did not show are requested again. */
+  /** Requests the continuation of shown text. Parts that the previous attempt decoded but did not show are generated again. */
   #continueText(
     model: LanguageModel.LanguageModel,
     request: StepRequest,
@@ -150,7 +151,7 @@ class AgentStep {
     }
   }
 
-  /** Runs the calls of a part and reports their results. */
+  /** Runs the calls in a part and reports their results. */
   settle(
     sent: ReadPart,
     report: (event: ToolSettled) => Effect.Effect<unknown>,
@@ -173,7 +174,7 @@ class AgentStep {
     if (this.#toolkit === undefined || tool === undefined) return Stream.empty;
     if (tool.needsApproval !== undefined && tool.needsApproval !== false)
       return Stream.succeed(resultOf(id, name, { result: denied, encodedResult: denied, isFailure: true }));
-    // The toolkit checks the model's parameters. Its services are the caller's, by the type of `run`.
+    // The toolkit validates the model's parameters. The services it needs are in the type of `run`, so the casts are safe.
     const handled = Stream.unwrap(this.#toolkit.handle(name, params as never, id)) as Stream.Stream<
       Result,
       AiError.AiError
@@ -207,7 +208,7 @@ const resultOf = (id: string, name: string, given: Result): ToolSettled["part"] 
     ...(given.modelOutput === undefined ? {} : { modelOutput: given.modelOutput }),
   });
 
-/** Keeps an attempt through its last text or known call. Open parts after that are withdrawn. */
+/** Keeps the parts of an attempt up to its last text or known call. Parts after that are withdrawn. */
 const keepThrough = (transcript: Transcript, { attempt, calls }: AttemptContext): void => {
   const before = attempt - 1;
   const known = new Set(calls.filter((call) => call.attempt === before).map((call) => call.id));
@@ -217,7 +218,7 @@ const keepThrough = (transcript: Transcript, { attempt, calls }: AttemptContext)
   transcript.keep(before, last + 1);
 };
 
-/** Runs the events and the calls of a step concurrently. The run completes when its last call has settled. */
+/** Runs the events and the calls of a step concurrently. The run completes when the last call has settled. */
 const play = (events: Stream.Stream<RunEvent<ReadPart>, RunInterrupted>, step: AgentStep) =>
   Stream.unwrap(
     Effect.gen(function* () {
@@ -251,7 +252,7 @@ const play = (events: Stream.Stream<RunEvent<ReadPart>, RunInterrupted>, step: A
 
 const partEvent = (event: PartEvent<ReadPart>): AgentEvent => {
   const { part, ...rest } = event;
-  // A ReadPart of a stream holds exactly one part.
+  // A ReadPart of a stream contains exactly one part, so the cast is safe.
   const [given] = part.given;
   return { ...rest, part: given } as PartEvent<Response.AnyPart>;
 };

@@ -1,5 +1,5 @@
 /**
- * Holds one call of a recovered language model: its run, the calls that were delivered, and the tools that take them.
+ * Holds the state of one call of a recovered language model: its run, the delivered tool calls, and the tools that handle them.
  */
 import { Context, Effect, Option, Stream } from "effect";
 import type { AiError } from "effect/ai";
@@ -14,7 +14,7 @@ import { sourceOf } from "./LanguageModelError.ts";
 import { PartFold, type ReadPart } from "./Parts.ts";
 import { type AnyToolkit, boundaries, type Claim, type Guarded, guardToolkit, wireName } from "./Tools.ts";
 
-/** The options of any call that this adapter reads. */
+/** The options of a model call that this adapter reads. */
 export interface CallOptions {
   readonly toolkit?: unknown;
   readonly disableToolCallResolution?: boolean | undefined;
@@ -26,11 +26,11 @@ export interface ObjectRequest {
   readonly objectName?: string;
 }
 
-/** The properties of a model call. */
+/** Facts about a model call that its options and services determine. */
 export interface CallRequest {
-  /** True if the model runs the tools itself. Otherwise the caller does, and this adapter does not see it. */
+  /** True if the model runs the tools itself. Otherwise the caller runs them, unseen by this adapter. */
   readonly resolves: boolean;
-  /** The signal of the user's Stop. */
+  /** Signal of the user's Stop. */
   readonly signal: AbortSignal | undefined;
   readonly object?: ObjectRequest;
 }
@@ -41,13 +41,13 @@ interface HandedCall {
   readonly reference: CallReference;
 }
 
-/** One call of a recovered model. */
+/** State of one call of a recovered model. */
 export class Call {
   readonly #guard: ToolGuard["Service"];
   readonly resolves: boolean;
   readonly object: ObjectRequest | undefined;
   readonly #signal: AbortSignal | undefined;
-  /** The decoded value of a structured response. */
+  /** Decoded value of a structured response. */
   value: unknown;
   #handed: Array<HandedCall> = [];
   #started = false;
@@ -66,7 +66,7 @@ export class Call {
     return this.#signal === undefined ? {} : { signal: this.#signal };
   }
 
-  /** Prepares the tools of a request for a run. From then on, its toolkit handles only calls that the run has delivered. */
+  /** Prepares the tools of a request for a run. From now on, the call's toolkit handles only calls that the run has delivered. */
   begin(tools: ReadonlyArray<Tool.Any>): ReadonlyArray<ToolBoundary> {
     this.#started = true;
     this.#handed = [];
@@ -75,7 +75,7 @@ export class Call {
     return made;
   }
 
-  /** Registers the calls of a delivered part, which may be claimed from now on. */
+  /** Registers the tool calls in a delivered part, so that the toolkit may claim them. */
   registerCalls(sent: ReadPart): void {
     const { attempt, calls, run_id } = sent;
     for (const { id, key, name } of calls) this.#handed.push({ name, id, reference: { run_id, attempt, call: key } });
@@ -84,14 +84,17 @@ export class Call {
   /** Returns the toolkit of the call, wrapped by the guard. */
   withGuard(toolkit: unknown): unknown {
     if (toolkit === undefined || !this.resolves) return toolkit;
-    // By the type of the options this is a toolkit with handlers, or an Effect of one.
+    // The type of the options shows that this is a toolkit with handlers, or an Effect of one.
     const given = toolkit as AnyToolkit | Effect.Effect<AnyToolkit>;
     return Effect.isEffect(given)
       ? Effect.map(given, (it) => guardToolkit(it, this.#claim, this.#signal))
       : guardToolkit(given, this.#claim, this.#signal);
   }
 
-  /** A call that a person approved in an earlier turn runs before the request, and belongs to no run. */
+  /**
+   * Claims a tool call. A tool call that a person approved in an earlier turn runs before the request and belongs to no run, so it is
+   * unguarded.
+   */
   readonly #claim: Claim = (name, id) => {
     if (!this.#started) return "unguarded";
     const at = this.#handed.findIndex((call) => call.name === name && call.id === id);
@@ -103,24 +106,24 @@ export class Call {
   };
 }
 
-/** The call that a request belongs to. */
+/** The model call to which a request belongs. */
 export const CurrentCall = Context.Reference<Call | undefined>("effect-stream-recovery/effect-ai/CurrentCall", {
   defaultValue: () => undefined,
 });
 
-/** The attempt that a request is part of, for a provider that reports deliveries and bytes, as `ProviderModel` does. */
+/** The attempt to which a request belongs. A provider package such as `ProviderModel` uses it to report its progress. */
 export const CurrentAttempt = Context.Reference<AttemptContext | undefined>(
   "effect-stream-recovery/effect-ai/CurrentAttempt",
   { defaultValue: () => undefined },
 );
 
-/** The fields of an `effect/ai` provider request that a step reads. */
+/** The fields of an `effect/ai` request that an attempt needs. */
 export type StepRequest = Pick<LanguageModel.ProviderOptions, "prompt" | "toolChoice" | "tools"> &
   Partial<Pick<LanguageModel.ProviderOptions, "incrementalPrompt" | "previousResponseId" | "toolCallValidation">> & {
     readonly reasoning?: "live" | "held" | undefined;
   };
 
-/** Creates the attempts of one streamed request. Its calls are resolved outside the attempt. */
+/** Creates the attempts of one streamed request. Tool calls are resolved outside the attempts. */
 export const attemptOf = (
   model: LanguageModel.LanguageModel,
   request: StepRequest,
@@ -137,7 +140,7 @@ export const attemptOf = (
     );
 };
 
-/** Creates the attempts of a request for a whole response, structured if the call asks for an object. */
+/** Creates the attempts of a request for a whole response, which is structured if the call asks for an object. */
 export const wholeAttemptOf = (
   model: LanguageModel.LanguageModel,
   request: StepRequest,
@@ -155,7 +158,7 @@ export const wholeAttemptOf = (
     );
 };
 
-/** Creates the fold of an attempt, with the ledger names of the request's tools by their names in the toolkit. */
+/** Creates the fold of an attempt. It maps the names of tools in the toolkit to their names in the ledger. */
 const foldOf = (attempt: AttemptContext, { reasoning, toolCallValidation, tools }: StepRequest): PartFold =>
   new PartFold(attempt, {
     names: new Map(tools.map((tool) => [String(tool.name), wireName(tool)])),
@@ -163,9 +166,7 @@ const foldOf = (attempt: AttemptContext, { reasoning, toolCallValidation, tools 
     holdsReasoning: reasoning === "held",
   });
 
-/**
- * Builds the options of a request. The wrapped model validates no call. The code that resolves a call validates it, outside the attempt.
- */
+/** Creates the options of a request. Validation is deferred: the code that resolves a tool call validates it, outside the attempt. */
 const requestOptions = ({ prompt, toolChoice, tools }: StepRequest) => ({
   prompt: mendPrompt(prompt),
   ...(tools.length === 0 ? {} : { toolkit: withoutHandlers(tools), toolChoice }),
@@ -180,7 +181,7 @@ const withoutHandlers = (tools: ReadonlyArray<Tool.Any>): AnyToolkit => ({
   handle: () => Effect.die(new Error("a step of a recovered model cannot resolve calls")),
 });
 
-// The methods are overloaded by the type of the toolkit, which is unknown here. These options fit every overload.
+// The methods have an overload for each type of toolkit, which is unknown here. These options are valid for all overloads.
 const streamOf = (model: LanguageModel.LanguageModel, options: RequestOptions) =>
   (model.streamText as unknown as (options: RequestOptions) => Stream.Stream<Response.AnyPart, AiError.AiError>)(
     options,
@@ -194,7 +195,7 @@ type Generate = (options: RequestOptions & Partial<ObjectRequest>) => Effect.Eff
 
 const wholeOf = (model: LanguageModel.LanguageModel, options: RequestOptions, call: Call) => {
   const { object } = call;
-  // As above: overloads by the toolkit's type.
+  // Cast for the same reason as in `streamOf`.
   const generate = (object === undefined ? model.generateText : model.generateObject) as unknown as Generate;
   return Effect.map(generate(object === undefined ? options : { ...options, ...object }), (response) => {
     call.value = response.value;
@@ -203,8 +204,8 @@ const wholeOf = (model: LanguageModel.LanguageModel, options: RequestOptions, ca
 };
 
 /**
- * Decides which messages the provider has already seen, once per call and outside the attempts, so that every attempt sends
- * the same request. A failed attempt must not count as a response to continue from.
+ * Returns a tracker that decides once per call, outside the attempts, which messages the provider has already received. All attempts
+ * therefore send the same request, and a failed attempt never counts as a response to continue from.
  */
 const trackerOf = ({ incrementalPrompt, previousResponseId }: StepRequest): ResponseIdTracker.Service => ({
   clearUnsafe: () => undefined,

@@ -1,20 +1,20 @@
 /**
- * Keeps histories whole: neither a caller nor a provider gets a call without its result.
+ * Keeps histories complete: neither a caller nor a provider gets a call without its result.
  *
- * `Chat` records every part that it was given, even from a stream that fails. So a call whose handler failed, died or was
- * cancelled gets a result that says so, before the failure is passed on. A consumer that has stopped listening cannot get a
- * result, so the prompt of its next request closes the calls that it left open.
+ * `Chat` records every part that it receives, even from a stream that fails. If the handler of a call failed, died or was cancelled, a
+ * result that says so is emitted before the failure. A consumer that no longer reads cannot receive that result, so the calls that it left
+ * open are closed in the prompt of its next request.
  */
 import { Stream } from "effect";
 import { Prompt, Response } from "effect/ai";
 
-/** The result of a call with an unknown outcome, for the model and for a person. */
+/** The result of a call whose outcome is unknown, for the model and for people. */
 export const unfinished = {
   type: "execution-interrupted",
   reason: "The call was interrupted before its result was known. It may have run, in part or as a whole.",
 } as const;
 
-/** Closes the calls that a stream leaves open: before its finish, its failure or its end. */
+/** Closes the calls that a stream leaves open, before its finish, its failure or its end. */
 export const closeOpenCalls = <E, R>(
   stream: Stream.Stream<Response.AnyPart, E, R>,
 ): Stream.Stream<Response.AnyPart, E, R> =>
@@ -61,7 +61,7 @@ const interruptedResult = (id: string, name: string): Response.AnyPart =>
 /**
  * Closes the calls in a prompt that an earlier turn left open. A call that waits for approval is not open.
  *
- * @returns the same prompt if nothing is open
+ * @returns the same prompt if no call is open
  */
 export const mendPrompt = (prompt: Prompt.Prompt): Prompt.Prompt => {
   const closedIds = new Set<string>();
@@ -79,7 +79,7 @@ export const mendPrompt = (prompt: Prompt.Prompt): Prompt.Prompt => {
   );
 };
 
-/** Returns the calls that have a result or wait for approval. */
+/** Returns the ids of the calls that have a result or wait for approval. */
 const idsOfClosedCalls = (message: Prompt.Message): ReadonlyArray<string> => {
   if (message.role !== "assistant" && message.role !== "tool") return [];
   return message.content.flatMap((part) => {

@@ -1,8 +1,8 @@
 /**
- * Converts the failures of runs and exchanges to errors of `effect/ai`, and remembers the original errors.
+ * Converts failures of runs and exchanges to errors of `effect/ai`, and remembers the original errors.
  *
- * An `AiError` of the wrapped model is passed on unchanged (L12). If there is none, one is created. The original error is kept with each,
- * so that no failure is classified twice and no program has to parse messages.
+ * An `AiError` of the wrapped model stays unchanged (L12). Otherwise an `AiError` is created. Each is associated with its original error,
+ * so that no failure is classified twice and programs need not parse messages.
  */
 import { Duration } from "effect";
 import { AiError } from "effect/ai";
@@ -17,13 +17,13 @@ const made = new WeakMap<object, AiError.AiError>();
 /**
  * Returns the reason why a recovered model failed for good: the run's rule, its failure, what happened and what is safe to do.
  *
- * @param error the error of `streamText`, `generateText` or `generateObject`
- * @returns undefined for an error that no run ended with
+ * @param error an error of `streamText`, `generateText` or `generateObject`
+ * @returns undefined for an error that is not the end of a run
  */
 export const interruptionOf = (error: AiError.AiError): RunInterrupted | undefined => interruptions.get(error);
 
 /**
- * Creates the error of a run that could not or must not continue.
+ * Creates the error for a run that has ended without a complete response.
  *
  * @param method the method of the language model that was called
  * @param interrupted the end of the run
@@ -57,7 +57,7 @@ export const ofExchange = (method: string, error: ProviderError): AiError.AiErro
   return found;
 };
 
-/** Returns the client's own error if an `AiError` was created from one, because the client's error has more details. */
+/** Returns the client's error from which an `AiError` was created, because it has more details. Returns any other error unchanged. */
 export const sourceOf = (error: AiError.AiError): AiError.AiError | ProviderError => exchanges.get(error) ?? error;
 
 const original = (cause: unknown): AiError.AiError | undefined => {
@@ -66,8 +66,8 @@ const original = (cause: unknown): AiError.AiError | undefined => {
 };
 
 /**
- * Picks the reason that fits a failure. The reason of an ended run must not invite another identical request, because the run
- * has just decided that this is not safe. Its transport failures are therefore `UnknownError`.
+ * Picks the `AiError` reason for a failure. A run that has ended decided that an identical request is not safe, so its error must not
+ * invite one. Its transport failures are therefore `UnknownError`.
  */
 const reasonOf = (
   failure: Failure,
@@ -117,14 +117,14 @@ const rejection = (
   }
 };
 
-/** Omits the address, because it may hold a key. */
+/** The address is omitted, because it may contain a key. */
 const network = (description: string, cause: unknown): AiError.AiErrorReason =>
   new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "", description, cause });
 
-/** Maximum text of a provider's error in a description, in UTF-16 code units. */
+/** Maximum length of a provider's error in a description, in UTF-16 code units. */
 const wordsCharactersMax = 2_000;
 
-/** Returns the provider's own words if its response was an error. A person needs them, as with any provider package. */
+/** Returns the body of the provider's error response. Like other provider packages, this one shows it to people. */
 const wordsOf = (cause: unknown): string | undefined => {
   const body = typeof cause === "object" && cause !== null && "body" in cause ? cause.body : undefined;
   return typeof body === "string" && body !== "" ? body.slice(0, wordsCharactersMax) : undefined;

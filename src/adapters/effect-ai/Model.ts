@@ -1,6 +1,6 @@
 /**
- * Wraps a language model of `effect/ai`: each of its requests, one step, is a run of StreamProcessor, and its tools run
- * through ToolGuard. EffectAi.ts states what a caller may rely on.
+ * Wraps a language model of `effect/ai`: each of its requests (a step) is a run of StreamProcessor, and its tools run through ToolGuard.
+ * EffectAi.ts states what a caller may rely on.
  */
 import { Effect, Layer, Option, Stream } from "effect";
 import { type AiError, LanguageModel, Model, type Response } from "effect/ai";
@@ -17,8 +17,8 @@ import { StopSignal } from "./StopSignal.ts";
 import type { AnyTools } from "./Tools.ts";
 
 /**
- * Options for every run of a recovered model. With `reveal: "on_complete"` a response is delivered when it is whole, so a
- * break in it is replayed unseen, even for a caller that cannot discard.
+ * Options for every run of a recovered model. With `reveal: "on_complete"` a response is delivered once it is complete, so a break is
+ * replayed unseen, even for a caller that cannot discard.
  */
 export interface Options
   extends Pick<RunOptions<never, never, never>, "budget" | "clocks" | "emptyIsFailure" | "policy" | "reveal"> {
@@ -33,10 +33,10 @@ export interface Options
   readonly refreshCredentials?: Effect.Effect<unknown, unknown>;
 }
 
-/** The options with their provider. */
+/** The options, with a provider. */
 export type RecoveryBase = Options & { readonly provider: Provider };
 
-/** A wrapped model, with the options of its runs. */
+/** A wrapped model, and the options of its runs. */
 export interface RecoveredModel {
   readonly model: LanguageModel.LanguageModel;
   readonly base: RecoveryBase;
@@ -47,14 +47,14 @@ const unnamed: Provider = { id: "effect-ai" };
 
 const wrappedModels = new WeakMap<LanguageModel.LanguageModel, RecoveredModel>();
 
-/** Returns the model below a recovered one. A model that is not recovered is returned itself. */
+/** Returns the model inside a recovered one. A model that is not recovered is returned as it is. */
 export const recoveredModel = (model: LanguageModel.LanguageModel): RecoveredModel =>
   wrappedModels.get(model) ?? { model, base: { provider: unnamed } };
 
 /**
- * Recovers the language model that is provided to it.
+ * Provides a recovered model in place of the language model that it requires.
  *
- * @param options the options of its runs
+ * @param options options of the model's runs
  */
 export const layer = (
   options: Options = {},
@@ -68,7 +68,7 @@ export const layer = (
  * Creates a recovered model from another.
  *
  * @param model any language model
- * @param options the options of its runs
+ * @param options options of its runs
  * @returns a model with the same types, requirements and errors; `interruptionOf` explains why a call failed for good
  */
 export const make = Effect.fnUntraced(function* (
@@ -118,7 +118,7 @@ const streamStep = (
     }),
   );
 
-/** Runs one step whose response arrives whole. */
+/** Runs one step whose response arrives as a whole. */
 const generateStep = (
   processor: StreamProcessor["Service"],
   base: RecoveryBase,
@@ -142,7 +142,7 @@ const generateStep = (
         parts.push(...sent.parts);
       }),
     );
-    // The parts come from the content of a whole response, so they have its type.
+    // The parts are the content of a whole response, so the cast is safe.
     return parts as Array<Response.PartEncoded>;
   }).pipe(Effect.mapError((interrupted) => errorOf("generateText", interrupted)));
 
@@ -155,10 +155,10 @@ const callOf = (call: Call | undefined): Call => {
 
 type StreamParts = readonly [Response.StreamPartEncoded, ...Array<Response.StreamPartEncoded>];
 
-/** Returns the parts of a stream, in order. Their calls may be claimed from here on. */
+/** Returns the parts of a stream, in order. Their calls may be claimed from now on. */
 const handOver = (call: Call, sent: ReadonlyArray<ReadPart>): StreamParts => {
   for (const it of sent) call.registerCalls(it);
-  // Every ReadPart of a stream holds the one stream part that it was read from, and an array of a stream is never empty.
+  // A ReadPart of a stream contains exactly one stream part, and an array in a stream is never empty, so the cast is safe.
   return sent.flatMap((it) => it.parts) as unknown as StreamParts;
 };
 
@@ -172,13 +172,13 @@ interface WholeResponse {
 type Generating = (options: CallOptions) => Effect.Effect<WholeResponse, AiError.AiError>;
 type ObjectOptions = CallOptions & ObjectRequest;
 
-/** Creates the methods of the model. Each call gets its own run, and its tools run through the guard. */
+/** Creates the methods of the model. Each call has its own state, and its tools run through the guard. */
 const methods = (
   steps: LanguageModel.LanguageModel,
   guard: ToolGuard["Service"],
 ): Pick<LanguageModel.LanguageModel, "generateObject" | "generateText" | "streamText"> => {
-  // The methods are overloaded by the type of the toolkit, and nothing below depends on it: only the toolkit of the options is
-  // replaced, by one of the same tools, and parts come out unchanged.
+  // The methods have an overload for each type of toolkit. The code below does not depend on that type: it only replaces the toolkit with
+  // one of the same tools, and returns parts unchanged.
   const stream = steps.streamText as unknown as Streaming;
   const generate = steps.generateText as unknown as Generating;
 

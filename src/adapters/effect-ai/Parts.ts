@@ -1,7 +1,7 @@
 /**
- * Derives observations from the parts of an `effect/ai` response, and encodes the parts as a provider gives them.
+ * Derives observations from the parts of an `effect/ai` response, and encodes the parts in the form in which providers emit them.
  *
- * There is one fold per attempt. It numbers calls in the order in which they begin, and uses the model's ids only as labels.
+ * Each attempt has its own fold. The fold numbers calls in the order in which they start, and uses the model's ids only as labels.
  */
 import { Schema } from "effect";
 import { AiError, Response } from "effect/ai";
@@ -13,26 +13,26 @@ import * as Observation from "../../domain/Observation.ts";
 import { classify } from "../../failure/FailureClassifier.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
 
-/** A part in a run, as it is delivered, with its observation. */
+/** A delivered part of a run, with its observation. */
 export interface ReadPart {
   readonly attempt: number;
   readonly run_id: string;
   readonly parts: ReadonlyArray<Response.AnyPartEncoded>;
-  /** The same parts as the wrapped model gave them. */
+  /** The same parts in the form in which the wrapped model emitted them. */
   readonly given: ReadonlyArray<Response.AnyPart>;
   readonly observation: Observation.Observation;
-  /** The runtime calls that this part completes. */
+  /** The calls for the caller's tools that this part completes. */
   readonly calls: ReadonlyArray<{ readonly key: string; readonly id: string; readonly name: string }>;
   readonly error?: unknown;
 }
 
-/** Returns the original error of a run (L12). The cause that the run gives is the part that carried it. */
+/** Returns the original error of a run (L12). If the cause is a part, the error is inside that part. */
 export const errorIn = (cause: unknown): unknown => (isReadPart(cause) ? cause.error : cause);
 
 const isReadPart = (cause: unknown): cause is ReadPart =>
   typeof cause === "object" && cause !== null && "observation" in cause && "parts" in cause;
 
-/** Metadata key of the calls that the provider ran itself, in parts of `ProviderModel`: `metadata.stream_recovery.calls`. */
+/** Key of the metadata in which `ProviderModel` reports the calls that the provider itself ran: `metadata.stream_recovery.calls`. */
 export const hostedMetadata = "stream_recovery";
 
 interface BegunCall {
@@ -40,17 +40,17 @@ interface BegunCall {
   readonly executor: "runtime" | "provider";
 }
 
-/** The fields of a request that are needed to read its parts. */
+/** Facts of a request that are needed to read its parts. */
 export interface Exposed {
   /** Names of the tools in the ledger, by their names in the toolkit. */
   readonly names: ReadonlyMap<string, string>;
-  /** True if the caller decides about calls of undeclared tools. Otherwise such a call fails the attempt. */
+  /** True if the caller handles calls of undeclared tools. Otherwise such a call fails the attempt. */
   readonly deferred: boolean;
-  /** True if reasoning is delivered together with the text after it, so that it shows nothing by itself. */
+  /** True if reasoning is delivered only together with the text after it, so that reasoning alone does not count as shown. */
   readonly holdsReasoning: boolean;
 }
 
-/** Maximum reasoning that is held, in UTF-16 code units of one attempt. Reasoning beyond it is delivered and counts as shown. */
+/** Maximum length of held reasoning per attempt, in UTF-16 code units. Reasoning beyond it is delivered and counts as shown. */
 export const heldReasoningCharactersMax = 1024 * 1024;
 
 /** Reads the parts of one attempt. */
@@ -169,7 +169,7 @@ export class PartFold {
         { kind: "invalid_tool_input", in_band: true, retryable: false },
         undeclaredError(name, this.#exposed),
       );
-    // A second call with the same id is another call.
+    // A later call with the same id is a different call.
     this.#open.delete(id);
     return {
       observation: Observation.calls([...first, this.#signal(known, id, name, "ready")]),
@@ -187,7 +187,7 @@ export class PartFold {
       : Observation.calls([...first, this.#signal(known, id, name, "settled")]);
   }
 
-  /** Reads the calls that the provider ran and that no part of `effect/ai` describes. */
+  /** Reads the calls that the provider itself ran. `effect/ai` has no parts for them. */
   #readHosted(metadata: Response.ProviderMetadata): Observation.Observation {
     const entries = Json.list(Json.record(metadata[hostedMetadata])?.calls);
     const signals = entries.flatMap((entry) => {
@@ -232,7 +232,7 @@ const undeclaredError = (toolName: string, { names }: Exposed): AiError.AiError 
     reason: new AiError.ToolNotFoundError({ toolName, availableTools: [...names.keys()] }),
   });
 
-/** Empty text only opens a block, which is not progress. */
+/** Empty text only starts a block and is not progress. */
 const textObservation = (text: string): Observation.Observation =>
   text === "" ? Observation.lifecycle : Observation.text(text.length);
 
@@ -256,7 +256,7 @@ const encodeMetadata = Schema.encodeSync(Response.ResponseMetadataPart);
 const encodeFinish = Schema.encodeSync(Response.FinishPart);
 const encodeUrl = Schema.encodeSync(Response.UrlSourcePart);
 
-/** Encodes a part as a provider gives it. Parts that have the same form pass through. */
+/** Encodes a part in the form in which providers emit it. Only a few kinds of part have a different form. */
 const encode = (part: Response.AnyPart): Response.AnyPartEncoded => {
   switch (part.type) {
     case "file":

@@ -1,9 +1,9 @@
 /**
- * Joins the parts of a continued step to the parts that a caller has read. Text is joined by the rule for every seam, and the text of one
- * block stays in one block.
+ * Joins the parts of a continued step to the parts that a caller has read. Text is joined by the same rules as in any continuation, and the
+ * text of one block stays in one block.
  *
- * A continuation gives its blocks new ids. The block that contains the seam continues under the id of the block that the break left open.
- * If that block had ended, the continuation begins a new one.
+ * A continuation has new block ids. If a block was open at the break, the text after the seam (where the continuation joins the shown text)
+ * gets the id of that block. If no block was open, the continuation starts a new one.
  */
 import { type LanguageModel, Response } from "effect/ai";
 import type { Observation } from "../../domain/Observation.ts";
@@ -12,18 +12,18 @@ import * as PlainSeam from "../../seam/PlainSeam.ts";
 import type { SeamJoin, SeamPassed, TextSeam } from "../../seam/TextSeam.ts";
 import type { ReadPart } from "./Parts.ts";
 
-/** The step whose text is continued. */
+/** A step whose text may be continued. */
 export interface SeamStep {
   readonly toolChoice: LanguageModel.ToolChoice<string>;
   /** Called with every part that was delivered to the caller. */
   readonly onPartDelivered: (part: ReadPart) => void;
 }
 
-/** Creates the seam of a step. */
+/** Creates the seam that continues the text of a step. */
 export const make = (step: SeamStep): TextSeam<ReadPart> => {
   const inner = PlainSeam.make<ReadPart>({ text: textOf, withText })();
   const isForced = isCallRequired(step.toolChoice);
-  /** Id of the text block that the caller is reading. */
+  /** Id of the open text block, as the caller knows it. */
   let open: string | undefined;
   return {
     ...inner,
@@ -58,17 +58,17 @@ const withText = (read: ReadPart, text: string): ReadPart => {
 
 type TextPart = Response.TextPart | Response.TextStartPart | Response.TextDeltaPart | Response.TextEndPart;
 
-/** Parts of text have the same form, encoded or not. */
+/** A text part has the same form, encoded or not. */
 const withPart = (read: ReadPart, part: TextPart): ReadPart => ({ ...read, given: [part], parts: [part] });
 
-/** Gives the text blocks of a continuation the ids that the caller knows. */
+/** Renames the text blocks of a continuation to the ids that the caller knows. */
 class BlockJoin implements SeamJoin<ReadPart> {
   readonly #inner: SeamJoin<ReadPart>;
-  /** The block that the break left open, until it ends. */
+  /** Block that was open at the break; undefined after it has ended. */
   #open: string | undefined;
-  /** The block of the continuation that contains the seam; undefined until its text is delivered. */
+  /** Block of the continuation that contains the seam; undefined until text after the seam is delivered. */
   #joining: string | undefined;
-  /** Blocks of the continuation that have begun for the caller. */
+  /** Blocks of the continuation whose start the caller has received. */
   readonly #begun = new Set<string>();
 
   constructor(inner: SeamJoin<ReadPart>, open: string | undefined) {
@@ -97,7 +97,7 @@ class BlockJoin implements SeamJoin<ReadPart> {
     return { ...passed, parts, observations };
   }
 
-  /** Returns the ends and starts of blocks that the caller needs before a part. */
+  /** Returns the ends and starts of blocks that the caller has to receive before a part. */
   #blocksBefore(read: ReadPart): ReadonlyArray<ReadPart> {
     const [part] = read.given;
     const begins = part?.type === "text-delta" && !this.#begun.has(part.id) && !this.#isContinuation(part.id);
@@ -113,14 +113,17 @@ class BlockJoin implements SeamJoin<ReadPart> {
     return [...own, withPart(bare, Response.makePart("text-start", { id: part.id, metadata: {} }))];
   }
 
-  /** True if a block continues the one that the break left open. Only the first block with remaining text does. */
+  /** True if a block continues the one that was open at the break. Only the first block with new text does. */
   #isContinuation(id: string): boolean {
     if (this.#open === undefined) return false;
     this.#joining ??= id;
     return this.#joining === id;
   }
 
-  /** Returns the part with the id that the caller knows; undefined for the end of a block whose start the caller never received. */
+  /**
+   * Returns the part with the block id that the caller knows. Returns undefined for the end of a block whose start the caller has not
+   * received.
+   */
   #renamePart(read: ReadPart): ReadPart | undefined {
     const [part] = read.given;
     if (part?.type === "text-start") this.#begun.add(part.id);
@@ -133,6 +136,6 @@ class BlockJoin implements SeamJoin<ReadPart> {
   }
 }
 
-/** True if no text of an open block can follow a part. */
+/** True if an open block cannot get more text after this part. */
 const isTextEnd = (part: Response.AnyPart | undefined): boolean =>
   part?.type === "finish" || part?.type === "text-start" || part?.type === "tool-params-start";

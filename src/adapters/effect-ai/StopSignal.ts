@@ -1,5 +1,5 @@
 /**
- * Lets a program stop a recovered model on behalf of its user (L10): the run, and the calls that run after its response.
+ * Lets a program stop a recovered model on behalf of its user (L10). That stops the run, and the calls that still run after its response.
  */
 import { Context, Effect, Stream } from "effect";
 import type { AiError } from "effect/ai";
@@ -9,24 +9,22 @@ import type { CallReference } from "../../runtime/contract/ToolCall.ts";
 import { ofRun } from "./LanguageModelError.ts";
 
 /**
- * The signal of the user's Stop, for every request of an effect or a stream: `Stream.provideService(chat.streamText({ prompt, toolkit }),
+ * The signal of the user's Stop, for all requests of an effect or a stream: `Stream.provideService(chat.streamText({ prompt, toolkit }),
  * EffectAi.StopSignal, stop.signal)`.
  *
- * After it aborts, the run in flight ends as `user_cancelled`, a running tool is interrupted, and a later request sends nothing. A signal
- * that aborts by a timeout (`AbortSignal.timeout`) stops them too, but not on behalf of the user.
+ * If the signal aborts, the current run ends as `user_cancelled`, running tools are interrupted, and later requests are not sent. A signal
+ * that aborts because of a timeout (`AbortSignal.timeout`) has the same effect, but does not count as a Stop of the user.
  */
 export const StopSignal = Context.Reference<AbortSignal | undefined>("effect-stream-recovery/effect-ai/StopSignal", {
   defaultValue: () => undefined,
 });
 
-/** The call that a stop reaches. */
 type Stopped = Pick<CallReference, "run_id"> & { readonly attempt?: number };
 
 /**
- * Runs a call's work until the signal aborts. The run of its response may have ended by then, and an ended run does not react to the
- * signal.
+ * Runs the work of a call until the signal aborts. The run of the call may have ended by then, so it cannot stop the work.
  *
- * @param call the call that the work belongs to; omitted for a call that belongs to no run
+ * @param call the call that the work belongs to; omitted if the call belongs to no run
  */
 export const untilStopped = <A, E, R>(
   work: Effect.Effect<A, E, R>,
@@ -35,11 +33,11 @@ export const untilStopped = <A, E, R>(
 ): Effect.Effect<A, E | AiError.AiError, R> => {
   if (signal === undefined) return work;
   const stop = failOnAbort(signal, call);
-  // Work must not start if its signal has already aborted.
+  // If the signal has already aborted, the work must not start.
   return Effect.suspend(() => (signal.aborted ? stop : Effect.raceFirst(work, stop)));
 };
 
-/** Emits results that arrive one by one until the signal aborts. */
+/** Emits results as they arrive, until the signal aborts. */
 export const streamUntilStopped = <A, E, R>(
   results: Stream.Stream<A, E, R>,
   signal: AbortSignal | undefined,

@@ -1,5 +1,5 @@
 /**
- * Determines what the tools of `effect/ai` do, and runs a toolkit's calls through ToolGuard.
+ * Determines the effects of `effect/ai` tools, and runs the calls of a toolkit through ToolGuard.
  */
 import { Cause, Context, Effect, Option, Queue, Schema, Stream } from "effect";
 import { AiError, Tool, type Toolkit } from "effect/ai";
@@ -11,9 +11,9 @@ import { type GuardedTool, type ToolGuard, ToolRefused } from "../../runtime/too
 import { streamUntilStopped, untilStopped } from "./StopSignal.ts";
 
 /**
- * Declares what running a tool does: `tool.annotate(ToolEffect, "read_only")`. Without it the annotations of `effect/ai`
- * decide. `Readonly` means read_only. `Destructive` or `Idempotent`, with either value, mean mutating: an idempotent call may
- * run twice, but a repeated response need not repeat the call's arguments. A tool without any of them is unknown.
+ * Declares the effect of a tool: `tool.annotate(ToolEffect, "read_only")`. Without this annotation, those of `effect/ai` decide. `Readonly`
+ * means read_only. `Destructive` or `Idempotent` mean mutating, whatever their value: an idempotent call may run twice, but a replayed
+ * response may contain a call with other arguments. Without any annotation the effect is unknown.
  */
 export class ToolEffect extends Context.Service<ToolEffect, Effects>()("effect-stream-recovery/effect-ai/ToolEffect") {}
 
@@ -26,19 +26,19 @@ export type AnyToolkit = Toolkit.WithHandler<AnyTools>;
 type Handled = Effect.Success<ReturnType<AnyToolkit["handle"]>>;
 type HandlerResult = Stream.Success<Handled>;
 
-/** The work of a call: the handler, from reading its input to its last result. */
+/** The work of a call: decodes the input, runs the handler and emits all results. */
 type Work = Effect.Effect<void, unknown, unknown>;
 
-/** A guarded tool of a toolkit. */
+/** A tool of a toolkit, guarded. */
 export type Guarded = GuardedTool<Work, void, unknown, unknown>;
 
-/** Returns true if the provider runs the tool itself. */
+/** Returns true if the provider itself runs the tool. */
 export const isHosted = (tool: Tool.Any): boolean => Tool.isProviderDefined(tool) && !tool.requiresHandler;
 
-/** Returns the effect of a tool, by its annotations or, for a tool that the provider runs, by the table of hosted tools. */
+/** Returns the effect of a tool, by its annotations. For a tool that the provider runs, the table of hosted tools is the fallback. */
 export const effectOf = (tool: Tool.Any): Effects => {
   const declared = Option.getOrUndefined(Context.getOption(tool.annotations, ToolEffect));
-  // The types accept any string here. A string that is not an effect counts as unknown.
+  // The types allow any string here. A string that is not an effect counts as unknown.
   if (declared !== undefined) return isEffect(declared) ? declared : "unknown";
   if (Context.get(tool.annotations, Tool.Readonly)) return "read_only";
   const { mapUnsafe } = tool.annotations;
@@ -48,14 +48,14 @@ export const effectOf = (tool: Tool.Any): Effects => {
 
 const isEffect = Schema.is(Effects);
 
-/** Returns the provider's name of a tool. */
+/** Returns the name of a tool in requests to the provider. */
 export const wireName = (tool: Tool.Any): string =>
   label(Tool.isProviderDefined(tool) ? tool.providerName : String(tool.name));
 
 /**
- * Returns the boundaries of the tools of one request, guarded if the model resolves the calls itself.
+ * Returns the boundaries of the tools in one request, guarded if the model resolves the calls itself.
  *
- * @param guard creates the guarded boundaries; omitted if the caller resolves the calls, because nothing can be proven about them
+ * @param guard creates guarded boundaries; omitted if the caller resolves the calls, which then cannot be guarded
  */
 export const boundaries = (
   tools: ReadonlyArray<Tool.Any>,
@@ -70,17 +70,20 @@ export const boundaries = (
 
 const perform = (work: Work): Work => work;
 
-/** Finds the call that a toolkit is asked to handle: its tool and reference, `unguarded` before any run, otherwise `refused`. */
+/**
+ * Claims the call that a toolkit has to handle. Returns its tool and reference, or `unguarded` before the first run. Returns `refused` for
+ * a call that was not delivered or has started before.
+ */
 export type Claim = (
   name: string,
   id: string | undefined,
 ) => { readonly tool: Guarded; readonly reference: CallReference } | "unguarded" | "refused";
 
 /**
- * Creates a toolkit whose handlers can only be reached through the guard.
+ * Creates a toolkit whose handlers run only through the guard.
  *
  * @param toolkit the toolkit with its handlers
- * @param claim finds the call; each call is found once
+ * @param claim finds the call; it finds each call only once
  * @param signal the user's Stop, which interrupts the handlers
  */
 export const guardToolkit = (toolkit: AnyToolkit, claim: Claim, signal: AbortSignal | undefined): AnyToolkit => {
@@ -91,7 +94,7 @@ export const guardToolkit = (toolkit: AnyToolkit, claim: Claim, signal: AbortSig
     if (call === "refused") return refuse(name, "no such call was handed over, or it has started before");
     return Effect.succeed(through(call.tool, call.reference, name, work, signal));
   };
-  // The type of `handle` names each tool's own results, which pass through unread here.
+  // The type of `handle` depends on the tools. The results pass through unchanged, so the cast is safe.
   return { tools: toolkit.tools, handle: handle as unknown as AnyToolkit["handle"] };
 };
 
@@ -102,12 +105,12 @@ const forwardCall = (
   id: string | undefined,
   options: unknown,
 ): ReturnType<AnyToolkit["handle"]> => {
-  // The arguments came in through the typed handle and go out through it, so they have the caller's types.
+  // The arguments come from the typed `handle` and go back to it unchanged, so the cast is safe.
   const args = [name, params, id, options] as unknown as Parameters<AnyToolkit["handle"]>;
   return toolkit.handle(...args);
 };
 
-/** Emits the results of a call that runs in the guard, as they arrive. The call settles with its last result. */
+/** Emits the results of a call that runs in the guard, as they arrive. The call settles after its last result. */
 const through = (
   tool: Guarded,
   reference: CallReference,

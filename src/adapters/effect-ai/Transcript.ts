@@ -1,19 +1,19 @@
 /**
- * Keeps the valid parts of a run, attempt by attempt, and converts them to a prompt.
+ * Keeps the valid parts of a run, attempt by attempt, and converts them to a prompt for a continuation.
  */
 import { Prompt, type Response } from "effect/ai";
 import type { RunEvent } from "../../runtime/contract/RunEvent.ts";
 import type { SettledCall } from "../../runtime/contract/ToolCall.ts";
 import { unfinished } from "./History.ts";
 
-/** A call of the step has a result, final or preliminary. */
+/** Reports the result of a call in this step, final or preliminary. */
 export interface ToolSettled {
   readonly _tag: "ToolSettled";
   readonly attempt: number;
   readonly part: Extract<Response.AnyPart, { readonly type: "tool-result" }>;
 }
 
-/** The run's events by the grammar of RunEvent.ts, with the results of its calls before `RunCompleted`. */
+/** The run's events by the grammar of RunEvent.ts, and the results of its calls, which precede `RunCompleted`. */
 export type AgentEvent = RunEvent<Response.AnyPart> | ToolSettled;
 
 interface AttemptParts {
@@ -21,14 +21,14 @@ interface AttemptParts {
   readonly results: Map<string, Response.AnyPart>;
 }
 
-/** The parts of one response, from one attempt or several. */
+/** The parts of one response, which may come from several attempts. */
 interface JoinedParts {
   readonly attempts: ReadonlyArray<number>;
   readonly parts: ReadonlyArray<Response.AnyPart>;
   readonly results: ReadonlyMap<string, Response.AnyPart>;
 }
 
-/** Sentences about calls without a result, for a continuation's request. */
+/** Sentences about calls without a result, for the request that continues the response. */
 const outcomeSentences: Readonly<Record<SettledCall["outcome"], string>> = {
   settled: "The call ran, and its result was lost.",
   it_ran: "The call ran, and its result was lost.",
@@ -40,10 +40,10 @@ const outcomeSentences: Readonly<Record<SettledCall["outcome"], string>> = {
 /** The valid parts of a run. Discarded parts are removed, and every call has a result. */
 export class Transcript {
   readonly #attempts = new Map<number, AttemptParts>();
-  /** Attempts that continue the response of the attempt before them. */
+  /** Attempts that continue the response of the previous attempt. */
   readonly #joined = new Set<number>();
 
-  /** Applies an event of a run: adds parts and results, and withdraws discarded parts. */
+  /** Applies an event of a run: adds parts and results, or removes discarded parts. */
   take(event: AgentEvent): void {
     if (event._tag === "Part") this.add(event.attempt, event.part);
     else if (event._tag === "Continued") this.join(event.attempt);
@@ -61,18 +61,18 @@ export class Transcript {
     if (part.type === "tool-result" && !part.preliminary) this.#of(attempt).results.set(part.id, part);
   }
 
-  /** Joins an attempt to the response of the attempts before it, so that together they are one message. */
+  /** Joins an attempt to the response of the previous attempt, so that both become one message. */
   join(attempt: number): void {
     this.#joined.add(attempt);
   }
 
-  /** Keeps those parts of an attempt that were delivered to the caller. */
+  /** Keeps only the parts of an attempt that were delivered to the caller. */
   keepLeft(attempt: number, left: { readonly has: (part: Response.AnyPart) => boolean }): void {
     const kept = this.#of(attempt);
     kept.parts = kept.parts.filter((part) => left.has(part));
   }
 
-  /** Keeps the first parts of an attempt and withdraws the rest. */
+  /** Keeps the first parts of an attempt and removes the others. */
   keep(attempt: number, count: number): void {
     const kept = this.#of(attempt);
     kept.parts = kept.parts.slice(0, count);
@@ -83,9 +83,9 @@ export class Transcript {
   }
 
   /**
-   * Returns the kept parts as the messages that follow a prompt.
+   * Returns the kept parts as messages that follow the original prompt.
    *
-   * @param calls the known outcomes of calls that have no result
+   * @param calls known outcomes of calls without a result
    */
   prompt(calls: ReadonlyArray<SettledCall> = []): Prompt.Prompt {
     let prompt = Prompt.empty;
@@ -104,7 +104,7 @@ export class Transcript {
     return prompt;
   }
 
-  /** Returns the attempts in order, those of one response together. */
+  /** Groups the attempts by response, in order. */
   #responses(): ReadonlyArray<JoinedParts> {
     const responses: Array<JoinedParts> = [];
     for (const [attempt, { parts, results }] of [...this.#attempts].sort(([one], [other]) => one - other)) {
@@ -125,7 +125,7 @@ export class Transcript {
   }
 }
 
-/** True for a call that the provider ran without giving a result. No provider accepts such a call in a request. */
+/** True for a call that the provider ran and whose result did not arrive. No provider accepts such a call in a request. */
 const isOpenHosted = (part: Response.AnyPart, parts: ReadonlyArray<Response.AnyPart>): boolean =>
   part.type === "tool-call" &&
   part.providerExecuted === true &&

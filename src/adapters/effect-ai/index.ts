@@ -1,4 +1,4 @@
 /**
- * Recovers the language models of `effect/ai`. Runs everywhere Effect does: in Node, browsers and workers.
+ * Recovers the language models of `effect/ai`. This entry point runs wherever Effect does: in Node, browsers and workers.
  */
 export * as EffectAi from "./EffectAi.ts";

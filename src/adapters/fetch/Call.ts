@@ -1,6 +1,6 @@
 /**
- * Reads the request of a `fetch` call, in each form that `fetch` takes, and keeps its body readable for a request that passes
- * through unchanged.
+ * Reads the request of a `fetch` call in every form that `fetch` accepts. The body stays readable, so that a request which is not recovered
+ * can pass through unchanged.
  */
 
 import { type DeclaredTools, mayBeRelayed, type RelayPlan, recognise } from "../relay/RelayPlan.ts";
@@ -11,13 +11,13 @@ import type { FetchExtras } from "./StreamAttachment.ts";
 /** The first argument of `fetch`. */
 export type FetchInput = Parameters<typeof globalThis.fetch>[0];
 
-/** A call of `fetch`. */
+/** A call of `fetch` after its body was read. */
 export interface FetchCall {
-  /** Undefined if there is nothing to recover. `input` and `init` then pass through unchanged. */
+  /** Undefined if there is nothing to recover. In that case `input` and `init` are passed on unchanged. */
   readonly plan: RelayPlan | undefined;
   readonly extras: FetchExtras;
   readonly signal: AbortSignal | undefined;
-  /** Converts headers to the form of the call's own headers: a record, pairs or a `Headers`. */
+  /** Converts headers to the form in which the caller passed them: a record, pairs or a `Headers` object. */
   readonly convertHeaders: (headers: Headers) => FetchHeaders;
   readonly input: FetchInput;
   readonly init: RequestInit | undefined;
@@ -27,7 +27,7 @@ export interface FetchCall {
  * Reads a call.
  *
  * @param declared the effects of the caller's tools
- * @throws the error of the body's own stream
+ * @throws the error of the body's stream
  */
 export const readCall = async (
   input: FetchInput,
@@ -50,15 +50,15 @@ export const readCall = async (
 };
 
 interface ReadBody {
-  /** Undefined for no body, or for a form, which is not JSON. */
+  /** Undefined if there is no body, or if it is a form, which is not JSON. */
   readonly body: string | Uint8Array<ArrayBuffer> | undefined;
-  /** True if the caller's own body can be read only once, and was read. */
+  /** True if the caller's body could be read only once and has been read. */
   readonly used: boolean;
 }
 
 const bodyOf = async (given: RequestInit["body"], request: Request | undefined): Promise<ReadBody> => {
   if (typeof given === "string") return { body: given, used: false };
-  // The caller may write to the buffer of a view later, but a later attempt must send the same bytes, so they are copied.
+  // The body is copied, because the caller may write to its buffer later, and a later attempt must send the same bytes.
   if (ArrayBuffer.isView(given))
     return { body: new Uint8Array(given.buffer, given.byteOffset, given.byteLength).slice(), used: false };
   if (given instanceof ArrayBuffer) return { body: new Uint8Array(given.slice(0)), used: false };
@@ -72,8 +72,8 @@ const bodyOf = async (given: RequestInit["body"], request: Request | undefined):
 const headersOf = (given: RequestInit["headers"]): RelayHeaders => [...new Headers(given)];
 
 /**
- * A `fetch` below may read its headers as an object, or spread them. It therefore gets a record for a record, with the names as written,
- * pairs for pairs, and otherwise a `Headers`.
+ * Returns headers in the form in which they were given: a record with the names as written, pairs, or a `Headers` object. The wrapped
+ * `fetch` may expect this form, for example if it spreads its headers.
  */
 const formOf = (given: RequestInit["headers"]): FetchCall["convertHeaders"] => {
   if (given === undefined || typeof Reflect.get(given, "entries") === "function")

@@ -1,30 +1,30 @@
 /**
- * Gives the repeats of a request fresh credentials. A client builds the headers for its fetch once per call, and a repeat may
- * be sent minutes later.
+ * Renews the credentials of a request before it is retried. A client builds its headers once per call, but a retry may follow minutes
+ * later.
  */
 import { Effect, Schema } from "effect";
 import { Failure } from "../../domain/Failure.ts";
 import { refreshMsMax } from "../../runtime/recovery/Recovery.ts";
 import type { RelayRequest } from "../relay/RelayTransport.ts";
 
-/** Headers in each form that `fetch` takes. */
+/** Headers in any form that `fetch` accepts. */
 export type FetchHeaders = NonNullable<RequestInit["headers"]>;
 
 /**
- * Returns the headers that a repeat sets in place of those of the first request.
+ * Returns the headers that a retry sends instead of those of the first request.
  *
  * @param headers a copy of the first request's headers
  */
 export type RefreshCredentials = (headers: Headers) => FetchHeaders | Promise<FetchHeaders>;
 
-/** `refreshCredentials` failed, so the repeat was not sent and the run has ended. `cause` is its own error. */
+/** `refreshCredentials` failed, so the request was not retried and the run has ended. `cause` is the error of `refreshCredentials`. */
 export class CredentialsNotRefreshed extends Schema.TaggedError<CredentialsNotRefreshed>()("CredentialsNotRefreshed", {
   reason: Failure,
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Unknown),
 }) {}
 
-/** Sets fresh credentials in a copy of a request. */
+/** Returns a copy of a request with renewed credentials. */
 export const renew = (
   refresh: RefreshCredentials,
   request: RelayRequest,
@@ -46,10 +46,10 @@ export const renew = (
     }),
   );
 
-/** Replaces the error of `Headers`, which quotes the value. Here the value is a credential. */
+/** Creates the headers. The error of `Headers` is replaced, because it quotes the value, which is a credential here. */
 const sendable = (given: object): Headers => {
   try {
-    // The caller's type says so, and Headers itself refuses other objects.
+    // The parameter's type promises headers, and `Headers` throws for any other object, so the cast is safe.
     return new Headers(given as FetchHeaders);
   } catch {
     throw new TypeError("expected headers that can be sent, got a name or a value with forbidden characters");

@@ -1,23 +1,23 @@
 /**
- * Creates the `Response` that a caller of `fetch` gets for a relayed request. Its bytes are read on demand, and it fails if the run broke.
+ * Creates the `Response` that a caller of `fetch` gets for a relayed request. Its body is read on demand, and fails if the run breaks.
  */
 import { Cause, Exit } from "effect";
 import { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 import type { RelayBytes } from "../relay/RelayReader.ts";
 import type { RelayHead, RelayRefusal } from "../relay/RelayTransport.ts";
 
-/** The source of a body's bytes. */
+/** Supplies the bytes of a response's body. */
 export interface BodySource {
   readonly read: () => Promise<Exit.Exit<RelayBytes, RelayInterrupted>>;
-  /** Called when the reader has left. */
+  /** Called when the reader cancels the body. */
   readonly cancel: () => void;
-  /** Called when everything was read, or when the run broke. */
+  /** Called when the body was read completely, or when the run has broken. */
   readonly close: () => void;
   readonly signal: AbortSignal | undefined;
 }
 
 /**
- * Creates a response whose body is read on demand. No chunk is queued before its reader asks for it.
+ * Creates a response whose body is read on demand. No chunk is fetched before the reader asks for it.
  *
  * @param url address of the request, for `Response.url`
  */
@@ -28,7 +28,7 @@ export const respond = (head: RelayHead, url: string, source: BodySource): Respo
 };
 
 /**
- * Returns the provider's own refusal unchanged. A refusal that was not read whole breaks at its end.
+ * Returns the provider's own refusal unchanged. If its body was not received completely, the body breaks at that point.
  *
  * @param extra headers to append
  */
@@ -45,7 +45,7 @@ export const refuse = (refusal: RelayRefusal, url: string, extra: RelayHead["hea
   return responseOf(head, url, body);
 };
 
-/** Returns the error that a caller of `fetch` gets for a broken run: the original one if there was one. */
+/** Returns the error that a caller of `fetch` gets for a broken run: the original error, or else the run's. */
 export const errorOf = (error: unknown): unknown =>
   error instanceof RelayInterrupted ? (error.original ?? error) : error;
 
@@ -63,7 +63,7 @@ const streamOf = (source: BodySource): ReadableStream<Uint8Array<ArrayBuffer>> =
   const stream = new ReadableStream<Uint8Array<ArrayBuffer>>(
     {
       start: (controller) => {
-        // A signal that outlives the call must not keep its body alive.
+        // The signal may outlive the call, so its listener holds the body only weakly.
         const weak = new WeakRef(controller);
         aborted = () => {
           if (!finish()) return;
@@ -95,13 +95,13 @@ const streamOf = (source: BodySource): ReadableStream<Uint8Array<ArrayBuffer>> =
   return stream;
 };
 
-/** A garbage-collected body will not be read, so its run ends, as the socket of a plain fetch does. */
+/** A garbage-collected body cannot be read any more, so its run is cancelled. A plain fetch closes the socket in the same case. */
 const unread = new FinalizationRegistry<() => void>((cancel) => cancel());
 
 const responseOf = (head: RelayHead, url: string, body: ReadableStream | null): Response => {
   const headers = head.headers.map(([name, value]): [string, string] => [name, value]);
   const response = new Response(body, { status: head.status, statusText: head.statusText, headers });
-  // A constructed response has no address, but clients print it.
+  // A constructed response has an empty `url`, but clients print it.
   Object.defineProperty(response, "url", { value: url });
   return response;
 };

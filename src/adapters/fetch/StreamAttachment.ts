@@ -1,45 +1,45 @@
 /**
- * Resumes a gateway's response whose connection broke. The gateway keeps its run for a while (`x-recovery-linger`), and serves
- * the response from the very next byte (`GET /recovery/streams/RUN`).
+ * Resumes a gateway's response after its connection has broken. The gateway keeps the run for a while (`x-recovery-linger`), and serves the
+ * response from the next missing byte (`GET /recovery/streams/RUN`).
  *
- * Only a response that names such a run is resumed, so nothing changes for a `fetch` without a gateway.
+ * Only a response that names such a run is resumed, so a `fetch` without a gateway behaves as before.
  */
 import { dropOldest } from "../../domain/Limits.ts";
 import type { RelayHead, RelayHeaders, RelayRequest } from "../relay/RelayTransport.ts";
 import { headerOf } from "../relay/RelayTransport.ts";
 import { headersOf } from "./Credentials.ts";
 
-/** Every option of a call besides method, address, headers, body and signal (`dispatcher`, `redirect`, …). */
+/** All options of a call except method, headers, body and signal (`dispatcher`, `redirect`, …). */
 export type FetchExtras = Omit<RequestInit, "method" | "headers" | "body" | "signal">;
 
-/** Maximum consecutive requests for the rest of a broken response that bring no byte of it. */
+/** Maximum number of consecutive requests for the rest of a broken response that yield no bytes. */
 export const attachTriesMax = 5;
 
 /** Wait before the first of these requests, in milliseconds. Each further wait is twice as long. */
 export const attachWaitMs = 250;
 
-/** The services that attaching needs. */
+/** Services that a resumed response needs. */
 export interface Attaching {
   readonly sleep: (ms: number) => Promise<void>;
   readonly origins: GatewayOrigins;
 }
 
-/** Maximum origins that are remembered. A program has one or two gateways. */
+/** Maximum number of remembered origins. A program usually has one or two gateways. */
 const originsMax = 64;
 
-/** Remembers which origins are gateways that keep runs, based on their responses. */
+/** Remembers which origins are gateways that keep runs, as their responses have shown. */
 export class GatewayOrigins {
   readonly #known = new Map<string, boolean>();
 
   /**
-   * True if the origin may be a gateway. An origin that has not answered yet may be one, because a connection that breaks before the first
-   * head must not cost a second generation.
+   * True if the origin may be a gateway. An origin that has not responded yet may be one: if it is, a retry after an early break can resume
+   * the response instead of paying for a second one.
    */
   mayBe(origin: string): boolean {
     return this.#known.get(origin) !== false;
   }
 
-  /** An error says nothing about the gateway, because a proxy in front of it may have sent the error. */
+  /** Records what a response shows about its origin. An error shows nothing, because a proxy in front of the gateway may have sent it. */
   recordResponse(origin: string, keeps: boolean, status: number): void {
     if (!keeps && (status >= 400 || this.#known.get(origin) === true)) return;
     this.#known.delete(origin);
@@ -50,14 +50,14 @@ export class GatewayOrigins {
 
 type Fetch = typeof globalThis.fetch;
 
-/** A gateway's response that may be attached to. */
+/** A gateway's response that can be resumed. */
 export class StreamAttachment {
   readonly #fetch: Fetch;
   readonly #extras: FetchExtras;
   readonly #url: string;
   readonly #headers: ReadonlyArray<[string, string]>;
   readonly #attaching: Attaching;
-  /** The last requested byte, and the number of requests for it. */
+  /** Offset of the last request for the rest, and the number of requests for it. */
   #from = 0;
   #tried = 0;
 
@@ -70,9 +70,9 @@ export class StreamAttachment {
   }
 
   /**
-   * Returns the attachment of a response; undefined if the response names no run that is kept.
+   * Creates the attachment of a response. Returns undefined if the response does not name a run that the gateway keeps.
    *
-   * @param request the request that it is the response to
+   * @param request the request of this response
    */
   static readonly of = (
     { headers, status }: Pick<RelayHead, "headers" | "status">,
@@ -90,11 +90,11 @@ export class StreamAttachment {
   /**
    * Requests the rest of the response.
    *
-   * @param from the number of bytes received so far
+   * @param from number of bytes received so far
    * @returns undefined if the rest is not available
    */
   async rest(from: number, signal: AbortSignal): Promise<Response | undefined> {
-    // A response that breaks again without a byte counts as a try. Otherwise a broken run would be requested without end.
+    // A response that breaks again without a byte counts as a failed request. Otherwise requests for a broken run would never stop.
     if (from > this.#from) this.#tried = 0;
     this.#from = from;
     while (this.#tried < attachTriesMax && !signal.aborted) {
@@ -113,7 +113,7 @@ export class StreamAttachment {
     return undefined;
   }
 
-  /** Tells the gateway that its client needs no more of the response, so that the run ends at once. */
+  /** Tells the gateway that the client no longer needs the response, so that the run ends at once. */
   stop(): void {
     this.#ask("DELETE", [], undefined)
       .then((response) => response.body?.cancel())
@@ -135,8 +135,8 @@ export class StreamAttachment {
 }
 
 /**
- * Returns the address of a run's response at a gateway. A token in the path belongs to the gateway, a key in the query to the
- * client.
+ * Returns the address of a run's response at a gateway. It keeps the token in the path, which the gateway requires, and the query, which
+ * may contain the client's key.
  */
 const streamOf = (url: string, run: string): string => {
   const { origin, pathname, search } = new URL(url);
@@ -144,7 +144,7 @@ const streamOf = (url: string, run: string): string => {
   return `${origin}${token}/recovery/streams/${run}${search}`;
 };
 
-/** Returns the headers of a request, including credentials, without those that describe its body or mark it as a repeat. */
+/** Returns the headers for a request for the rest, including credentials. Headers that describe the body or mark a repeat are omitted. */
 const headersForAttach = (headers: RelayHeaders): ReadonlyArray<[string, string]> =>
   headers
     .filter(

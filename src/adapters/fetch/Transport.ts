@@ -1,7 +1,8 @@
 /**
- * Reaches a provider through a `fetch` function: the transport of `recoveringFetch`.
+ * Sends requests through a `fetch` function: the transport of `recoveringFetch`.
  *
- * `fetch` does not report how far a request got before its head, so an attempt is `ambiguous` as soon as `fetch` is called.
+ * `fetch` does not report how much of a request was sent before the response head, so the delivery is `ambiguous` as soon as `fetch` is
+ * called.
  */
 import {
   headerOf,
@@ -15,9 +16,9 @@ import {
 import { headersOf } from "./Credentials.ts";
 import { type Attaching, type FetchExtras, StreamAttachment } from "./StreamAttachment.ts";
 
-/** Options for repeats: attaching to a gateway's response, and fresh credentials. */
+/** Options for retries: resuming a gateway's response, and fresh credentials. */
 export interface FetchRepeats {
-  /** Resumes a gateway's response whose connection breaks. Omitted: a break ends the attempt. */
+  /** Resumes a gateway's response after its connection has broken. Without it, the break ends the attempt. */
   readonly attaching?: Attaching;
   readonly renew?: Renew;
 }
@@ -28,7 +29,7 @@ type Renew = (request: RelayRequest) => Promise<RelayRequest>;
  * Creates the transport of one call.
  *
  * @param fetch sends a request
- * @param extras passed on with every attempt
+ * @param extras options that are passed on with every attempt
  */
 export const fetchTransport = (
   fetch: typeof globalThis.fetch,
@@ -48,8 +49,8 @@ export const fetchTransport = (
 };
 
 /**
- * Marks a repeat for a gateway, so that the gateway returns the existing part of the first response. A server that is known not to be a
- * gateway does not get the mark, and a caller's own mark stays.
+ * Marks a retry, so that a gateway returns the response that it has kept instead of requesting a second one. The mark is not sent to a
+ * server that is known not to be a gateway, and does not replace a mark of the caller.
  */
 const markRepeat = (request: RelayRequest, { origins }: Attaching): RelayRequest =>
   headerOf(request.headers, attach) !== undefined || !origins.mayBe(new URL(request.url).origin)
@@ -58,7 +59,7 @@ const markRepeat = (request: RelayRequest, { origins }: Attaching): RelayRequest
 
 const attach = "x-recovery-attach";
 
-/** A request to send, with the means to renew it and to resume its response. */
+/** A request, with the means to renew its credentials and to resume its response. */
 interface Sending {
   readonly request: RelayRequest;
   readonly attaching: Attaching | undefined;
@@ -72,7 +73,7 @@ class FetchExchange implements RelayExchange {
   readonly #attaching: Attaching | undefined;
   readonly #way: readonly [typeof globalThis.fetch, FetchExtras];
   #attachment: StreamAttachment | undefined;
-  /** The request as it was sent, with fresh credentials. */
+  /** The request that was sent, with renewed credentials. */
   #request: RelayRequest;
   #received = 0;
   #over = false;
@@ -89,7 +90,7 @@ class FetchExchange implements RelayExchange {
     this.#request = request;
     this.#way = [fetch, extras];
     this.#response = this.#send(renew);
-    // `head` passes the rejection to its caller, but an attempt that was abandoned earlier never calls it.
+    // Prevents an unhandled rejection if the attempt is abandoned before `head` is called. Otherwise `head` reports the rejection.
     this.#response.catch(() => undefined);
   }
 
@@ -99,7 +100,7 @@ class FetchExchange implements RelayExchange {
     const head = { status: response.status, statusText: response.statusText, headers: [...response.headers] };
     const attaching = this.#attaching;
     if (attaching !== undefined) this.#attachment = StreamAttachment.of(head, this.#request, [...this.#way, attaching]);
-    // The caller left while the head was arriving.
+    // The attempt was abandoned while the head was arriving.
     if (this.#abort.signal.aborted) this.#attachment?.stop();
     return head;
   }
@@ -115,10 +116,7 @@ class FetchExchange implements RelayExchange {
     return [next.value];
   }
 
-  /**
-   * Reads the next bytes. If the connection breaks and a gateway keeps the response, reading continues over another
-   * connection.
-   */
+  /** Reads the next bytes. If the connection breaks and a gateway keeps the response, the read continues on another connection. */
   async #next(): Promise<
     Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>["read"]>> | undefined
   > {
@@ -139,19 +137,20 @@ class FetchExchange implements RelayExchange {
   abort(): void {
     if (this.#abort.signal.aborted) return;
     this.#abort.abort();
-    // Stop the run, so that an abandoned response costs nothing more. A closed connection alone could mean a client that returns.
+    // Stops the run at the gateway, so that an abandoned response costs no more. A closed connection alone could come from a client that
+    // will return.
     if (!this.#over) this.#attachment?.stop();
-    // A fetch that ignores its signal still loses its reader. The attempt is over, so an error of the cancel is dropped.
+    // Cancels the reader too, in case the fetch ignores its signal. The attempt is over, so errors of the cancel are ignored.
     this.#reader?.cancel().catch(() => undefined);
     this.#reader?.releaseLock();
   }
 
-  /** An async function, so that a `fetch` that throws before it returns a promise rejects too. */
+  /** Async, so that a `fetch` that throws synchronously becomes a rejection. */
   async #send(renew: Renew | undefined): Promise<Response> {
     if (renew !== undefined) {
       this.#reporters.delivery("not_sent");
       this.#request = await renew(this.#request);
-      // A fetch that ignores its signal must not send a request that was abandoned in the meantime.
+      // The attempt may have been abandoned while credentials were renewed. A fetch that ignores its signal would still send the request.
       this.#abort.signal.throwIfAborted();
     }
     this.#reporters.delivery("ambiguous");

@@ -1,8 +1,8 @@
 /**
- * Sends the traces, metrics and logs of the program to an OpenTelemetry collector, as configured by the standard variables.
+ * Sends the traces, metrics and logs of the program to an OpenTelemetry collector, which the standard environment variables configure.
  *
- * It sends everything that the program, including this package, gives to Effect's tracer, metrics and logger. Without an
- * endpoint in the environment the layer does nothing.
+ * It exports everything that the program and this package report to Effect's tracer, metrics and logger. Without an endpoint in the
+ * environment, the layer does nothing.
  */
 import { Duration, Effect, Layer } from "effect";
 import { FetchHttpClient } from "effect/http";
@@ -11,29 +11,28 @@ import { type OtlpConfigError, type OtlpSettings, read, type SignalSettings } fr
 
 export { OtlpConfigError } from "./Settings.ts";
 
-/** The program's identity if the environment does not name it. */
+/** Identity of the program, if the environment does not define it. */
 export interface OtlpOptions {
-  /** Used if neither `OTEL_SERVICE_NAME` nor `OTEL_RESOURCE_ATTRIBUTES` names the service. */
+  /** Name of the service if neither `OTEL_SERVICE_NAME` nor `OTEL_RESOURCE_ATTRIBUTES` defines one. */
   readonly serviceName?: string;
   readonly serviceVersion?: string;
   /** Resource attributes. They override attributes of the same name in `OTEL_RESOURCE_ATTRIBUTES`. */
   readonly attributes?: Readonly<Record<string, string>>;
 }
 
-/** The name that the specification gives to an unnamed service. */
+/** Name of a service without a name, according to the specification. */
 export const serviceNameDefault = "unknown_service:node";
 
 /**
- * Exports telemetry as configured by the standard variables.
+ * Exports telemetry according to the standard environment variables.
  *
- * `OTEL_EXPORTER_OTLP_ENDPOINT`, `_HEADERS`, `_PROTOCOL` (`http/protobuf`, the default, or `http/json`), `_COMPRESSION` and
- * `_TIMEOUT`, each also for one signal (`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`); `OTEL_TRACES_EXPORTER=none` and its like;
- * `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SDK_DISABLED`; the intervals `OTEL_BSP_SCHEDULE_DELAY`,
- * `OTEL_METRIC_EXPORT_INTERVAL` and `OTEL_BLRP_SCHEDULE_DELAY`. Buffered telemetry is sent when the layer closes. A collector
- * that does not respond delays only that, by at most `_TIMEOUT` (default 3 s).
+ * These are `OTEL_EXPORTER_OTLP_ENDPOINT`, `_HEADERS`, `_PROTOCOL` (`http/protobuf`, the default, or `http/json`), `_COMPRESSION` and
+ * `_TIMEOUT`, each also for a single signal (for example `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`); `OTEL_TRACES_EXPORTER=none` and the same
+ * for other signals; `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SDK_DISABLED`; and the intervals `OTEL_BSP_SCHEDULE_DELAY`,
+ * `OTEL_METRIC_EXPORT_INTERVAL` and `OTEL_BLRP_SCHEDULE_DELAY`. Buffered telemetry is sent when the layer closes. A collector that does not
+ * respond delays only the close, by at most `_TIMEOUT` (default 3 s).
  *
- * @returns the exporters, and the `Flusher` that sends buffered telemetry; it fails with `OtlpConfigError` on a variable that
- * cannot be read
+ * @returns the exporters, and the `Flusher` that sends buffered telemetry; fails with `OtlpConfigError` if a variable is invalid
  */
 export const layer = (options: OtlpOptions = {}): Layer.Layer<OtlpExporter.Flusher, OtlpConfigError> =>
   Layer.unwrap(Effect.map(read, (settings) => exporting(settings, options)));
@@ -53,7 +52,7 @@ const exporting = (settings: OtlpSettings, options: OtlpOptions): Layer.Layer<Ot
   ).pipe(Layer.provide(FetchHttpClient.layer));
 };
 
-/** Creates the exporter of one signal, with its own protocol. A disabled signal gets only the flusher that all share. */
+/** Creates the exporter of one signal, with the signal's own protocol. If the signal is disabled, only the common flusher is provided. */
 const sending = <R>(
   signal: SignalSettings | undefined,
   make: (to: Destination) => Layer.Layer<OtlpExporter.Flusher, never, R | OtlpSerialization.OtlpSerialization>,

@@ -1,22 +1,21 @@
 /**
- * Reads the standard variables of OpenTelemetry that configure where telemetry is sent.
+ * Reads the standard environment variables of OpenTelemetry that configure the export of telemetry.
  *
- * A variable that is set and cannot be read is an error that names it. Its value is never repeated, because it may be a
- * credential.
+ * A variable with an invalid value is an error that names the variable. The value is never quoted, because it may contain a credential.
  */
 import { Config, Effect, Option, Result, Schema } from "effect";
 
-/** A variable of the environment cannot be read. `message` says what was expected, and never repeats the value. */
+/** A variable of the environment is invalid. `message` describes the expected value and never quotes the actual one. */
 export class OtlpConfigError extends Schema.TaggedError<OtlpConfigError>()("OtlpConfigError", {
   reason: Schema.Literals(["bad_value", "unreadable"]),
   variable: Schema.String,
   message: Schema.String,
 }) {}
 
-/** The kinds of telemetry, by the word in their variables. */
+/** Kinds of telemetry, as named in the variables. */
 export type Signal = "TRACES" | "METRICS" | "LOGS";
 
-/** Destination and format of one signal. The exporter's default applies to an undefined time. */
+/** Destination and format of one signal. If a time is undefined, the exporter's default applies. */
 export interface SignalSettings {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -28,7 +27,7 @@ export interface SignalSettings {
   readonly timeoutMs: number | undefined;
 }
 
-/** The parsed variables. A signal that is undefined is not exported. */
+/** The parsed variables. Signals that are undefined are not exported. */
 export interface OtlpSettings {
   readonly serviceName: string | undefined;
   readonly temporality: "cumulative" | "delta";
@@ -83,10 +82,10 @@ const signal = (name: Signal, interval: string): Effect.Effect<SignalSettings | 
     };
   });
 
-/** Parses a value. A failure describes the expected value. */
+/** Parses a value. The error is a description of the expected value. */
 type Parse<A> = (value: string) => Result.Result<A, string>;
 
-/** Reads a variable; undefined if it is unset or empty, which the specification treats alike. */
+/** Reads a variable. Returns undefined if it is unset or empty, which the specification treats the same. */
 const variable = <A>(name: string, parse: Parse<A>): Effect.Effect<A | undefined, OtlpConfigError> =>
   Effect.gen(function* () {
     const found = yield* Config.option(Config.String(name));
@@ -117,7 +116,7 @@ const oneOf =
     return word === undefined ? Result.fail(`${words.join(" or ")}; others are not supported`) : Result.succeed(word);
   };
 
-/** Words of the specification. All except `otlp` and `none` belong to other exporters of the same program. */
+/** Exporters in the specification. All except `otlp` and `none` are for other exporters of the same program. */
 const exporterWords: ReadonlySet<string> = new Set(["otlp", "none", "console", "logging", "prometheus", "zipkin"]);
 
 const exporterList: Parse<ReadonlyArray<string>> = (value) => {
@@ -136,20 +135,20 @@ const endpoint: Parse<URL> = (value) => {
   const url = URL.parse(value);
   if (url === null || !/^https?:$/.test(url.protocol))
     return Result.fail("an address that begins with http:// or https://");
-  // `fetch` refuses such an address, and its error would repeat the password.
+  // `fetch` refuses an address with a password, and its error would quote the password.
   return url.username !== "" || url.password !== ""
     ? Result.fail("an address without a name and password; OTEL_EXPORTER_OTLP_HEADERS takes credentials")
     : Result.succeed(url);
 };
 
-/** Appends the path of a signal to the general endpoint. A signal's own endpoint is used unchanged. */
+/** Appends the path of a signal to the general endpoint. The endpoint of a single signal is used unchanged instead. */
 const below = (base: URL, name: Signal): URL => {
   const url = new URL(base);
   url.pathname = `${url.pathname.replace(/\/$/, "")}/v1/${name.toLowerCase()}`;
   return url;
 };
 
-/** Parses comma-separated `name=value` pairs with percent-encoded values (W3C Baggage, as the specification says). */
+/** Parses comma-separated `name=value` pairs with percent-encoded values, in the format that the specification requires (W3C Baggage). */
 const pairs: Parse<Record<string, string>> = (value) => {
   const entries: Array<readonly [string, string]> = [];
   for (const pair of value.split(",").filter((it) => it.trim() !== "")) {
@@ -170,10 +169,10 @@ const headers: Parse<Record<string, string>> = (value) =>
       : Result.fail("name=value with names and values that an HTTP header may have"),
   );
 
-/** RFC 9110, 5.6.2: a token. */
+/** Matches a header name (a token in RFC 9110, 5.6.2). */
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** RFC 9110, 5.5: visible characters, blanks and tabs. */
+/** Matches a header value (RFC 9110, 5.5): visible characters, spaces and tabs. */
 const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 const percentDecoded = (encoded: string): string | undefined => {

@@ -20,10 +20,10 @@ import {
 
 const protocol = "anthropic-messages";
 
-/** Default maximum tokens of a response. The protocol requires a value and has no default. */
+/** Default maximum number of tokens in a response. The protocol requires a value and has no default. */
 export const maxTokensDefault = 8_192;
 
-/** Writes the body of a streaming request. */
+/** Writes the body of a streaming request. Throws an `AiError` for content that the protocol cannot express. */
 export const anthropicMessages = (written: Written): Body => {
   const schema = answerSchema(written);
   const system = systemOf(written.prompt);
@@ -81,7 +81,7 @@ const contentOf = (message: Prompt.Message): ReadonlyArray<Body> => {
   }
 };
 
-/** Omits empty text, because Anthropic refuses an empty text block. */
+/** Omits empty text, because Anthropic refuses empty text blocks. */
 const textOf = (text: string): ReadonlyArray<Body> => (text === "" ? [] : [{ type: "text", text }]);
 
 const file = (part: Prompt.FilePart): Body => {
@@ -98,8 +98,8 @@ const file = (part: Prompt.FilePart): Body => {
 };
 
 /**
- * Thinking is returned with its signature, which proves that it was not changed. Thinking without a signature is left out, because the API
- * refuses it.
+ * Converts an assistant part. Thinking is sent back with its signature, by which the API detects changes. The API refuses thinking without
+ * a signature, so such thinking is omitted.
  */
 const assistantPart = (part: Prompt.AssistantMessagePart): ReadonlyArray<Body> => {
   if (part.type === "text") return textOf(part.text);

@@ -5,7 +5,7 @@ import type { Response } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
 import type { UsageForm } from "../../provider/protocol/WireProtocol.ts";
 
-/** Finish reasons by the providers' words, in lower case. One table holds the words of all four protocols, because they do not conflict. */
+/** Finish reasons by the provider's word, in lower case. The words of the four protocols do not conflict, so one table is enough. */
 const reasons: ReadonlyMap<string, Response.FinishReason> = new Map([
   ["stop", "stop"],
   ["end_turn", "stop"],
@@ -36,7 +36,8 @@ const reasons: ReadonlyMap<string, Response.FinishReason> = new Map([
  * Returns the finish reason of a response.
  *
  * @param finish the provider's own word
- * @param called true if a whole call of the caller's tools arrived; the decoders have checked it, so it overrides `stop` and unknown words
+ * @param called true if a complete call of the caller's tools arrived; then `tool-calls` replaces `stop` and unknown words, because the
+ *   decoder has validated the call
  */
 export const finishReason = (finish: string | undefined, called: boolean): Response.FinishReason => {
   const reason = reasons.get((finish ?? "").toLowerCase()) ?? "other";
@@ -46,10 +47,10 @@ export const finishReason = (finish: string | undefined, called: boolean): Respo
 type Usage = Response.FinishPartEncoded["usage"];
 
 /**
- * Returns the usage of a response. Totals include what the provider counts separately.
+ * Returns the usage of a response. The totals include the counts that a provider reports separately.
  *
  * @param form the counts that the provider reports separately
- * @param told the provider's own usage object, in its last state
+ * @param told the provider's usage object, in its last state
  */
 export const usageOf = ({ cachedApart, reasoningApart }: UsageForm, told: Json.JsonRecord): Usage => {
   const count = (...values: ReadonlyArray<unknown>): number | undefined => values.map(Json.natural).find(isKnown);
@@ -80,7 +81,7 @@ export const usageOf = ({ cachedApart, reasoningApart }: UsageForm, told: Json.J
 const isKnown = (value: number | undefined): value is number => value !== undefined;
 
 const some = <Name extends string>(name: Name, value: number | undefined): Partial<Record<Name, number>> =>
-  // The record has exactly this one known name.
+  // The record contains exactly this name, so the cast is safe.
   value === undefined ? {} : ({ [name]: value } as Partial<Record<Name, number>>);
 
 const sum = (...values: ReadonlyArray<number | undefined>): number | undefined => {

@@ -19,7 +19,7 @@ import {
 
 const protocol = "google-gemini";
 
-/** Writes the body of a request. The model and streaming are part of the address. */
+/** Writes the body of a request. The model and the streaming mode are in the address. */
 export const googleGemini = (written: Written): Body => {
   const schema = answerSchema(written);
   const system = systemOf(written.prompt);
@@ -82,7 +82,7 @@ const partsOf = (message: Prompt.Message): ReadonlyArray<Body> => {
   }
 };
 
-/** Wraps a tool's result in an object, which the protocol requires. */
+/** Wraps the result of a tool in an object, because the protocol requires an object. */
 const response = (part: Prompt.ToolResultPart): Body =>
   part.isFailure
     ? { error: resultText(part) }
@@ -96,7 +96,10 @@ const file = (part: Prompt.FilePart): Body => {
     : { fileData: { mimeType, fileUri: data.url } };
 };
 
-/** Thought signatures are returned on the parts that they came with. Without them Gemini 3 refuses the calls of its last turn. */
+/**
+ * Converts an assistant part. A thought signature is sent back on the part with which it arrived. Without it, Gemini 3 refuses the calls of
+ * the last turn.
+ */
 const assistantPart = (part: Prompt.AssistantMessagePart): ReadonlyArray<Body> => {
   const thoughtSignature = Json.string(
     providerFieldsOf(protocol, "options" in part ? part.options : {}).thought_signature,
@@ -105,6 +108,6 @@ const assistantPart = (part: Prompt.AssistantMessagePart): ReadonlyArray<Body> =
   if (part.type === "text") return part.text === "" && thoughtSignature === "" ? [] : [{ text: part.text, ...signed }];
   if (part.type === "tool-call" && !part.providerExecuted)
     return [{ functionCall: { name: part.name, args: part.params }, ...signed }];
-  // Thoughts are summaries for people. Only their signature means something to the model.
+  // Thoughts are summaries for people. Only their signatures are of use to the model.
   return [];
 };

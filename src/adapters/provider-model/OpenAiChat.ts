@@ -17,7 +17,7 @@ import {
 
 const protocol = "openai-chat";
 
-/** Writes the body of a streaming request, with usage. */
+/** Writes the body of a streaming request that asks for usage. */
 export const openAiChat = (written: Written): Body => {
   const schema = answerSchema(written);
   return {
@@ -68,7 +68,7 @@ const messages = (message: Prompt.Message): ReadonlyArray<Body> => {
   }
 };
 
-/** Text alone is sent as a string, because many servers accept nothing else. */
+/** Sends text without files as a string, because many servers accept nothing else. */
 const userContent = (parts: ReadonlyArray<Prompt.UserMessagePart>): unknown =>
   parts.every((part) => part.type === "text")
     ? parts.map((part) => (part.type === "text" ? part.text : "")).join("\n")
@@ -87,7 +87,7 @@ const file = (part: Prompt.FilePart): Body => {
   return { type: "file", file: { filename: part.fileName ?? "file", file_data: data.url } };
 };
 
-/** A provider that reasons between its calls (DeepSeek) requires its reasoning back in the same field. */
+/** Includes reasoning in the same field in which it arrived, because a provider that reasons between calls (DeepSeek) requires that. */
 const assistant = (message: Prompt.AssistantMessage): ReadonlyArray<Body> => {
   const { content } = message;
   const text = content.map((part) => (part.type === "text" ? part.text : "")).join("");

@@ -1,6 +1,5 @@
 /**
- * Writes requests in the OpenAI Responses protocol. Nothing is stored at the provider, so every request carries its whole
- * conversation.
+ * Writes requests in the OpenAI Responses protocol. The provider stores nothing, so every request contains the whole conversation.
  */
 import type { Prompt } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
@@ -18,7 +17,7 @@ import {
 
 const protocol = "openai-responses";
 
-/** Writes the body of a streaming request that is not stored. */
+/** Writes the body of a streaming request whose response is not stored. */
 export const openAiResponses = (written: Written): Body => {
   const schema = answerSchema(written);
   return {
@@ -42,7 +41,7 @@ const toolsOf = ({ toolChoice, tools }: Written): Body => {
         name,
         ...(description === undefined ? {} : { description }),
         parameters,
-        // The API's default is true, but it then refuses schemas that are not written for strict mode.
+        // The API's default is true, which refuses schemas that are not written for strict mode.
         strict: strict ?? false,
       })),
       ...hosted.map(({ args, type }) => ({ type, ...args })),
@@ -77,7 +76,7 @@ const userPart = (part: Prompt.UserMessagePart): Body => {
   return { type: "input_file", filename: part.fileName ?? "file", file_data: data.url };
 };
 
-/** Reasoning is returned only with its encrypted content, because its id alone means nothing if nothing is stored. */
+/** Sends reasoning back only with its encrypted content. Since responses are not stored, the id of a reasoning item alone is useless. */
 const assistant = (message: Prompt.AssistantMessage): ReadonlyArray<Body> =>
   message.content.flatMap((part): ReadonlyArray<Body> => {
     if (part.type === "text")

@@ -1,8 +1,8 @@
 /**
- * Writes a provider's stream as parts of `effect/ai`.
+ * Converts a provider's stream to parts of `effect/ai`.
  *
- * There is one writer per response. A call is written when its decoder says that it is whole. The finish is written when the
- * stream has ended, so that it holds what follows the marker (usually the usage).
+ * Each response has its own writer. A call is written when its decoder reports that it is complete. The finish is written at the end of the
+ * stream, so that it includes data after the terminal marker (usually the usage).
  */
 import type { Response } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
@@ -22,7 +22,7 @@ interface Block {
   keep: Record<string, string>;
 }
 
-/** Writes the parts of one response. */
+/** Converts the events of one response to parts. */
 export class PartWriter {
   readonly #protocol: WireProtocol;
   readonly #prefix: string;
@@ -34,19 +34,19 @@ export class PartWriter {
   #usage: Json.JsonRecord = {};
   readonly #open = new Map<number, string>();
   readonly #ids = new Set<string>();
-  /** Fields to return to the provider with a call, by the call's key. */
+  /** Fields that must be sent back to the provider with a call, by the call's key. */
   readonly #keeps = new Map<string, OpaqueFields>();
 
   /**
    * @param protocol the protocol of the stream
-   * @param prefix prefix of the ids that are generated for calls without one
+   * @param prefix prefix of the ids that are generated for calls without a usable id
    */
   constructor(protocol: WireProtocol, prefix: string) {
     this.#protocol = protocol;
     this.#prefix = prefix;
   }
 
-  /** Converts a decoded event to parts. */
+  /** Converts one decoded event to any number of parts. */
   take(part: Part): ReadonlyArray<StreamPart> {
     const { observation } = part;
     const out: Array<StreamPart> = [];
@@ -61,11 +61,11 @@ export class PartWriter {
     return out;
   }
 
-  /** Ends the response: closes what is open and writes the finish. */
+  /** Ends the response: ends the open parts and writes the finish. */
   end(): ReadonlyArray<StreamPart> {
     const out: Array<StreamPart> = [];
     this.#close(out);
-    // A call that a limit has cut is not emitted. Only its parameters end here.
+    // A call that was truncated by a limit is not emitted. Only its parameters end here.
     for (const id of this.#open.values()) out.push({ type: "tool-params-end", id });
     this.#open.clear();
     const reason = finishReason(this.#finish, this.#called);
@@ -78,7 +78,7 @@ export class PartWriter {
     return out;
   }
 
-  /** Writes the response's own id and model once, and collects its usage. */
+  /** Writes the provider's id and model of the response once, and collects the usage. */
   #describe({ json }: Part, out: Array<StreamPart>): void {
     const record = Json.record(json);
     if (record === undefined) return;
@@ -103,7 +103,7 @@ export class PartWriter {
       out.push({ type: "file", mediaType: file.mediaType, data: file.data });
     }
     if (kind !== "text" && kind !== "reasoning") return;
-    // Empty text opens no block. Empty reasoning opens one if fields have to be returned with it.
+    // Empty text starts no block. Empty reasoning starts one if it has fields that must be sent back.
     const opens = text !== "" || (kind === "reasoning" && keep !== undefined);
     const block = opens ? this.#at(kind, key, out) : this.#block;
     if (block === undefined || block.kind !== kind) return;
@@ -140,8 +140,8 @@ export class PartWriter {
       else if (signal.phase === "input_started") this.#start(signal, out);
       else if (signal.phase === "ready") this.#ready(signal, this.#keeps.get(keyOfCall(signal)), out);
     }
-    // No part of effect/ai describes a call that its toolkit does not contain, so the call becomes metadata, which the model's recovery
-    // reads.
+    // `effect/ai` has no part for a call that is not in the toolkit, so the call is reported as metadata. The recovery of the model reads
+    // it.
     if (hosted.length > 0) out.push({ type: "response-metadata", metadata: { [hostedMetadata]: { calls: hosted } } });
   }
 
@@ -161,12 +161,15 @@ export class PartWriter {
     if (input !== "") out.push({ type: "tool-params-delta", id, delta: input });
     out.push({ type: "tool-params-end", id });
     const parsed = Json.parse(input);
-    // A custom tool's input is any text.
+    // The input of a custom tool is any text, which need not be JSON.
     const params = parsed === undefined ? input : parsed.json;
     out.push({ type: "tool-call", id, name: signal.tool ?? "", params, ...this.#metadata(keep ?? {}) });
   }
 
-  /** Gives a call its own id if the provider's is empty or repeated, because a history distinguishes calls by their ids. */
+  /**
+   * Returns the id of a call. If the provider's id is empty or was used before, a new id is generated, because a history distinguishes
+   * calls by id.
+   */
   #idOf({ id = "", ordinal }: CallSignal): string {
     const own = id === "" || this.#ids.has(id) ? `${this.#prefix}_${ordinal}` : id;
     this.#ids.add(own);
@@ -180,7 +183,7 @@ const hostedCall = ({ id = "", ordinal, phase, tool = "" }: CallSignal): Record<
   tool,
 });
 
-/** Totals arrive in pieces, and some servers repeat a known one as 0 at the end. */
+/** Merges usage. Counts arrive in several events, and some servers report a known count as 0 at the end. */
 const mergeUsage = (before: Json.JsonRecord, usage: Json.JsonRecord): Json.JsonRecord => {
   const next: Record<string, unknown> = { ...before };
   for (const [name, value] of Object.entries(usage)) if (value !== 0 || next[name] === undefined) next[name] = value;

@@ -1,8 +1,8 @@
 /**
- * Provides a language model of `effect/ai` on this package's own decoders and client.
+ * Provides a language model of `effect/ai` that uses this package's own decoders and client.
  *
- * It retries nothing and hides nothing: a broken stream is an `AiError`, and so is a clean end without the provider's terminal marker.
- * `EffectAi.layer` recovers it. This model also reports to it how far a request got and which bytes arrived.
+ * The model retries nothing and hides no failure: a broken stream is an `AiError`, and so is a clean end without the provider's terminal
+ * marker. `EffectAi.layer` recovers it. For that, the model also reports how far a request was sent and how many bytes arrived.
  */
 import { Cause, type Config, Effect, Layer, type Pull, Redacted, Stream } from "effect";
 import { AiError, IdGenerator, LanguageModel, type Response } from "effect/ai";
@@ -26,17 +26,17 @@ import { type Body, codecTransformer, type Written } from "./Request.ts";
 export interface Options {
   readonly protocol: WrittenProtocol;
   readonly model: string;
-  /** Base URL that the protocol's path is appended to. Default: the vendor's own API. */
+  /** Base URL, to which the protocol's path is appended. Default: the vendor's own API. */
   readonly baseUrl?: string;
-  /** The whole address, in place of the base URL and the protocol's path. */
+  /** The complete address. It replaces the base URL and the protocol's path. */
   readonly url?: string;
-  /** Sent in the protocol's own way. Omit it for servers that require no key. */
+  /** API key, sent in the header of the protocol. Omit it for servers that require no key. */
   readonly apiKey?: Redacted.Redacted | Config.Config<Redacted.Redacted>;
-  /** Further headers, which override this package's own. */
+  /** Further headers. They override those of this package. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Further fields of the request body (`temperature`, `max_tokens`, `reasoning`), which override this package's own. */
+  /** Further fields of the request body (`temperature`, `max_tokens`, `reasoning`). They override those of this package. */
   readonly body?: Readonly<Record<string, unknown>>;
-  /** Deviations of this server's healthy streams. */
+  /** Ways in which this server's healthy streams differ from the protocol. */
   readonly tolerance?: Tolerance;
 }
 
@@ -71,7 +71,7 @@ export const make = Effect.fnUntraced(function* (
   });
 });
 
-/** Maximum wait for the tail after the marker (usage, `[DONE]`, the end of the body), in milliseconds. */
+/** Maximum wait for data after the terminal marker (usage, `[DONE]`, the end of the body), in milliseconds. */
 const tailMs = 10_000;
 
 const streamResponse = (
@@ -101,7 +101,7 @@ const streamResponse = (
 
 type Parts = readonly [Response.StreamPartEncoded, ...Array<Response.StreamPartEncoded>];
 
-/** Emits the parts of a stream, and its finish when it is over. After the marker nothing can fail. */
+/** Emits the parts of a stream, and the finish at its end. After the terminal marker the stream cannot fail any more. */
 const encodeParts = (
   parts: Stream.Stream<Part, ProviderError>,
   writer: PartWriter,
@@ -142,10 +142,10 @@ const writers = {
   "google-gemini": googleGemini,
 } satisfies Partial<Record<ProtocolId, (written: Written) => Body>>;
 
-/** The protocols that prompts of `effect/ai` can be written in. */
+/** The protocols in which `effect/ai` prompts can be written. */
 export type WrittenProtocol = keyof typeof writers;
 
-/** Fails if the caller uses content that the protocol cannot express, or a schema that cannot be written. */
+/** Writes the body. Fails if the prompt contains content that the protocol cannot express, or if a schema cannot be converted. */
 const bodyOf = (request: Written & { readonly protocol: WrittenProtocol }): Effect.Effect<Body, AiError.AiError> =>
   Effect.try({
     try: () => writers[request.protocol](request),
@@ -168,7 +168,7 @@ const urlOf = ({ baseUrl, model, protocol, url }: Options): string => {
 
 type StreamPart = Response.StreamPartEncoded;
 
-/** Runs a stream and returns its whole response: deltas joined to their blocks, in the order in which the blocks began. */
+/** Runs a stream and returns the whole response. Deltas are joined to blocks, in the order in which the blocks started. */
 export const collect = <R>(
   stream: Stream.Stream<StreamPart, AiError.AiError, R>,
 ): Effect.Effect<Array<Response.PartEncoded>, AiError.AiError, R> =>
@@ -199,7 +199,7 @@ const add = (content: Array<Response.PartEncoded>, part: StreamPart): Array<Resp
   }
 };
 
-/** Only one block is open at a time: the last text or reasoning. */
+/** Appends to the last text or reasoning block. Only one such block is open at a time. */
 const grow = (
   content: Array<Response.PartEncoded>,
   text: string,

@@ -1,5 +1,5 @@
 /**
- * Holds the input of requests, and the steps of writing them that the protocols share.
+ * Defines the input of requests, and the conversions that several protocols need.
  */
 import { Context } from "effect";
 import {
@@ -23,10 +23,10 @@ export interface Written {
   readonly responseFormat: LanguageModel.ProviderOptions["responseFormat"];
 }
 
-/** A JSON object that is being written. */
+/** The JSON object of a request's body. */
 export type Body = Record<string, unknown>;
 
-/** Returns the transformer that makes schemas fit for the structured outputs of a protocol; undefined if any schema fits. */
+/** Returns the transformer that adapts schemas to the structured outputs of a protocol; undefined if the protocol accepts any schema. */
 export const codecTransformer = (protocol: ProtocolId): LanguageModel.CodecTransformer | undefined => codecs[protocol];
 
 const codecs: Partial<Record<ProtocolId, LanguageModel.CodecTransformer>> = {
@@ -46,7 +46,7 @@ export const answerSchema = (
   return { name: responseFormat.objectName, schema };
 };
 
-/** A tool that the caller's toolkit runs. */
+/** A tool of the caller's toolkit. */
 export interface CallerTool {
   readonly name: string;
   readonly description: string | undefined;
@@ -54,13 +54,13 @@ export interface CallerTool {
   readonly strict: boolean | undefined;
 }
 
-/** Splits the tools of a request into the caller's tools and those that the provider hosts, each with its type and arguments. */
+/** Splits the tools of a request: the caller's tools, and the tools that the provider runs, with their types and arguments. */
 export const splitTools = (tools: ReadonlyArray<Tool.Any>) => {
   const callers: Array<CallerTool> = [];
   const hosted: Array<{ readonly type: string; readonly name: string; readonly args: Json.JsonRecord }> = [];
   for (const tool of tools) {
     if (Tool.isProviderDefined(tool)) {
-      // `openai.web_search`: the vendor comes before the type.
+      // The id consists of the vendor and the type, for example `openai.web_search`.
       const type = tool.id.slice(tool.id.indexOf(".") + 1);
       hosted.push({ type, name: tool.providerName, args: Json.record(tool.args) ?? {} });
     } else {
@@ -75,21 +75,21 @@ export const splitTools = (tools: ReadonlyArray<Tool.Any>) => {
   return { callers, hosted };
 };
 
-/** Returns the tool choice in the three words of all protocols, or the one required tool by its name. */
+/** Returns the tool choice as `auto`, `none` or `required`, or the name of the one required tool. */
 export const choice = (toolChoice: Written["toolChoice"]): "auto" | "none" | "required" | { readonly tool: string } => {
   if (typeof toolChoice === "string") return toolChoice;
   if ("tool" in toolChoice) return { tool: String(toolChoice.tool) };
-  // The request holds only the allowed tools.
+  // The request already contains only the allowed tools.
   return toolChoice.mode ?? "auto";
 };
 
-/** Returns a tool's result as text: its output for the model if there is one, otherwise its JSON. */
+/** Returns the result of a tool as text: its output for the model, or else its result as JSON. */
 export const resultText = ({ modelOutput, result }: Prompt.ToolResultPart): string => {
   if (modelOutput !== undefined) return Prompt.toolModelOutputToText(modelOutput);
   return typeof result === "string" ? result : (JSON.stringify(result) ?? "null");
 };
 
-/** Returns the address of a file, or its bytes in base64. */
+/** Returns the address of a file, or its content in base64. */
 export const fileOf = (
   part: Prompt.FilePart,
 ): { readonly url: string } | { readonly base64: string; readonly url: string } => {
@@ -102,11 +102,11 @@ export const fileOf = (
   return { base64, url: `data:${mediaTypeOf(part)};base64,${base64}` };
 };
 
-/** Replaces `image/*`, which names no format. */
+/** Replaces `image/*`, because providers require a concrete format. */
 export const mediaTypeOf = ({ mediaType }: Prompt.FilePart): string =>
   mediaType === "image/*" ? "image/jpeg" : mediaType;
 
-/** Returns the fields that a provider wants back with a part. They were kept under its protocol's name. */
+/** Returns the fields that must be sent back to the provider with a part. They are stored under the name of the protocol. */
 export const providerFieldsOf = (protocol: ProtocolId, options: Prompt.ProviderOptions): Json.JsonRecord =>
   Json.record(options[protocol]) ?? {};
 
@@ -114,17 +114,17 @@ export const providerFieldsOf = (protocol: ProtocolId, options: Prompt.ProviderO
 export const systemOf = (prompt: Prompt.Prompt): ReadonlyArray<string> =>
   prompt.content.flatMap((message) => (message.role === "system" ? [message.content] : []));
 
-/** The content that one side of a conversation adds before the other side does. */
+/** Consecutive content of one side of a conversation. */
 interface Turn {
   readonly role: "user" | "assistant";
   readonly content: ReadonlyArray<Body>;
 }
 
 /**
- * Groups a conversation into turns, for protocols whose sides have to alternate. Tool results belong to the user, and
- * consecutive content of the same side is joined.
+ * Groups a conversation into turns, for protocols in which the two sides must alternate. Tool results belong to the user. Consecutive
+ * messages of the same side are joined.
  *
- * @param contentOf the content of a message, in the words of the protocol
+ * @param contentOf converts the content of a message to the protocol
  */
 export const turnsOf = (
   prompt: Prompt.Prompt,

@@ -1,5 +1,5 @@
 /**
- * A language model of `effect/ai` for the four protocols. It uses this package's own client, which needs Node, so it has a
- * separate entry point: `./effect-ai` runs without Node.
+ * Provides a language model of `effect/ai` for the four protocols. This package's own client needs Node, so this is a separate entry point:
+ * `./effect-ai` also runs without Node.
  */
 export * as ProviderModel from "./ProviderModel.ts";

@@ -1,8 +1,8 @@
 /**
- * Sends a waiting client a keep-alive if no byte of its response was sent for a period.
+ * Sends a keep-alive to a client that waits, if no byte of its response was sent for a period.
  *
- * `Alarms` tracks the time of all responses, and no timer is reset per byte. While a response is read, one fiber takes from the run. A take
- * that is in progress during a keep-alive serves the next read.
+ * One `Alarms` object tracks the times of all responses, so that no timer is reset per byte. During a response, one fiber takes bytes from
+ * the run. If a keep-alive is sent while a take is in progress, the result of the take serves the next read.
  */
 import { Clock, Effect, Exit, type Scope } from "effect";
 import { encodeEvent } from "../../provider/protocol/StreamEvent.ts";
@@ -11,10 +11,10 @@ import { Alarm, Alarms } from "./Alarms.ts";
 import type { BegunRun, RelayOptions } from "./RelayBeginning.ts";
 import type { RelayBytes } from "./RelayReader.ts";
 
-/** Returns the bytes of a keep-alive; undefined if none is due, or none may be written now. */
+/** Returns the bytes of a keep-alive; undefined if none may be written at this time. */
 export type Pulse = () => Uint8Array<ArrayBuffer> | undefined;
 
-/** Creates the keep-alives of a response. None is sent while the client waits only for its provider, nor inside an event. */
+/** Creates the keep-alives of a response. None is sent while the client waits only for the provider, or inside an event. */
 export const pulseOf = (
   { presence, reader, run }: Pick<BegunRun, "presence" | "reader" | "run">,
   { firstNoOp = "comment", onKeepAlive }: Pick<RelayOptions, "firstNoOp" | "onKeepAlive">,
@@ -29,7 +29,7 @@ export const pulseOf = (
     reader.preceded = true;
     if (!reader.begun && firstNoOp === "comment" && protocol.takesComments) return comment;
     const event = encodeEvent(protocol.noOp(reader.last, { id: run.run_id, ...model }));
-    // The second half of the line end may still arrive, and then counts as a line of its own.
+    // Completes a line end of CR alone with an LF. If the provider's own LF still follows, a reader takes it for an empty line.
     return new TextEncoder().encode(lastByte === CR ? `\n${event}` : event);
   };
 };
@@ -78,9 +78,9 @@ export class Beats {
 
 type Taken = Exit.Exit<RelayBytes, RunInterrupted>;
 
-/** The reads of one response, for one reader. */
+/** Serves the reads of one response, for one reader. */
 export class KeepAlive {
-  /** A finished take that was not read yet. */
+  /** Result of a take that no read has returned yet. */
   #taken: Taken | undefined;
   /** True if a take is in progress or requested. */
   #taking = true;
@@ -93,10 +93,10 @@ export class KeepAlive {
   }
 
   /**
-   * Starts with a take that is already in progress.
+   * Creates the reads. The first take is already in progress.
    *
-   * @param first takes the first bytes
-   * @param take takes all others
+   * @param first returns the first bytes
+   * @param take returns all further bytes
    */
   static readonly make = Effect.fnUntraced(function* (
     first: Effect.Effect<RelayBytes, RunInterrupted>,
@@ -164,7 +164,7 @@ export class KeepAlive {
     this.#demand = demand;
   });
 
-  /** Does nothing if no read waits, because the reader is then writing or waiting for its socket to drain. */
+  /** Sends a keep-alive to a waiting read. Without one, the reader is writing or waiting for its socket to drain, so nothing is sent. */
   #sendPulse(pulse: Pulse): void {
     const bytes = this.#reader === undefined ? undefined : pulse();
     if (bytes !== undefined) this.#give(Exit.succeed([bytes]));

@@ -1,5 +1,5 @@
 /**
- * The error of a relayed run that did not complete, with the information for its client.
+ * Defines the error of a relayed run that did not complete, with the data for its client.
  */
 import { Schema } from "effect";
 import { Rule } from "../../domain/Decision.ts";
@@ -9,29 +9,29 @@ import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import { RelayError, type RelayHeaders, type RelayRefusal } from "./RelayTransport.ts";
 
 /**
- * A relayed run that did not complete. Before the head was sent, `response` is the provider's own response to the last attempt, if
- * any. After the head, the connection to the client must break. `cause` is the original error.
+ * A relayed run did not complete. If no head was sent yet, `response` is the provider's response to the last attempt, if there is one.
+ * After the head, the connection to the client must break. `cause` is the original error.
  */
 export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("RelayInterrupted", {
-  /** See `RunInterrupted`. */
+  /** Same as `reason` of `RunInterrupted`. */
   reason: RunInterrupted.fields.reason,
   run_id: Schema.String,
   rule: Rule,
   failure: Failure,
   attempts: Schema.Natural,
-  /** Id of the failed run that the client repeated with this one. */
+  /** Id of the failed run that this run repeats, because the client retried its request. */
   retry_of: Schema.optionalKey(Schema.String),
-  /** Route that the failure came from, if routes have names. */
+  /** Route on which the run failed, if routes have names. */
   route: Schema.optionalKey(Schema.String),
   message: Schema.String,
   /**
-   * Set if the relay abandoned a request that was waiting for its path. Nothing was sent during the wait, and the client may ask again
-   * after this time, in milliseconds.
+   * Set if the relay abandoned a request that waited for its path. Nothing was sent to the provider. The client may retry after this time,
+   * in milliseconds.
    */
   again_ms: Schema.optionalKey(Milliseconds),
   cause: Schema.optionalKey(Schema.Unknown),
 }) {
-  /** The provider's own response that ended the run. */
+  /** The provider's response that ended the run. */
   get response(): RelayRefusal | undefined {
     return this.cause instanceof RelayError ? this.cause.response : undefined;
   }
@@ -48,10 +48,10 @@ export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("Re
 }
 
 /**
- * Converts the run's own error.
+ * Converts the error of a run.
  *
- * @param retryOf the failed run that the client repeated with this one
- * @param route the route that the failure came from
+ * @param retryOf id of the failed run that this run repeats
+ * @param route route on which the run failed
  */
 export const toRelayInterrupted = (
   error: RunInterrupted,
@@ -72,12 +72,12 @@ export const toRelayInterrupted = (
   });
 
 /**
- * Time after which a client may ask again for a request that waits for its path, in milliseconds. Equals the interval between two
- * probes of a path that has been down for a minute.
+ * Time after which a client may retry a request that waits for its path, in milliseconds. It equals the probe interval of a path that has
+ * been down for a minute.
  */
 export const againMs = 5_000;
 
-/** Creates the error of a request that has waited for its path for as long as its client may wait without a response. */
+/** Creates the error for a request that has waited for its path as long as its client may wait without a response. */
 export const pathWaited = (run: {
   readonly run_id: string;
   readonly attempts: number;
@@ -100,7 +100,7 @@ export const pathWaited = (run: {
  *
  * @param attempts number of attempts so far
  * @param rule the rule that ended the run; undefined while it runs
- * @param route the route that has answered, if routes have names
+ * @param route the route that responded, if routes have names
  */
 export const recoveryHeaders = (
   runId: string,

@@ -1,5 +1,5 @@
 /**
- * Recognises a request: its protocol, if it streams, and the tools that it exposes.
+ * Recognises a request: its protocol, its streaming mode, and the tools that it exposes.
  */
 
 import { effectOf, fromRequestTools } from "../../domain/HostedTools.ts";
@@ -10,33 +10,42 @@ import { serverSideState, type ToolBoundary, type ToolEffect } from "../../domai
 import { protocols, type Registry, type Tolerance, type WireProtocol } from "../../provider/Protocols.ts";
 import { headerOf, type RelayHeaders, type RelayRequest, readAddress } from "./RelayTransport.ts";
 
-/** A recognised request. */
+/** A recognised request, with the facts that its run needs. */
 export interface RelayPlan {
   readonly request: RelayRequest;
-  /** The body without content encoding, if it has one and may have to be changed. */
+  /** The body without content encoding, if there is a body that may have to be changed. */
   readonly plain?: RelayRequest["body"];
   readonly protocol: WireProtocol;
-  /** True if the response is a stream of server-sent events. A document is recovered only until its head was sent. */
+  /** True if the response is a stream of server-sent events. A document is recovered only until its head is sent. */
   readonly streaming: boolean;
-  /** True if the response is another kind of document than the protocol's messages, for example a token count. Only its end is read. */
+  /**
+   * True if the response is a document other than a message of the protocol, for example a token count. Only the end of such a document is
+   * checked.
+   */
   readonly isOpaque?: true;
   readonly provider: Provider;
-  /** All tools that the body exposes, with server-side state. The caller's own tools are `unknown` unless declared. */
+  /**
+   * All tools that the body exposes, and the state that the provider stores, which counts as a tool. The caller's tools have unknown
+   * effects unless declared.
+   */
   readonly tools: ReadonlyArray<ToolBoundary>;
   readonly tolerance: Tolerance;
-  /** The request's own limit of output tokens; absent if it sets none. */
+  /** Maximum number of output tokens in the request; absent if it sets none. */
   readonly outputTokensMax?: number;
-  /** True if the provider stores the response from its first event on, so that a second one would exist in addition to it. */
+  /** True if the provider stores the response from its first event on, so that a retry would store a second one. */
   readonly stores?: true;
-  /** True if the stream outlives its connection, so that a break after its first event is resumed with a cursor. */
+  /**
+   * True if the response outlives its connection. After a break that follows the first event, the response is resumed at a cursor, the
+   * provider's name for a position in it.
+   */
   readonly resumes?: true;
 }
 
-/** Effects of the caller's tools, by name. A request body does not state them. */
+/** Effects of the caller's tools, by name. A request body does not contain them. */
 export type DeclaredTools = Readonly<Record<string, ToolEffect>>;
 
 /**
- * Returns true if a request may be recoverable, judging by method, URL and headers, before the body is read.
+ * Returns true if a request may be recoverable. This is decided before the body is read, by method, URL and headers.
  *
  * @param method method in any case
  * @param url absolute URL
@@ -50,7 +59,7 @@ export const mayBeRelayed = (method: string, url: string, headers: RelayHeaders)
  * @param request the request with its body
  * @param declared the effects of the caller's tools
  * @param registry the protocols to recognise
- * @returns undefined for a request that must pass through unchanged: another path, or a body that is not the protocol's
+ * @returns undefined for a request that must pass through unchanged: it has another path, or its body does not belong to the protocol
  */
 export const recognise = (
   request: RelayRequest,
@@ -65,7 +74,7 @@ export const recognise = (
 /**
  * Recognises a request whose body is already parsed.
  *
- * @param body the request's parsed body, or an outline of it: conversation and schemas do not affect the result
+ * @param body the parsed body or an outline of it; the conversation and schemas are not needed
  */
 export const recogniseBody = (request: RelayRequest, body: Json.JsonRecord): RelayPlan | undefined => {
   const found = findAddress(request, protocols);
@@ -85,7 +94,7 @@ const planOf = (
   if (!address.isRequestBody(body)) return undefined;
   const choices = address.choices(body);
   const outputTokensMax = address.outputTokens?.(body);
-  // The model in the URL takes precedence over the one in the body.
+  // The model in the URL has precedence over the one in the body.
   const model = claim.model || Json.string(body.model);
   const streaming = claim.streaming ?? body.stream === true;
   const kept = address.keeping?.(body, streaming) ?? "nothing";
@@ -103,7 +112,7 @@ const planOf = (
   };
 };
 
-/** Returns the tools of a body, and the state that its provider stores for it. */
+/** Returns the tools of a body, and the state that the provider stores for it. */
 const toolsOf = (body: Json.JsonRecord, kept: boolean): ReadonlyArray<ToolBoundary> => {
   const tools = fromRequestTools(body);
   return kept && !tools.includes(serverSideState) ? [...tools, serverSideState] : tools;
@@ -126,7 +135,7 @@ const bodyOf = (body: RelayRequest["body"]): Json.JsonRecord | undefined => {
   return Json.record(Json.parse(typeof body === "string" ? body : new TextDecoder().decode(body))?.json);
 };
 
-/** Applies declared effects, which take precedence over the body, to hosted tools in any spelling. */
+/** Applies declared effects to tools. For tools that the provider runs, they override the effects that the body implies. */
 const declare = (tools: ReadonlyArray<ToolBoundary>, declared: DeclaredTools): ReadonlyArray<ToolBoundary> => {
   const boundaries = Object.entries(declared).map(
     ([name, effect]): ToolBoundary => ({ name: label(name), executor: "provider", effect }),
@@ -138,7 +147,7 @@ const declare = (tools: ReadonlyArray<ToolBoundary>, declared: DeclaredTools): R
   });
 };
 
-/** True if a declaration covers a hosted tool, so that the tool's effect is the declared one in any case. */
+/** True if a declaration applies to a tool that the provider runs: the tool's effect then follows the declared one. */
 const isDeclarationOf = (boundary: ToolBoundary, { name }: ToolBoundary): boolean =>
   effectOf(name, [{ ...boundary, effect: "mutating" }]) === "mutating" &&
   effectOf(name, [{ ...boundary, effect: "read_only" }]) === "read_only";

@@ -1,5 +1,5 @@
 /**
- * Converts the parts that a run hands over to bytes for the client, and tracks which of them were sent.
+ * Converts the parts that a run delivers to bytes for the client, and tracks which of them were sent.
  */
 import { Cause, Effect, Predicate, type Pull } from "effect";
 import { leavesIncompleteCall } from "../../domain/Failure.ts";
@@ -11,57 +11,61 @@ import type { RelayHeads } from "./RelayHeads.ts";
 /** Events for an observer of a relayed run: all except the parts, and the interruption of the run. */
 export type RelayEvent = Exclude<RunEvent<RelayPart>, PartEvent<RelayPart>> | RunInterrupted;
 
-/** Bytes to send, in order and as whole events; undefined at the clean end. */
+/** Bytes to send: whole events, in order. Undefined at the clean end. */
 export type RelayBytes = ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined;
 
-/** The pull of a run's events. */
+/** Pulls the next events of a run. */
 export type Events = Pull.Pull<ReadonlyArray<RunEvent<RelayPart>>, RunInterrupted>;
 
 /**
- * Ending for a client whose run breaks for good after the head. `break`: the provider's own error event if there is one, then a broken
- * connection. `tell`: the embedder sends events of its own, so an error event is forwarded only if it is the provider's last word.
- * `as_provider`: a clean end if the provider ended cleanly, else like `break`.
+ * Ending that a client gets if its run breaks for good after the head. `break`: the provider's own error event, if there is one, and then a
+ * broken connection. `tell`: the embedder sends its own events, so a provider's error event is forwarded only if no retry was possible.
+ * `as_provider`: a clean end if the provider ended cleanly, otherwise like `break`.
  */
 export type RelayEnding = "break" | "tell" | "as_provider";
 
-/** The end of a broken run for its client. */
+/** The end of a broken run, as its client gets it. */
 export interface Broken {
   readonly error: RunInterrupted;
-  /** Bytes that are sent before the end; usually none. */
+  /** Bytes to send before the end, usually none. */
   readonly last: ReadonlyArray<Uint8Array<ArrayBuffer>>;
-  /** True if the client gets the provider's own clean end instead of a break. */
+  /** True if the body ends cleanly as the provider's did, and is not broken. */
   readonly endsCleanly: boolean;
 }
 
-/** Options of a reader. */
+/** Options that determine which bytes a reader forwards. */
 export interface ReaderOptions {
-  /** Called with every event except the parts. An error that it throws is logged and has no other effect. */
+  /** Called with every event except parts. If it throws, the error is logged and has no other effect. */
   readonly observe?: ((event: RelayEvent) => void) | undefined;
   readonly ending: RelayEnding;
-  /** True if a run that ends before the head can be reported by a status. A retried error event is then not forwarded. */
+  /**
+   * True if a run that fails before the head is reported to the client by a status. An error event that was retried is then not forwarded.
+   */
   readonly withholds: boolean;
   /** True if the request repeats one whose run failed. */
   readonly repeats: boolean;
 }
 
-/** Takes bytes from one run for its only sink. */
+/** Takes bytes from one run, for the only sink of the run. */
 export class RelayReader {
-  /** Number of attempts of the run so far. */
+  /** Number of attempts of the run that have started. */
   attempts = 0;
-  /** True if a part was sent. */
+  /** True once a part was sent. */
   begun = false;
-  /** True if the terminal marker was sent. A client that leaves after that cancels nothing. */
+  /** True once the terminal marker was sent. A client that leaves after that cancels nothing. */
   terminal = false;
   ended = false;
-  /** True if the provider's own error event was forwarded. */
+  /** True once the provider's own error event was forwarded. */
   handedOn = false;
-  /** True if bytes of our own precede the response. A BOM at its start would then be read as part of its first line. */
+  /**
+   * True if the relay's own bytes precede the response. A BOM at the start of the response would then be parsed as part of its first line.
+   */
   preceded = false;
   /** True if nothing of the response was sent. */
   #atStart = true;
-  /** True if the run is between two attempts or asks a question, so that nothing comes from the provider. */
+  /** True if the run is between two attempts or asks a question. The provider sends nothing in that time. */
   #waits = false;
-  /** The last event of the response that was sent. */
+  /** The last event that was sent. */
   #lastLeft: Uint8Array | undefined;
   readonly #options: ReaderOptions;
   readonly #heads: RelayHeads;
@@ -79,22 +83,22 @@ export class RelayReader {
     return !this.begun || this.#waits || this.#heads.calling;
   }
 
-  /** True if the client has the terminal marker or the clean end, and needs nothing more. */
+  /** True if the client has received the terminal marker or the clean end, and so needs nothing more. */
   get isComplete(): boolean {
     return this.terminal || this.ended;
   }
 
-  /** Data of the last event that was sent, if it is JSON. Parsed only when read. */
+  /** Data of the last event that was sent, if it is JSON. It is parsed on access. */
   get last(): Json.JsonRecord | undefined {
     return this.#lastLeft === undefined ? undefined : dataOf(this.#lastLeft);
   }
 
-  /** The last byte that was sent; undefined before the first. */
+  /** The last byte that was sent; undefined if none was. */
   get lastByte(): number | undefined {
     return this.#lastLeft?.at(-1);
   }
 
-  /** Creates the reads of a pull. A read fails if the connection to the client must break. */
+  /** Creates the reads from a pull. A read fails if the connection to the client must break. */
   taking(pull: Events): Effect.Effect<RelayBytes, RunInterrupted> {
     const taken: Effect.Effect<RelayBytes, RunInterrupted> = Effect.suspend(() =>
       Effect.matchEffect(pull, {
@@ -119,12 +123,12 @@ export class RelayReader {
     );
   }
 
-  /** True if an observer has thrown. */
+  /** True if an observer has thrown since the last report. */
   get hasThrown(): boolean {
     return this.#thrown.length > 0;
   }
 
-  /** Logs the errors of an observer, which do not affect the run. */
+  /** Logs errors that an observer has thrown. They do not affect the run. */
   get reportThrown(): Effect.Effect<void> {
     return Effect.suspend(() =>
       Effect.forEach(
@@ -137,8 +141,8 @@ export class RelayReader {
   }
 
   /**
-   * Handles a broken run. The provider's own error event is sent unchanged after the bytes that were held before it, and then the
-   * connection breaks, so the client reads only bytes of the provider. A call before the event remains held.
+   * Determines the end of a broken run. The provider's own error event is sent unchanged, after the bytes that were held before it. Then
+   * the connection breaks, so that the client gets only bytes of the provider. A held call is not sent.
    */
   onBreak(error: RunInterrupted): Broken {
     this.#notify(error);
@@ -147,7 +151,7 @@ export class RelayReader {
       isErrorEvent(cause) && this.#shouldForwardError(error) && this.#heads.tryEndWith(cause, this.begun)
         ? cause.bytes
         : undefined;
-    // Parts that we withheld for our own reasons are missing, even if the provider ended cleanly.
+    // If the relay itself withheld parts, the response is incomplete, even if the provider ended it cleanly.
     const isWithheld = ownReasons.has(error.reason) || leavesIncompleteCall(error.failure);
     const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly && !isWithheld;
     const last =
@@ -167,8 +171,8 @@ export class RelayReader {
   }
 
   /**
-   * True if the provider's error event is forwarded. An event that was retried, or would be, is withheld if the client can get a
-   * better report: a status before the head, or the embedder's own events after it.
+   * True if the provider's error event is forwarded. If the request was retried or could be, and the client can get a better report, the
+   * event is withheld. A better report is a status before the head, or the embedder's own events after it.
    */
   #shouldForwardError({ rule }: RunInterrupted): boolean {
     const { ending, repeats, withholds } = this.#options;
@@ -176,7 +180,7 @@ export class RelayReader {
     return withholds && !this.#heads.sent ? this.attempts <= 1 && !repeats : ending !== "tell";
   }
 
-  /** Returns the bytes of handed-over parts, which count as sent from now on. Reports the other events. */
+  /** Returns the bytes of delivered parts, which count as sent from now on. Other events are passed to the observer. */
   bytesOf(events: ReadonlyArray<RunEvent<RelayPart>>): ReadonlyArray<Uint8Array<ArrayBuffer>> {
     let bytes: Array<Uint8Array<ArrayBuffer>> | undefined;
     for (const event of events) {
@@ -192,16 +196,17 @@ export class RelayReader {
       if (event.part.bytes.byteLength > 0 && !observation.keep_alive) this.#lastLeft = event.part.bytes;
       this.#heads.recordSent(event.part);
       this.terminal ||= observation.terminal;
-      // Gemini's last chunk is the marker if nothing follows it, and a client that has it needs nothing more.
+      // If nothing follows it, Gemini's last chunk is the terminal marker, so a client that has the chunk needs nothing more.
       if (observation.terminal_at_end === true) this.terminal = true;
-      // Nearly every batch has one part and needs no merging. In V8, a growing empty list allocates room for seventeen.
+      // Nearly every batch has a single part. A literal with one element avoids V8's allocation of seventeen slots for a growing empty
+      // array.
       if (bytes === undefined) bytes = [event.part.bytes];
       else bytes.push(event.part.bytes);
     }
     return bytes === undefined ? none : this.#stripBom(together(bytes));
   }
 
-  /** Removes a BOM from the first bytes of the response if other bytes precede it. */
+  /** Removes a BOM from the start of the response if other bytes precede it. */
   #stripBom(bytes: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> {
     if (!this.#atStart) return bytes;
     const [first, ...rest] = bytes;
@@ -219,10 +224,10 @@ export class RelayReader {
   }
 }
 
-/** Reasons for which we cut a response that the provider may have sent completely. */
+/** Reasons for which the relay cuts a response that the provider may have sent completely. */
 const ownReasons: ReadonlySet<RunInterrupted["reason"]> = new Set(["taken_over", "record_failed", "refused"]);
 
-/** Events of a run after which nothing comes until the next attempt has content. */
+/** Events after which a run sends nothing until the next attempt has content. */
 const waitsAt: ReadonlySet<RelayEvent["_tag"]> = new Set([
   "RetryScheduled",
   "Waiting",
@@ -241,7 +246,10 @@ const dataOf = (event: Uint8Array): Json.JsonRecord | undefined => {
   return Json.record(Json.parse(data.join("\n"))?.json);
 };
 
-/** True if a run ended with an error event, and not with a damaged frame or a finish that is also the marker. */
+/**
+ * True if a run ended with an error event of the provider. A damaged frame, or a finish that is also the terminal marker, is not an error
+ * event.
+ */
 const isErrorEvent = (cause: unknown): cause is RelayPart =>
   isRelayPart(cause) &&
   !cause.observation.terminal &&

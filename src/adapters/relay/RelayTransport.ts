@@ -1,5 +1,5 @@
 /**
- * The interface between the relay and a provider: requests, heads, and exchanges that can be aborted.
+ * Defines the interface between the relay and a provider: requests, heads, and exchanges that can be aborted.
  */
 import { Predicate, Schema } from "effect";
 import type { Delivery } from "../../domain/AttemptFacts.ts";
@@ -10,82 +10,82 @@ import type { PolledReader } from "../../runtime/attempt/AsyncSource.ts";
 /** Header names and values, in order. A name may occur more than once. */
 export type RelayHeaders = ReadonlyArray<readonly [name: string, value: string]>;
 
-/** A request as the client made it. */
+/** A request, as the client sent it. */
 export interface RelayRequest {
   readonly method: string;
   /** Absolute URL. */
   readonly url: string;
   readonly headers: RelayHeaders;
-  /** Sent unchanged with every attempt. */
+  /** Body of the request, sent unchanged with every attempt. */
   readonly body: string | Uint8Array<ArrayBuffer> | undefined;
   /**
-   * Identifies the client if one credential serves many, so that no request counts as the repeat of another client's request. It is not
-   * sent.
+   * Identifies the client if several clients use the same credential, so that a request never counts as the repeat of another client's. It
+   * is not sent to the provider.
    */
   readonly tenant?: string | undefined;
 }
 
-/** A response head as the provider sent it. */
+/** A response head, as the provider sent it. */
 export interface RelayHead {
   readonly status: number;
   readonly statusText: string;
   readonly headers: RelayHeaders;
 }
 
-/** Callbacks of a running exchange. Both are called synchronously and must not throw. */
+/** Callbacks of an exchange. They are called synchronously and must not throw. */
 export interface RelayReporters {
-  /** Reports `ambiguous` (or `not_sent`, if that is proven) before any other action, and `accepted` at a head. */
+  /** Reports `ambiguous` (or `not_sent`, if that is certain) before anything is sent, and `accepted` when the head arrives. */
   readonly delivery: (delivery: Delivery, status?: number) => void;
-  /** Reports the number of body bytes that have just arrived. */
+  /** Reports the number of body bytes that have arrived since the last call. */
   readonly bytes: (count: number) => void;
 }
 
-/** Result of a poll for the head: the head, an error, or undefined if neither has arrived. */
+/** Result of a poll for the head: the head, an error, or undefined if neither has arrived yet. */
 export type PolledHead =
   | { readonly _tag: "head"; readonly head: RelayHead }
   | { readonly _tag: "error"; readonly error: unknown }
   | undefined;
 
-/** A pending head. `wait` calls back once, when a poll may return something. */
+/** A head that has not arrived yet. `wait` calls back once, when a poll may succeed. */
 export interface Coming {
   readonly pollHead: () => PolledHead;
   readonly wait: (wake: () => void) => void;
 }
 
-/** The bytes of a body as they arrive. */
+/** The bytes of a body, as they arrive. */
 export type Arrivals = Pick<PolledReader<Uint8Array<ArrayBuffer>>, "poll" | "wait">;
 
-/** A request and its response, for one reader that reads the head first. */
+/** A request and its response, for one reader. The reader must read the head first. */
 export interface RelayExchange {
   /**
-   * Resolves to the response head, with any status. Rejects with the provider's or the network's own error, which is classified
-   * from its cause chain. If the `reason` of the error is a `Failure`, that failure counts.
+   * Resolves to the response head, with any status. Rejects with the error of the provider or the network. The error is classified by its
+   * cause chain; if its `reason` is a `Failure`, that failure is used.
    */
   readonly head: () => Promise<RelayHead>;
-  /** Provides the same head without a promise, if the transport supports it. */
+  /** Provides the head without a promise, if the transport supports that. */
   readonly coming?: Coming;
   /**
-   * Resolves to the bytes of the body that have arrived, at least one array; undefined at its clean end. They have no content encoding, so
-   * a transport that did not request plain bytes decodes them. While no read waits, the transport buffers a bounded amount.
+   * Resolves to the body bytes that have arrived, at least one array; undefined at the clean end. The bytes have no content encoding: the
+   * transport decodes them if the provider encoded them. While no read waits, the transport buffers a limited amount.
    */
   readonly read: () => Promise<ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined>;
   /**
-   * Provides the same bytes without a promise per read, if the transport supports it. Called after the head. A polled body may be
-   * continued with `read`. Returns undefined if this body requires promises.
+   * Provides the bytes without a promise per read, if the transport supports that. It may be called after the head. The reader may switch
+   * from polling to `read`. Returns undefined if this body can only be read with promises.
    */
   readonly arrivals?: () => Arrivals | undefined;
-  /** Aborts the exchange immediately. Must not throw or wait, and may be called at any time and repeatedly. */
+  /** Aborts the exchange at once. It may be called at any time and repeatedly, and must not throw or wait. */
   readonly abort: () => void;
 }
 
-/** Opens exchanges: over `fetch` for `./fetch`, over undici for the gateway. It must not retry. */
+/** Opens exchanges. `./fetch` uses `fetch`, the gateway uses undici. A transport must not retry. */
 export interface RelayTransport {
   readonly open: (request: RelayRequest, reporters: RelayReporters) => RelayExchange;
-  /** Omitted if no credential of an operator is sent. */
+  /** Masks the operator's credential in errors. Omitted if requests contain no such credential. */
   readonly mask?: ErrorMask;
 }
 
-/** Removes an operator's secrets from a provider's error before it is classified, recorded or forwarded. */
+/** Masks an operator's secrets in a provider's error, before the error is classified, recorded or forwarded. */
 export interface ErrorMask {
   readonly refusal: (refusal: RelayRefusal) => RelayRefusal;
   readonly bytes: (bytes: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>;
@@ -103,16 +103,16 @@ export interface RelayRefusal {
 const isRefusal = (value: unknown): value is RelayRefusal =>
   Predicate.hasProperty(value, "head") && Predicate.hasProperty(value, "body") && Predicate.hasProperty(value, "whole");
 
-/** Error of an attempt with a working transport, but an unsuccessful response or invalid bytes. */
+/** An attempt failed although its transport worked: the response was unsuccessful, or its bytes are invalid. */
 export class RelayError extends Schema.TaggedError<RelayError>()("RelayError", {
   reason: Failure,
   message: Schema.String,
-  /** The provider's own response, if any. */
+  /** The provider's response, if there is one. */
   response: Schema.optionalKey(Schema.declare(isRefusal)),
 }) {}
 
 /**
- * Creates the error of a failed attempt.
+ * Creates the error of an attempt that failed with a response.
  *
  * @param response the unsuccessful response
  */
@@ -133,7 +133,7 @@ export const valuesOf = (headers: RelayHeaders, name: string): ReadonlyArray<str
 };
 
 /**
- * Returns the first value of a header without building an index, for lists from which few names are read.
+ * Returns the first value of a header without an index. It is faster for lists from which only a few names are read.
  *
  * @param name name in lower case
  */
@@ -142,11 +142,15 @@ export const fieldOf = (headers: RelayHeaders, name: string): string | undefined
   return undefined;
 };
 
-/** Returns true if a header's name equals a lower-case name, ignoring case. */
+/**
+ * Returns true if a header has this name, ignoring case.
+ *
+ * @param name name in lower case
+ */
 export const isNamed = (given: string, name: string): boolean =>
   given.length === name.length && (given === name || given.toLowerCase() === name);
 
-/** One index per list of headers, because about forty names are looked up in a request. Lists of headers never change. */
+/** Cache of indexes, by list of headers, because about forty names are looked up per request. Lists of headers never change. */
 const indexes = new WeakMap<RelayHeaders, ReadonlyMap<string, ReadonlyArray<string>>>();
 
 const indexOf = (headers: RelayHeaders): ReadonlyMap<string, ReadonlyArray<string>> => {
@@ -168,15 +172,15 @@ export type RelayAddress = Readonly<
   Pick<URL, "host" | "hostname" | "href" | "origin" | "pathname" | "search" | "searchParams">
 >;
 
-/** Maximum URLs that are cached. */
+/** Maximum number of cached URLs. */
 export const addressesMax = 256;
 
 /** Maximum length of a cached URL, in UTF-16 code units. */
 const addressCharactersMax = 512;
 
 /**
- * Parses a URL. Results are cached, because most requests use a few addresses. A URL with a query is not cached, because it may contain a
- * key.
+ * Parses a URL. Results are cached, because most requests use a few addresses. A URL with a query is not cached, because the query may
+ * contain a key.
  *
  * @returns undefined for an invalid URL
  */
@@ -195,7 +199,7 @@ export const readAddress = (text: string): RelayAddress | undefined => {
 
 const addresses = new Map<string, RelayAddress>();
 
-/** Converts headers to a record with lower-case names for classifiers. Joins multiple values of a name (RFC 9110, 5.3). */
+/** Converts headers to a record with lower-case names, for classifiers. Several values of the same name are joined (RFC 9110, 5.3). */
 export const recordOf = (headers: RelayHeaders): Readonly<Record<string, string>> => {
   const record: Record<string, string> = {};
   for (const [given, value] of headers) {
@@ -208,14 +212,15 @@ export const recordOf = (headers: RelayHeaders): Readonly<Record<string, string>
 /** Headers that contain a credential in one of the four protocols. */
 const secrets = ["authorization", "x-api-key", "api-key", "x-goog-api-key"] as const;
 
-/** Headers that choose the account to charge. */
+/** Headers that select the account that pays. */
 const accounts = ["openai-organization", "openai-project", "x-goog-user-project"] as const;
 
 /**
- * Returns the credential of a request as one string; empty if there is none. A key counts as the same in any header and in the URL.
+ * Returns the credentials of a request as one string; empty if there are none. A key has the same form whether it is in a header or in the
+ * URL.
  *
- * Requests with the same credential share the waits that their provider announces. The result is a secret: callers immediately convert it
- * to a keyed digest and keep it nowhere.
+ * Requests with the same credentials wait for the same announced cooldowns. The result is secret: callers convert it to a keyed digest at
+ * once and do not store it.
  *
  * @param url absolute URL; Gemini's clients may put their key into it
  */
@@ -236,8 +241,8 @@ export const credentialIn = (url: string, given: RelayHeaders): string => {
 
 const bare = (value: string): string => withoutSignature(value.trim().replace(/^bearer\s+/i, ""));
 
-/** Replaces a signature by the id of its key, because a signed request has a new signature each time. */
+/** Replaces a signature with the id of its key, because the signature differs for each request. */
 const withoutSignature = (value: string): string => /^AWS4-\S+\s+Credential=([^/,\s]+)/.exec(value)?.[1] ?? value;
 
-/** Number of hexadecimal characters that are kept of a digest: 128 bits. */
+/** Number of hexadecimal characters of a digest that are kept: 128 bits. */
 export const digestCharacters = 32;

@@ -1,26 +1,26 @@
 /**
- * Computes a digest of the words in a broken response, to detect that an earlier attempt broke after exactly the same ones.
+ * Computes a digest of the text in a broken response, to detect that two attempts broke after exactly the same text.
  *
- * Ids, times and chunk boundaries differ between attempts, so only text, reasoning and arguments count. The digest is computed only after
- * an attempt has broken, so that healthy responses pay nothing. It remains in memory and is never recorded.
+ * Ids, times and chunk boundaries differ between attempts, so only text, reasoning and arguments are digested. The digest is computed after
+ * an attempt has broken, so that healthy responses cost nothing. It stays in memory and is never recorded.
  */
 import * as Json from "../../domain/Json.ts";
 import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 
-/** Maximum bytes of a response that are digested. Of the rest, only the size counts. */
+/** Maximum number of bytes of a response that are digested. Of the rest, only the size counts. */
 export const digestBytesMax = 256 * 1024;
 
-/** Minimum length of words that distinguish responses, in UTF-16 code units. */
+/** Minimum length of text that distinguishes responses, in UTF-16 code units. */
 const charactersMin = 4;
 
-/** Maximum depth to which an event is examined. */
+/** Maximum depth to which an event is searched. */
 const levelsMax = 12;
 
 /**
- * Returns a digest of the words in the events of a response.
+ * Returns a digest of the text in the events of a response.
  *
- * @returns undefined if they are shorter than `charactersMin`, because two healthy responses may begin with the same word
+ * @returns undefined if the text is shorter than `charactersMin`, because two healthy responses may start with the same word
  */
 export const digestOf = (parts: ReadonlyArray<RelayPart>): string | undefined => {
   const words = new Words();
@@ -37,7 +37,7 @@ export const digestOf = (parts: ReadonlyArray<RelayPart>): string | undefined =>
   return digest === undefined || bytes <= digestBytesMax ? digest : `${digest}.${bytes}`;
 };
 
-/** Members that contain a model's words in any of the protocols. */
+/** Members that contain text of the model, in any of the protocols. */
 const said: ReadonlySet<string> = new Set([
   "text",
   "content",
@@ -58,15 +58,15 @@ const read = (value: unknown, words: Words, levels: number): void => {
     return;
   }
   for (const [name, it] of Object.entries(value)) {
-    // Gemini sends arguments as an object, or piece by piece.
+    // Gemini sends arguments as an object, or in pieces.
     if (name === "args" || name === "partialArgs") words.add(JSON.stringify(it));
     else if (typeof it === "string" && said.has(name)) words.add(it);
-    // The response in a lifecycle event repeats the words of the request.
+    // In a lifecycle event, `response` repeats parts of the request and not text of the model.
     else if (name !== "response" && name !== "metadata") read(it, words, levels - 1);
   }
 };
 
-/** Two 32-bit hashes (FNV-1a with different starts) over all words, and their length. */
+/** Two 32-bit hashes (FNV-1a with different initial values) over all text, and its length. */
 class Words {
   #one = 0x811c9dc5;
   #two = 0x9747b28c;

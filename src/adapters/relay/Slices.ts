@@ -1,36 +1,37 @@
 /**
- * Limits how much of a response is split into events in one turn of the event loop, so that a response of tiny events does not
+ * Limits the number of events that a response yields in one turn of the event loop, so that a response with many small events does not
  * delay other streams.
  */
 
-/** Maximum lines that are decoded in one turn of the event loop. */
+/** Maximum number of lines that are decoded in one turn of the event loop. */
 export const turnLinesMax = 512;
 
 const LF = 10;
 const CR = 13;
 
-/** Bytes that have arrived, released in slices of as many lines as a turn may split. */
+/** Buffers received bytes and releases them in slices. A turn gets a limited number of lines. */
 export class Slices {
   #chunks: Array<Uint8Array<ArrayBuffer>> = [];
   #linesLeft = turnLinesMax;
 
-  /** True if no bytes wait. */
+  /** True if no bytes are buffered. */
   get isEmpty(): boolean {
     return this.#chunks.length === 0;
   }
 
-  /** Adds bytes that have arrived. */
   add(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): void {
     if (this.#chunks.length === 0) this.#chunks = chunks.slice();
     else this.#chunks.push(...chunks);
   }
 
-  /** Starts a new turn. */
+  /** Starts a new turn of the event loop. */
   renew(): void {
     this.#linesLeft = turnLinesMax;
   }
 
-  /** Returns the next bytes of this turn: a chunk or its beginning; undefined if none are left or the turn is used up. */
+  /**
+   * Returns the next bytes for this turn, a chunk or its start. Returns undefined if the buffer is empty or the turn has reached its limit.
+   */
   next(): Uint8Array<ArrayBuffer> | undefined {
     const [first] = this.#chunks;
     if (first === undefined || this.#linesLeft <= 0) return undefined;
@@ -44,17 +45,17 @@ export class Slices {
     return first;
   }
 
-  /** Removes and returns all waiting bytes. */
+  /** Removes and returns all buffered bytes. */
   rest(): ReadonlyArray<Uint8Array<ArrayBuffer>> {
     const chunks = this.#chunks;
     this.#chunks = [];
     return chunks;
   }
 
-  /** Returns the end of the last line that this turn may split, and counts the lines before it. */
+  /** Returns the end of the last line that this turn may process, and counts the lines up to it. */
   #endOf(bytes: Uint8Array): number {
     let at = 0;
-    // The next LF and CR are cached, so that a stream with only one of them is scanned in linear time.
+    // The positions of the next LF and CR are kept, so that a stream with only one of the two is scanned in linear time.
     let lf = -1;
     let cr = -1;
     while (this.#linesLeft > 0) {

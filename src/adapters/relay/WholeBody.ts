@@ -1,31 +1,34 @@
 /**
- * Reads whole bodies, refusals and documents, within their limits.
+ * Reads complete bodies of refusals and documents, up to a limit.
  */
 import type { RelayExchange, RelayHead, RelayRefusal } from "./RelayTransport.ts";
 
-/** Maximum bytes that are kept of a refusal's body, which is sent to the client unchanged. */
+/** Maximum number of bytes of a refusal's body that are kept and sent to the client. */
 export const refusalBytesMax = 1024 * 1024;
 
 /** Maximum wait for the body of a refusal, in milliseconds. */
 export const refusalMs = 10_000;
 
-/** Maximum bytes of a document that are held until it is complete. A longer one is streamed, and the client sees a break in it. */
+/**
+ * Maximum size of a document that is held until it is complete, in bytes. A longer document is streamed, and a break in it is visible to
+ * the client.
+ */
 export const documentBytesMax = 8 * 1024 * 1024;
 
-/** Waits for a promise for at most `ms` milliseconds; resolves to undefined after that. */
+/** Waits for a promise, for at most `ms` milliseconds. After that, resolves to undefined. */
 export type WithTimeout = <A>(ms: number, promise: Promise<A>) => Promise<A | undefined>;
 
-/** The bytes read of a body. */
+/** Bytes of a document, possibly incomplete. */
 export interface DocumentBytes {
   readonly chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>;
-  /** True if the clean end has come; false if the body exceeds the limit. */
+  /** True if the body has ended cleanly, false if it exceeds the limit. */
   readonly whole: boolean;
 }
 
 /**
- * Reads a refusal. The received bytes count however the body ends, because a break does not change the meaning of the status.
+ * Reads a refusal. If its body breaks, the received bytes are used, because the status has the same meaning.
  *
- * @param first the bytes of the body that were already read
+ * @param first bytes of the body that were already read
  */
 export const readRefusal = async (
   exchange: RelayExchange,
@@ -40,9 +43,9 @@ export const readRefusal = async (
 };
 
 /**
- * Reads a document until it is complete or exceeds its limit.
+ * Reads a document until it is complete or exceeds the limit.
  *
- * @param first the bytes of the body that were already read
+ * @param first bytes of the body that were already read
  * @throws the error with which the exchange breaks
  */
 export const readDocument = async (
@@ -54,7 +57,7 @@ export const readDocument = async (
   return { chunks, whole };
 };
 
-/** Decodes a body for classifiers. */
+/** Decodes a body as text, for classifiers. */
 export const textOf = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): string => {
   const decoder = new TextDecoder();
   return chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join("") + decoder.decode();

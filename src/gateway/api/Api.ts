@@ -18,7 +18,7 @@ import { AttachableRun } from "./Traffic.ts";
 export const listRunsMax = 500;
 
 /**
- * Header required by answers, cancels and probes. A page of another site cannot send it without a preflight, which is never granted.
+ * Header that answers, cancels and probes require. A page of another site could send it only after a preflight, and the server grants none.
  */
 const answerHeader = "x-recovery-answer";
 
@@ -29,14 +29,14 @@ export class ApiNotFound extends Schema.TaggedError<ApiNotFound>()(
   { httpApiStatus: 404 },
 ) {}
 
-/** The request is invalid. `field` names the invalid parameter, if it is one. */
+/** The request is invalid. `field` names the invalid parameter, if there is one. */
 export class ApiInvalid extends Schema.TaggedError<ApiInvalid>()(
   "ApiInvalid",
   { reason: Schema.Literals(["invalid_request"]), field: Schema.optionalKey(Label), message: Schema.String },
   { httpApiStatus: 400 },
 ) {}
 
-/** An operation was refused without effect. `may_repeat`: a retry that may run a call again has to be confirmed. */
+/** An operation was refused and had no effect. `may_repeat`: the retry may run a call again, so the request has to confirm it. */
 export class ApiRefused extends Schema.TaggedError<ApiRefused>()(
   "ApiRefused",
   {
@@ -57,14 +57,14 @@ export class ApiRefused extends Schema.TaggedError<ApiRefused>()(
   { httpApiStatus: 409 },
 ) {}
 
-/** The record of runs cannot be read or written now, or contains something that cannot be exported. */
+/** The record of runs cannot be read or written now, or contains a value that cannot be exported. */
 export class ApiUnavailable extends Schema.TaggedError<ApiUnavailable>()(
   "ApiUnavailable",
   { reason: Label, message: Schema.String },
   { httpApiStatus: 503 },
 ) {}
 
-/** An open question. */
+/** An open question, as the API returns it. */
 export const OpenQuestion = Schema.Struct({
   run_id: Label,
   provider: Provider,
@@ -76,13 +76,13 @@ export const OpenQuestion = Schema.Struct({
   default_choice: Choice,
   asked_at: Schema.optionalKey(Milliseconds),
   expires_at: Schema.optionalKey(Milliseconds),
-  /** Calls that a `retry` could run again, so that it has to be confirmed. */
+  /** Calls that a `retry` could run again. If there are any, a `retry` must be confirmed. */
   may_repeat: Schema.Array(Label),
   calls: Schema.Array(DecisionCall),
 });
 export type OpenQuestion = typeof OpenQuestion.Type;
 
-/** A run in a list. */
+/** A run, as it appears in a list. */
 export const RunSummary = Schema.Struct({
   run_id: Label,
   provider: Provider,
@@ -91,9 +91,9 @@ export const RunSummary = Schema.Struct({
   parked: Schema.optionalKey(Parked),
   attempts: Schema.Natural,
   incidents: Schema.Natural,
-  /** True if it broke and a later attempt completed it. */
+  /** True if the run broke and a later attempt completed it. */
   recovered: Schema.Boolean,
-  /** True if the user cancelled it while a tool ran, although its response was complete. */
+  /** True if the user cancelled the run while a tool ran, although the response was complete. */
   cancelled: Schema.optionalKey(Schema.Literal(true)),
   /** Tools that may have changed something and whose outcome is unknown. */
   unknown_outcomes: Schema.optionalKey(Schema.Array(Label)),
@@ -104,24 +104,24 @@ export const RunSummary = Schema.Struct({
 });
 export type RunSummary = typeof RunSummary.Type;
 
-/** An answer to a run's open question. */
+/** Body of a request that answers a run's open question. */
 export const AnswerGiven = Schema.Struct({
   revision: Schema.Natural,
   choice: Choice,
-  /** Confirms that calls which ran or may have run may run again. */
+  /** Confirms that calls that ran or may have run may run again. */
   confirm_may_repeat: Schema.optionalKey(Schema.Boolean),
 });
 
-/** Result of a cancel. */
+/** Response to a cancel. */
 export const RunCancelled = Schema.Struct({
   /**
-   * `here`: this process owns the run. `forwarded`: the owning process was notified. `unowned`: no process owned it, and it was ended
-   * in the record. `pending`: the owning process has not answered; it cancels the run when it continues.
+   * `here`: this process owned the run. `forwarded`: the owning process was notified. `unowned`: no process owned the run, so it was ended
+   * in the record. `pending`: the owning process has not replied yet; it cancels the run as soon as it can.
    */
   outcome: Schema.Literals(["here", "forwarded", "unowned", "pending"]),
-  /** Process that owned the run, if it was another one. */
+  /** Process that owned the run, if it was not this one. */
   driver: Schema.optionalKey(Label),
-  /** The outcome as a sentence. */
+  /** The outcome as a sentence for a person. */
   message: Schema.String,
   run: RunSummary,
 });
@@ -151,7 +151,7 @@ const found = [ApiNotFound, ApiUnavailable] as const;
 
 const text = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }));
 
-/** Parameters are strings, so that a refusal can name the invalid one. RunSearch.ts defines the valid values. */
+/** All parameters are strings, so that a refusal can name the invalid one. RunSearch.ts defines the valid values. */
 const searched = {
   q: text("Text in the run's id, provider or model; ASCII letters match in either case"),
   model: text("Text in the model's name"),

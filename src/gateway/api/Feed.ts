@@ -1,8 +1,9 @@
 /**
- * Notifies readers of `/recovery/api/events` of changed runs by id; a reader fetches the details from the record.
+ * Notifies readers of `/recovery/api/events` that runs have changed. Messages contain only ids; a reader fetches the details from the
+ * record.
  *
- * Changes in this process are sent at once. Changes by other processes are found by polling the newest runs, those with an open
- * question, and those that a reader displays.
+ * Changes in this process are sent at once. Changes by other processes are found by polling the newest runs, the runs with an open
+ * question, and the runs that a reader displays.
  */
 import { Cause, type Context, Duration, Effect, Option, Schedule, Stream } from "effect";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
@@ -13,7 +14,7 @@ import type { PathBoard } from "./PathBoard.ts";
 import { pathsPrint } from "./PathList.ts";
 import type { Traffic } from "./Traffic.ts";
 
-/** A message of the feed `api/events`: the runs that changed, or none if only time has passed. */
+/** A message of the feed `api/events`: the runs that changed. The list is empty if only time has passed. */
 export interface FeedMessage {
   readonly runs: ReadonlyArray<string>;
   /** True if the state of a path has changed. */
@@ -26,10 +27,10 @@ export const lookMs = 1_000;
 /** Number of newest runs that a poll compares. */
 export const lookRunsMax = 50;
 
-/** Number of newest runs with an open question that a poll also compares. The page displays no more of them. */
+/** Number of newest runs with an open question that a poll also compares. It is also the maximum that the page displays. */
 export const lookAskingMax = 100;
 
-/** Maximum number of displayed runs, given in the feed's address, that a poll also compares. */
+/** Maximum number of displayed runs that a poll also compares. A reader names them in the feed's address. */
 export const lookShownMax = 8;
 
 /** Time for which changes are gathered into one message, in milliseconds. */
@@ -42,7 +43,7 @@ export const messageRunsMax = 500;
 const reconnectMs = 2_000;
 
 /**
- * Creates the feed as the body of a response of type `text/event-stream`.
+ * Creates the feed as the body of a `text/event-stream` response.
  *
  * @param context context of the feed's fibers
  * @param more.list lists the paths
@@ -64,7 +65,7 @@ export const make = (
       return eventOf({ runs, ...(news.some((it) => it.paths) ? { paths: true } : {}) });
     }),
   );
-  // Sends a first line at once, so that the head is sent.
+  // Sends a first line at once, because the response head is sent with the first bytes.
   const body = Stream.concat(Stream.make(`retry: ${reconnectMs}\n\n`), messages);
   return Stream.toReadableStreamWith(Stream.encodeText(body), context);
 };
@@ -82,8 +83,8 @@ interface LookOptions {
 }
 
 /**
- * Polls the record and emits the differences. It also emits empty ones, so that progress bars advance and the departure of a
- * reader is noticed.
+ * Polls the record and emits the differences. Empty differences are emitted too: they let progress bars advance, and their failed write
+ * shows that a reader has left.
  */
 const pollRecord = (recorder: RunRecorder["Service"], more: LookOptions): Stream.Stream<News> =>
   Stream.fromEffectSchedule(pollPrints(recorder, more), Schedule.spaced(Duration.millis(lookMs))).pipe(
@@ -106,7 +107,7 @@ interface RunPrints {
   readonly asking: ReadonlySet<string> | undefined;
 }
 
-/** Polls the record once. An unreadable record is retried with the next poll. */
+/** Polls the record once. If the record cannot be read, the next poll tries again. */
 const pollPrints = (recorder: RunRecorder["Service"], { list, shown = [] }: LookOptions): Effect.Effect<Prints> =>
   runPrints(recorder, [...new Set(shown)].slice(0, lookShownMax)).pipe(
     Effect.tap(outageOf(recorder).recordSuccess),
@@ -127,13 +128,13 @@ const runPrints = Effect.fnUntraced(function* (recorder: RunRecorder["Service"],
   for (const runId of shown) {
     if (runs.has(runId)) continue;
     const record = yield* recorder.run(runId);
-    // A displayed run may be deleted.
+    // A displayed run may have been deleted.
     runs.set(runId, record === undefined ? "" : fingerprint(record));
   }
   return { runs, asking: new Set(asking.map(({ run_id }) => run_id)) } satisfies RunPrints;
 });
 
-/** Shared by all readers of the feed, so that an outage is logged once. */
+/** All readers of the feed share one outage log, so that an outage is logged once. */
 const outageOf = outageLogs({
   away: "the page's feed cannot read the record",
   back: "the page's feed can read the record again",
@@ -145,8 +146,8 @@ const whyOf = (cause: Cause.Cause<RecorderError>): string => {
 };
 
 /**
- * Compares two polls. The first has nothing to compare with, and a new reader fetches everything anyway. A run that had an open
- * question and is no longer listed was answered or has ended.
+ * Compares two polls. The first poll returns no changes, because a new reader fetches everything anyway. A run that had an open question
+ * and is no longer listed was answered or has ended, so it counts as changed.
  */
 const diffRuns = (before: Prints | undefined, now: Prints): ReadonlyArray<string> => {
   if (before === undefined) return [];
@@ -155,7 +156,7 @@ const diffRuns = (before: Prints | undefined, now: Prints): ReadonlyArray<string
   return [...others, ...[...(before.asking ?? [])].filter((runId) => !now.runs.has(runId))];
 };
 
-/** Summarises everything that grows in a record, as counts. */
+/** Summarises a record by the counts and fields that change with it. */
 const fingerprint = ({ attempts, evidence, incidents, questions, ...record }: RunRecord): string => {
   const newest = attempts.at(-1);
   return [

@@ -34,7 +34,7 @@ import { StoreHealth, type StoreState } from "./StoreHealth.ts";
 import type { Totals } from "./Totals.ts";
 import { Traffic } from "./Traffic.ts";
 
-/** Maximum number of open questions that are listed. */
+/** Maximum number of open questions in a list. */
 export const questionsMax = 500;
 
 const listRunsDefault = 100;
@@ -136,8 +136,8 @@ const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service
 });
 
 /**
- * Maximum time that a cancel waits for a silent process, in milliseconds, since a person is waiting at the page. After it the
- * outcome is `pending`.
+ * Maximum time that a cancel waits for another process that does not reply, in milliseconds. A person waits for the response, so the
+ * outcome is then `pending`.
  */
 const silentMs = 3_000;
 
@@ -159,7 +159,7 @@ const cancel = Effect.fn("Api.cancel")(function* (
   return { outcome, message, run: summaryOf(record), ...(driver === undefined ? {} : { driver: label(driver) }) };
 });
 
-/** Returns after the path was probed, so that the response shows the result. */
+/** Probes a path and waits for the result, so that the response contains it. */
 const tryPath = Effect.fnUntraced(function* (paths: PathBoard["Service"] | undefined, path: string) {
   const isKnown = paths !== undefined && (yield* paths.tryNow(path));
   const found = isKnown ? (yield* paths.list).find((status) => status.path === path) : undefined;

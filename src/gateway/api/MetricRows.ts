@@ -1,8 +1,8 @@
 /**
  * Adds up the metrics of several workers, so that a scraper reads the same totals from any of them.
  *
- * Counters and histograms of a dead worker still count: a scraper takes a falling total for a restart and would count the rest again.
- * Gauges describe the present and come from live workers only. Series about a single process carry the worker's number as a label.
+ * Counters and histograms of a dead worker still count, because a scraper takes a falling total for a restart and counts the remainder
+ * twice. Gauges describe the present, so only live workers supply them. Series about a single process carry the worker's number as a label.
  */
 import { type Context, Metric, Schema } from "effect";
 
@@ -20,7 +20,7 @@ export const MetricRow = Schema.Union([
   Schema.TaggedStruct("Gauge", { ...described, value: Finite }),
   Schema.TaggedStruct("Histogram", {
     ...described,
-    /** Upper bounds, and the number of values at or below each. */
+    /** Pairs of an upper bound and the number of values up to it. */
     buckets: Schema.Array(Schema.Tuple([Schema.Number, Finite])),
     count: Finite,
     sum: Finite,
@@ -28,14 +28,14 @@ export const MetricRow = Schema.Union([
 ]);
 export type MetricRow = typeof MetricRow.Type;
 
-/** Maximum number of series per worker: 512 per metric, for a few dozen metrics. */
+/** Maximum number of series per worker: enough for 64 metrics with 512 series each. */
 const rowsMax = 32_768;
 
-/** The series of one worker. */
+/** Schema of the series of one worker. */
 export const MetricRows = Schema.Array(MetricRow).check(Schema.isMaxLength(rowsMax));
 export type MetricRows = typeof MetricRows.Type;
 
-/** Reads the series of a registry. Frequencies and summaries are skipped, since the gateway has none. */
+/** Reads the series of a registry. Frequencies and summaries are skipped, because the gateway uses neither. */
 export const rowsOf = (context: Context.Context<never>): MetricRows =>
   Metric.snapshotUnsafe(context).flatMap((it): MetricRows => {
     const { attributes = {}, description, id } = it;
@@ -47,7 +47,7 @@ export const rowsOf = (context: Context.Context<never>): MetricRows =>
     return [{ _tag: "Histogram", ...told, buckets: buckets.map(([bound, n]) => [bound, n] as const), count, sum }];
   });
 
-/** Builds a registry from series, for a formatter that expects one. */
+/** Builds a registry from series, because the formatter reads a registry. */
 export const registryOf = (rows: MetricRows): Map<string, Metric.Metric.Metadata<unknown, unknown>> =>
   new Map(
     rows.map((row) => [
@@ -71,7 +71,7 @@ const keyOf = ({ _tag, attributes, id }: MetricRow): string =>
 const isOfProcess = ({ id }: MetricRow): boolean =>
   /^(?:process|nodejs)_|^stream_recovery_gateway_config_generation$/.test(id);
 
-/** True for gauges of shared state. Their total is the maximum over the workers, not the sum. */
+/** True for gauges that describe state common to all workers. Their total is the maximum over the workers, not the sum. */
 const isSharedGauge = ({ id }: MetricRow): boolean =>
   /^stream_recovery_gateway_(?:paths|path_down|draining|store_failing)$/.test(id);
 
@@ -96,10 +96,10 @@ export const sum = (all: ReadonlyArray<MetricRows>): MetricRows => {
   return [...rows.values()];
 };
 
-/** Selects the series of a worker that outlive it. */
+/** Selects the series that count even after their worker has died. */
 export const lastingRows = (rows: MetricRows): MetricRows =>
   rows.filter((row) => row._tag !== "Gauge" && !isOfProcess(row));
 
-/** Adds the worker's number to the series about its process. */
+/** Adds the worker's number to the series about a single process. */
 export const addWorkerNumber = (worker: number, rows: MetricRows): MetricRows =>
   rows.map((row) => (isOfProcess(row) ? { ...row, attributes: { ...row.attributes, worker: String(worker) } } : row));

@@ -1,6 +1,6 @@
 /**
  * Formats Effect's metrics and those of the process as Prometheus text, version 0.0.4
- * (prometheus.io/docs/instrumenting/exposition_formats). Names follow its conventions: base units and `_total`.
+ * (prometheus.io/docs/instrumenting/exposition_formats). Names follow Prometheus conventions: base units and `_total`.
  */
 import { Context, Effect, Metric } from "effect";
 import { PrometheusMetrics } from "effect/observability";
@@ -12,15 +12,15 @@ import { sortPaths } from "./PathList.ts";
 import type { StoreState } from "./StoreHealth.ts";
 import type { TrafficStatus } from "./Traffic.ts";
 
-/** Content type of the text. */
+/** Content type of the Prometheus text. */
 export const contentType = "text/plain; version=0.0.4; charset=utf-8";
 
 /**
  * Formats all metrics.
  *
- * @param status current traffic; its metrics are left out without it
- * @param store state of the store's writes; its metrics are left out without it
- * @param paths paths known to the process; their metrics are left out without it
+ * @param status current traffic; without it the traffic metrics are omitted
+ * @param store state of the store's writes; without it the store metrics are omitted
+ * @param paths paths known to the process; without them the path metrics are omitted
  */
 export const text = (
   status?: TrafficStatus,
@@ -33,7 +33,7 @@ export const text = (
   );
 
 /**
- * Reads the series of this process, for totals over several.
+ * Reads the series of this process, to be added up over several processes.
  *
  * @param status current traffic of this process
  */
@@ -47,7 +47,7 @@ export const rows = (
     ...rowsOf(processMetrics(status, store, paths)),
   ]);
 
-/** Formats added-up series. */
+/** Formats the added-up series of several processes. */
 export const textOf = (totals: MetricRows): string => format(Context.make(Metric.MetricRegistry, registryOf(totals)));
 
 const format = (context: Context.Context<never>): string => {
@@ -66,7 +66,7 @@ const conventional = ({ attributes, id, type }: Metric.Metric.Snapshot): string 
   return `${inUnit}${ending}`;
 };
 
-/** Uses a separate registry, so that these values are not kept and no exporter of the program reports them twice. */
+/** Writes these values into a separate registry, so that they are not kept and the program's other exporters do not report them again. */
 const processMetrics = (
   status: TrafficStatus | undefined,
   store: StoreState | undefined,
@@ -100,7 +100,7 @@ const processMetrics = (
 };
 
 /**
- * Maximum number of paths with a gauge each, equal to the number of values of a request's label. Paths that are down have precedence.
+ * Maximum number of paths with their own gauge. The label of a request metric is limited to as many values. Paths that are down come first.
  */
 const pathGaugesMax = 64;
 

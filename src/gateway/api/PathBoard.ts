@@ -1,4 +1,4 @@
-/** Combines the state of paths over all workers. An outage that one worker sees is an outage of the gateway. */
+/** Combines the state of paths over all workers: if one worker sees an outage, the board shows the path as down. */
 import { Context, Effect, Layer, Option, Schema } from "effect";
 import { Label, Milliseconds } from "../../domain/Limits.ts";
 import { type PathStatus, Paths } from "../../paths/Paths.ts";
@@ -28,10 +28,10 @@ const Status = Schema.Struct({
 
 const listed = query("paths_listed", Schema.Null, Schema.Array(Status).check(Schema.isMaxLength(pathsMax)));
 
-/** The timeout is long because a probe may take as long as the path's connect timeout. */
+/** Asks a worker to probe a path. A probe may take as long as the path's connect timeout, so the query's timeout is long. */
 const tried = query("path_tried", Schema.String, Schema.Boolean, 20_000);
 
-/** State of a gateway's paths. */
+/** Lists and probes the paths of a gateway, over all its workers. */
 export class PathBoard extends Context.Service<
   PathBoard,
   {
@@ -62,7 +62,7 @@ export class PathBoard extends Context.Service<
     }),
   );
 
-  /** Returns the board, or else the paths of this process; undefined without either. */
+  /** Returns the board if there is one, or else the paths of this process. Returns undefined if there are neither. */
   static readonly here: Effect.Effect<PathBoard["Service"] | undefined> = Effect.gen(function* () {
     const board = Option.getOrUndefined(yield* Effect.serviceOption(PathBoard));
     const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
@@ -77,7 +77,7 @@ const makeLocalBoard = (paths: Pick<Paths["Service"], "list" | "tryNow">): PathB
 
 const ranks = { down: 0, returning: 1, up: 2 } as const;
 
-/** Merges the lists into one row per path: the worst state that any worker sees, with the waiting runs of all workers. */
+/** Merges the lists into one row per path: the worst state that any worker reports, and the waiting runs of all workers. */
 export const mergePaths = (lists: ReadonlyArray<ReadonlyArray<PathStatus>>): ReadonlyArray<PathStatus> => {
   const byPath = Map.groupBy(lists.flat(), ({ path }) => path);
   return [...byPath.values()].flatMap((same) => {

@@ -11,8 +11,8 @@ import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { ApiInvalid } from "./Api.ts";
 
 /**
- * Maximum number of records that one search by rule or end reads, because the store has no column for them. The next page continues from
- * there.
+ * Maximum number of records that one search by rule or end reads. The store has no column for either, so the records are read one by one.
+ * The next page continues after the last one read.
  */
 export const scannedRunsMax = 2_000;
 
@@ -35,21 +35,21 @@ export const searchFields = [
 /** One of `searchFields`. */
 export type SearchField = (typeof searchFields)[number];
 
-/** Unparsed parameters. Missing and empty ones do not restrict the search. */
+/** Unparsed parameters. A missing or empty parameter does not restrict the search. */
 export type SearchSent = { readonly [F in SearchField]?: string | undefined };
 
 /** A parsed search. */
 export interface Search extends RunQuery {
   readonly rule?: Rule;
-  /** End of the run: `completed`, `stopped`, or the reason of its end. */
+  /** State or reason of the run's end: `completed`, `stopped`, or for example `client_gone`. */
   readonly end?: string;
   readonly limit: number;
 }
 
-/** Result of a search. */
+/** One page of a search. */
 export interface Found {
   readonly runs: ReadonlyArray<RunRecord>;
-  /** Run after which the next page begins; undefined on the last page. */
+  /** Id of the run after which the next page begins; undefined on the last page. */
   readonly next: string | undefined;
   /** True if `scannedRunsMax` ended the page before it was full. */
   readonly cut: boolean;
@@ -59,7 +59,7 @@ export interface Found {
  * Parses the parameters of a search.
  *
  * @param limits default and maximum number of runs per page
- * @param now wall clock, in milliseconds since the epoch, from which for example `since=1h` counts back
+ * @param now wall clock, in milliseconds since the epoch; ages such as `since=1h` are subtracted from it
  * @returns the search, or an error that names the first invalid field
  */
 export const parse = (
@@ -153,8 +153,8 @@ const parseMoment = (
 /**
  * Finds a page of runs.
  *
- * The recorder filters by columns. A rule or an end is looked up in the records, at most `scannedRunsMax` of them. If a
- * third-party recorder ignores a new field of the query, the result still contains only matching runs.
+ * The recorder filters by columns. For a rule or an end, this function reads the records, at most `scannedRunsMax` per page. It checks
+ * every run against the query again, because a third-party recorder may not know newer fields.
  */
 export const find = (recorder: RunRecorder["Service"], search: Search): Effect.Effect<Found, RecorderError> =>
   Effect.gen(function* () {
@@ -181,7 +181,7 @@ export const find = (recorder: RunRecorder["Service"], search: Search): Effect.E
     }
   });
 
-/** A run with an end has the state `ended`, which narrows the query unless another state was requested. */
+/** Restricts a search by end to ended runs, unless the search names a state. */
 const endQuery = (end: string | undefined, state: RunQuery["state"]): RunQuery =>
   end === undefined || state !== undefined ? {} : { state: "ended" };
 

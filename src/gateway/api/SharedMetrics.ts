@@ -1,8 +1,8 @@
 /**
- * Gathers the metrics of all workers: the worker that is scraped asks its siblings.
+ * Gathers the metrics of all workers: the scraped worker asks its siblings.
  *
- * Each worker keeps its counts in a file next to its socket. Its successor continues from them, and until then its siblings read
- * the file, so totals do not fall when a worker dies.
+ * Each worker keeps its counts in a file next to its socket. If the worker dies, its siblings read the file until a successor continues
+ * from the counts, so that totals do not fall.
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,17 +11,17 @@ import { query } from "../workers/SignedWire.ts";
 import type { WorkerSockets } from "../workers/WorkerSockets.ts";
 import { addWorkerNumber, lastingRows, MetricRows, sum } from "./MetricRows.ts";
 
-/** Asks a worker for its series, which include the counts of its predecessors. */
+/** Asks a worker for its series, including the counts of its predecessors. */
 const told = query("metrics_told", Schema.Null, MetricRows, 1_000);
 
-/** Interval at which a worker saves its series, in milliseconds. Counts after the last save are lost if it is killed. */
+/** Interval at which a worker saves its series, in milliseconds. A killed worker loses the counts since its last save. */
 export const keepMs = 5_000;
 
 const Kept = Schema.fromJsonString(Schema.toCodecJson(MetricRows));
 const encodeKept = Schema.encodeSync(Kept);
 const decodeKept = Schema.decodeUnknownOption(Kept);
 
-/** Returns the file with a worker's counts. */
+/** Returns the path of the file with a worker's counts. */
 export const fileOf = (folder: string, worker: number): string => join(folder, `${worker}.metrics`);
 
 /**
@@ -39,7 +39,7 @@ export const share = Effect.fnUntraced(function* (
   const kept = Effect.map(own, (rows) => {
     const counters = lastingRows(rows);
     const text = JSON.stringify(counters);
-    // An idle worker writes no file.
+    // Unchanged counts are not written again.
     if (text !== last) saveRows(folder, self, sum([counters, before]));
     last = text;
     return rows;
@@ -54,7 +54,10 @@ export const share = Effect.fnUntraced(function* (
   });
 });
 
-/** Saves counts. A failed write is retried at the next interval; until then, the counts are missing if the worker dies. */
+/**
+ * Saves counts. A failed write is retried at the next interval. If the worker dies before, the counts since the last successful write are
+ * lost.
+ */
 const saveRows = (folder: string | undefined, worker: number, rows: MetricRows): void => {
   if (folder === undefined) return;
   const file = fileOf(folder, worker);
@@ -62,11 +65,11 @@ const saveRows = (folder: string | undefined, worker: number, rows: MetricRows):
     writeFileSync(`${file}.new`, encodeKept(rows));
     renameSync(`${file}.new`, file);
   } catch {
-    // The folder is gone, or its disk is full.
+    // The folder was deleted or the disk is full.
   }
 };
 
-/** Reads the saved counts of a worker's place; empty if there are none. */
+/** Reads the counts that a predecessor with the same worker number saved; empty if there are none. */
 const readKept = (folder: string | undefined, worker: number): MetricRows => {
   if (folder === undefined) return [];
   try {

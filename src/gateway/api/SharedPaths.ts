@@ -1,10 +1,10 @@
 /**
  * Shares announced cooldowns between all processes of a store. If a provider asks one process to slow down, requests with the same
- * credential wait in all of them. Until a cooldown is over, it is a row in the store, so processes that start later find it too.
+ * credential wait in all processes. A cooldown is a row in the store until it is over, so processes that start later also find it.
  *
- * Each process determines by itself if a path is up, since a probe is a connection and not a request. The workers of one gateway share a
- * network, so they also publish paths that they have reached or lost, and siblings probe such a path at once. Waiting requests are released
- * in batches, of which each worker releases its share.
+ * Each process determines for itself if a path is up, since that takes only a probe connection and no request. The workers of one gateway
+ * share a network, so they also publish the paths that they have reached or lost, and siblings probe such a path at once. Waiting requests
+ * are released in batches, and each worker releases its share of a batch.
  */
 import { createHash } from "node:crypto";
 import { Clock, Effect, Layer, Option, Schema, type Scope } from "effect";
@@ -24,7 +24,7 @@ const Path = Schema.String.check(Schema.isMaxLength(2_048));
 
 const Refused = Schema.Struct({
   path: Path,
-  /** Digest that is equal in all processes of the store. */
+  /** Digest of the credential, equal in all processes of the store. */
   credential: Label,
   model: Schema.UndefinedOr(Label),
   kind: Schema.Literals(["rate_limited", "overloaded"]),
@@ -34,7 +34,7 @@ type Refused = typeof Refused.Type;
 
 /** An observation of a path by a worker. */
 const Found = Schema.Struct({
-  /** The gateway that the worker belongs to. */
+  /** Folder of the gateway's sockets, which identifies the gateway. */
   gateway: Schema.String.check(Schema.isMaxLength(4_096)),
   path: Path,
   word: Schema.Literals(["reached", "down", "returning"]),
@@ -45,12 +45,12 @@ const readRefused = Schema.decodeUnknownOption(Schema.fromJsonString(Refused));
 const readFound = Schema.decodeUnknownOption(Schema.fromJsonString(Found));
 
 /**
- * Minimum extension of a published cooldown that is published again, in milliseconds. A burst of refusals therefore does not publish each
- * one.
+ * A cooldown is published again only if it ends at least this much later than published, in milliseconds. A burst of refusals therefore
+ * causes few writes.
  */
 export const laterMs = 250;
 
-/** Time for which an observation of a path is kept for workers that start later, in milliseconds. */
+/** Lifetime of a published observation, in milliseconds, for workers that start later. */
 const foundMs = 24 * 3_600_000;
 
 /** Provides the paths of this process, shared through the store if there is one. */
@@ -91,7 +91,7 @@ const outageWords = {
   back: "the cooldowns announced to other gateways can be read again",
 };
 
-/** Returns a function that publishes a fact without waiting. */
+/** Returns a function that publishes a fact in the background. */
 const makePublisher = Effect.fnUntraced(function* (facts: SharedFacts): Effect.fn.Return<Put> {
   const outage = new OutageLog(outageWords);
   const run = yield* Effect.map(Effect.context<never>(), Effect.runForkWith);
@@ -103,7 +103,7 @@ const makePublisher = Effect.fnUntraced(function* (facts: SharedFacts): Effect.f
     );
 });
 
-/** Delivers each fact of one kind that another process has published, once. */
+/** Calls `onFact` once for each fact of one kind that another process publishes. */
 const listenForFacts = (
   facts: SharedFacts,
   kind: ToldKind,
@@ -122,7 +122,7 @@ const makePathsAmong = Effect.fnUntraced(function* (
   put: Put,
 ): Effect.fn.Return<PathsAmong, never, Scope.Scope> {
   const processes = () => workers;
-  // Without a folder, sibling processes cannot be identified.
+  // Without a folder this process cannot recognise the facts of its siblings.
   if (folder === undefined) return yield* makeAmong({ processCount: processes });
   const publishFound = (path: string, word: PathWord) => {
     const value = { gateway: folder, path, word };
@@ -151,8 +151,8 @@ const makeAnnouncer = Effect.fnUntraced(function* (put: Put): Effect.fn.Return<(
 });
 
 /**
- * Identifies the scope of a cooldown. Overloads are published per credential, because the duration of the wait depends on how many
- * credentials are affected.
+ * Computes the key of a cooldown's row. Overloads have a row per credential, because the wait depends on the number of affected
+ * credentials.
  */
 const keyOf = ({ credential, kind, model, path }: Refused): string => digestOf([path, credential, model ?? null, kind]);
 

@@ -7,7 +7,7 @@ import { query } from "../workers/SignedWire.ts";
 import { WorkerSockets } from "../workers/WorkerSockets.ts";
 import { AttachableRun, Traffic, type TrafficStatus } from "./Traffic.ts";
 
-/** Maximum number of reported runs of each kind per worker: more than it may have connections. */
+/** Maximum number of runs of each kind that a worker reports. It exceeds the maximum number of connections. */
 const runsMax = 65_536;
 
 const runListOf = <A>(schema: Schema.Codec<A>) => Schema.Array(schema).check(Schema.isMaxLength(runsMax));
@@ -26,14 +26,13 @@ const Status = Schema.Struct({
 const told = query("traffic_told", Schema.Null, Status);
 
 /**
- * Replaces the traffic of this worker with that of all workers, if there are several. Only the changes of this worker are reported, because
- * the feed finds the others' changes in the store.
+ * Reports the traffic of all workers instead of this worker's, if there are several. Changes are reported for this worker only, because the
+ * feed finds the others' changes in the store.
  *
  * @param own provides the traffic of this process
  */
 export const layer = <Out, E, R>(own: Layer.Layer<Traffic | Out, E, R>): Layer.Layer<Traffic | Out, E, R> =>
-  // Passes on only the layer's own services. The context in which a layer is built also contains its scope, which would replace
-  // the reader's.
+  // Passes on the layer's services only. The context of a layer also contains its scope, which would replace the scope of the layer's user.
   Layer.flatMap(own, (context) =>
     Layer.effectContext(
       Effect.gen(function* () {
@@ -56,7 +55,7 @@ export const layer = <Out, E, R>(own: Layer.Layer<Traffic | Out, E, R>): Layer.L
     ),
   );
 
-/** Combines the traffic of all workers. */
+/** Adds up the traffic of this worker and the others. */
 export const sumTraffic = (here: TrafficStatus, others: ReadonlyArray<TrafficStatus>): TrafficStatus => {
   const all = [here, ...others];
   const sum = (of: (status: TrafficStatus) => number) => all.reduce((total, status) => total + of(status), 0);
@@ -68,7 +67,7 @@ export const sumTraffic = (here: TrafficStatus, others: ReadonlyArray<TrafficSta
     absent: all.flatMap(({ absent = [] }) => absent),
     attachable: all.flatMap(({ attachable = [] }) => attachable).toSorted((a, b) => a.began_at - b.began_at),
     connections: sum(({ connections }) => connections),
-    // Each worker drains on its own, and the client is connected to this one.
+    // Each worker drains independently, and this response comes from this worker.
     draining: here.draining,
     since: Math.min(...all.map(({ since }) => since)),
     requests: {

@@ -1,6 +1,6 @@
 /**
- * Tracks if the store of runs accepts writes. If it does not, the gateway still serves requests but does not record them. Clients notice
- * nothing, so an operator must be told.
+ * Tracks if the store of runs accepts writes. If the store fails, the gateway still serves requests but does not record them. Clients
+ * notice nothing, so this state is reported to operators.
  */
 import { Clock, Context, Effect, Exit, Layer, Option, type Scope } from "effect";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
@@ -12,9 +12,9 @@ import { awayMs as queueAwayMs } from "../../recorder/WriteQueue.ts";
 export interface StoreState {
   /** `slow`: a write has taken longer than `slowMs`, or the last one failed. `failing`: the store counts as unavailable. */
   readonly writes: "ok" | "slow" | "failing";
-  /** Reason of the last failure, as the recorder names it; `slow` if a write hangs. */
+  /** Reason of the last failure, in the recorder's terms, or `slow` if a write hangs. */
   readonly reason?: string;
-  /** Time at which writes became slow or failed, in milliseconds since the epoch. */
+  /** Time at which the trouble began, in milliseconds since the epoch. */
   readonly since?: number;
 }
 
@@ -23,7 +23,7 @@ export class StoreHealth extends Context.Service<
   StoreHealth,
   {
     readonly state: Effect.Effect<StoreState>;
-    /** Reads the state synchronously, for each response's head. */
+    /** Reads the state synchronously, because the head of every response contains it. */
     readonly now: () => StoreState;
   }
 >()("effect-stream-recovery/gateway/StoreHealth") {
@@ -39,23 +39,23 @@ export class StoreHealth extends Context.Service<
 }
 
 /**
- * Time without a successful write, while one was due, after which a slow store counts as unavailable, in milliseconds. A shorter limit
- * would treat a server that answers late as unavailable, and each aborted write would add to its load.
+ * Time without a successful write, while writes are pending, after which a slow store counts as unavailable, in milliseconds. With a
+ * shorter limit a slow server would count as unavailable, and each aborted write would add to its load.
  */
 export const awayMs = queueAwayMs;
 
-/** Duration after which a write counts as slow, in milliseconds (DESIGN section 18). */
+/** Duration after which a write counts as slow, in milliseconds. */
 export const slowMs = 250;
 
 /** Interval between probes of a failing store, in milliseconds. */
 export const probeFailingMs = 1_000;
 
-/** Time without a write after which a store is probed, in milliseconds, so that an idle gateway detects a full disk too. */
+/** Time without a write after which the store is probed, in milliseconds. The probe detects a full disk of an idle gateway too. */
 export const probeIdleMs = 30_000;
 
 const probeWaitMs = 10_000;
 
-/** Reasons that concern the whole store; any other concerns one run. */
+/** Reasons of failures that affect the whole store. Any other reason affects one run. */
 const ofStore: ReadonlySet<RecorderError["reason"]> = new Set([
   "full",
   "newer_schema",
@@ -65,7 +65,7 @@ const ofStore: ReadonlySet<RecorderError["reason"]> = new Set([
   "unavailable",
 ]);
 
-/** Reasons that waiting does not remedy. */
+/** Reasons that do not disappear with time, so that the store counts as failing at once. */
 const isDefinite: ReadonlySet<string> = new Set(["full", "newer_schema", "read_only", "disk_full"]);
 
 class StoreWatch {
@@ -74,7 +74,7 @@ class StoreWatch {
   /** Start times of the writes in flight, oldest first. */
   readonly #pending = new Set<{ readonly since: number; readonly at: number }>();
   #failing: { readonly reason: string; readonly since: number } | undefined;
-  /** Monotonic time since which writes were due and none succeeded; undefined after a success. */
+  /** Monotonic time since which writes have been pending without a success; undefined after a success. */
   #dueSince: number | undefined;
   #writtenAt: number;
   readonly #isProbed: boolean;
@@ -109,7 +109,7 @@ class StoreWatch {
     return { reason: "slow", since: oldest.at };
   }
 
-  /** Monotonic time since which writes were due and none succeeded. */
+  /** Monotonic time since which writes have been pending without a success, including the writes in flight. */
   get #due(): number {
     const [oldest] = this.#pending;
     return Math.min(this.#dueSince ?? Number.POSITIVE_INFINITY, oldest?.since ?? Number.POSITIVE_INFINITY);
@@ -123,7 +123,7 @@ class StoreWatch {
       return Effect.onExit(write, (exit) =>
         Effect.sync(() => {
           this.#pending.delete(pending);
-          // A write that died or was abandoned by its caller did not succeed either.
+          // A write that died or was interrupted by its caller counts as failed too.
           if (Exit.isSuccess(exit)) this.recordSuccess(isProbe);
           else this.#recordFailure(Option.getOrUndefined(Exit.findErrorOption(exit))?.reason ?? "unavailable", pending);
         }),
@@ -131,7 +131,7 @@ class StoreWatch {
     });
   }
 
-  /** Follows one commit. Returns the function to call with its outcome. */
+  /** Starts to follow one commit. The caller passes the outcome to the returned function. */
   begin(): (outcome: Outcome) => void {
     const pending = { since: this.#elapsed(), at: this.#now() };
     this.#pending.add(pending);
@@ -143,8 +143,8 @@ class StoreWatch {
   }
 
   /**
-   * Records a successful write. On a full disk a write may still find room in existing pages, so only a probe, if there is one, can prove
-   * that there is space again.
+   * Records a successful write. On a full disk a small write may still fit into existing pages, so only a probe ends the state `disk_full`
+   * if the store is probed.
    */
   recordSuccess(isProbe = !this.#isProbed): void {
     this.#writtenAt = this.#elapsed();

@@ -1,8 +1,8 @@
 /**
- * Counts the outcomes of runs by rule, provider and model, and the output that was thrown away.
+ * Counts the outcomes of runs by rule, provider and model, and the discarded output.
  *
- * A count reads only what is new: the share of an ended run is remembered, only unfinished runs are read again, and paging stops at the
- * first page without changes.
+ * Each count reads only changes: what an ended run contributes is cached, unfinished runs are read again, and paging stops at the first
+ * page without changes.
  */
 import { Clock, Effect, Schema, Semaphore } from "effect";
 import { Action, Rule } from "../../domain/Decision.ts";
@@ -14,16 +14,16 @@ import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { hasRecovered, isCancelled } from "../../story/RunStatus.ts";
 import { type RunTokens, tokensOf } from "../../story/RunTokens.ts";
 
-/** Maximum number of counted runs, which are the newest ones. */
+/** Maximum number of counted runs. The newest runs are counted. */
 export const totalsRunsMax = 10_000;
 
-/** Maximum number of unfinished runs that one count reads again individually. The rest follow in the next one. */
+/** Maximum number of unfinished runs that one count reads again one by one. The next count reads the others. */
 export const totalsUnsettledMax = 500;
 
-/** Maximum number of rows by provider and model, those with the most runs. */
+/** Maximum number of rows by provider and model. The rows with the highest number of runs are kept. */
 export const totalsProvidersMax = 100;
 
-/** Interval at which everything is counted again, in milliseconds, so that pruned runs are forgotten. */
+/** Interval at which everything is counted again, in milliseconds, so that the totals no longer contain pruned runs. */
 export const totalsRecountMs = 600_000;
 
 const pageRuns = 50;
@@ -55,7 +55,7 @@ export const Totals = Schema.Struct({
   completed: Schema.Natural,
   /** Number of runs that broke and were completed without a question. */
   recovered: Schema.Natural,
-  /** Number of runs that asked at least once. */
+  /** Number of runs that asked a question. */
   asked: Schema.Natural,
   open_questions: Schema.Natural,
   stopped: Schema.Natural,
@@ -105,7 +105,7 @@ export const make = (
       complete = !forgetOldest(shares) && complete;
       return sum([...shares.values()], complete);
     });
-    // After a failure the next count starts from the beginning, so that no gap remains.
+    // A failed count may leave a gap, so the next count starts from the beginning.
     const recount = Effect.sync(() => {
       countedAt = Number.NEGATIVE_INFINITY;
     });
@@ -151,14 +151,14 @@ const readNew = Effect.fnUntraced(function* (
   const again = [...shares].filter(([runId, { settled }]) => !settled && !read.has(runId)).slice(0, totalsUnsettledMax);
   for (const [runId] of again) {
     const record = yield* recorder.run(runId);
-    // Moves the run to the end of the queue, so that each run gets its turn.
+    // Moves the run to the end of the map, so that each unfinished run is read again in turn.
     shares.delete(runId);
     if (record !== undefined) updateShares(shares, record, prices);
   }
   return reachedEnd;
 });
 
-/** Counts a run, or removes it if its record may be incomplete. */
+/** Updates what a run contributes, or removes it while the run's record may be incomplete. */
 const updateShares = (shares: Map<string, RunShare>, record: RunRecord, prices: Prices): void => {
   if (isIncomplete(record)) shares.delete(record.run_id);
   else shares.set(record.run_id, shareOf(record, prices));

@@ -4,13 +4,15 @@
 import { Context, type Effect, Schema, type Stream } from "effect";
 import { Label, Milliseconds } from "../../domain/Limits.ts";
 
-/** Changes of a run: `left` by its client, after which it continues, `attached` by a client, or an event of the run. */
+/**
+ * Kinds of change: `left`: the client has left and the run continues; `attached`: a client has attached; the others are events of the run.
+ */
 export const runChanges = [
   ...(["opened", "closed", "left", "attached", "AttemptStarted", "AttemptDiscarded", "RetryScheduled"] as const),
   ...(["Waiting", "QuestionAsked", "QuestionAnswered", "Continued", "RunCompleted"] as const),
 ] as const;
 
-/** A change of a run of this gateway, in its record or on the wire. */
+/** A change of one of this gateway's runs. */
 export interface RunChange {
   readonly run_id: string;
   readonly what: (typeof runChanges)[number];
@@ -20,63 +22,63 @@ export interface RunChange {
 export interface AbsentRun {
   readonly run_id: string;
   readonly since: number;
-  /** Time at which it is cancelled, unless a client attaches before. */
+  /** Time at which the run is cancelled if no client attaches before. */
   readonly until: number;
 }
 
-/** A run whose response can be attached to. */
+/** A run to whose response a client can attach. */
 export const AttachableRun = Schema.Struct({
   run_id: Label,
   upstream: Schema.String,
   /** Name of the token that admitted its request, if the gateway has tokens. */
   token: Schema.optionalKey(Schema.String),
-  /** `read`: a client reads it. `left`: it continues without a client. `ended`: its response is kept. */
+  /** `read`: a client is connected. `left`: the run continues without a client. `ended`: the run has ended and its response is kept. */
   state: Schema.Literals(["read", "left", "ended"]),
   /** Bytes of the response that were sent to a client. */
   bytes: Schema.Natural,
   began_at: Milliseconds,
-  /** Time that it outlives its client. */
+  /** Time for which the run continues after its client has left. */
   linger_ms: Milliseconds,
   /** Time at which its last client left. */
   left_at: Schema.optionalKey(Milliseconds),
-  /** Time at which it is cancelled or its response is dropped, if no client returns. */
+  /** Time at which the run is cancelled, or its response is dropped, unless a client returns. */
   expires_at: Schema.optionalKey(Milliseconds),
-  /** Number of clients that have attached to it. */
+  /** Number of times that a client has attached. */
   attached: Schema.Natural,
 });
 export type AttachableRun = typeof AttachableRun.Type;
 
-/** Current activity of the gateway. */
+/** The gateway's activity at one moment. */
 export interface TrafficStatus {
   /** Ids of the runs that are relayed now. */
   readonly live: ReadonlyArray<string>;
   /** Runs that continue without their client; missing if lingering is not available. */
   readonly absent?: ReadonlyArray<AbsentRun>;
-  /** Runs whose responses can be attached to, oldest first; missing if lingering is not available. */
+  /** Runs to whose responses a client can attach, oldest first; missing if lingering is not available. */
   readonly attachable?: ReadonlyArray<AttachableRun>;
   readonly connections: number;
   /** True after a shutdown has begun, so that no new connection is accepted. */
   readonly draining: boolean;
   /** Time at which the server started to listen, in milliseconds since the epoch. */
   readonly since: number;
-  /** Number of requests since then by outcome. Those in `refused` reached no upstream. */
+  /** Number of requests since then by outcome. Refused requests reached no upstream. */
   readonly requests: {
     readonly relayed: number;
     readonly passed_through: number;
     readonly refused: number;
   };
-  /** Number of requests since then by the name of their token; bounded. */
+  /** Number of requests since then by the name of their token. The number of names is bounded. */
   readonly tokens: Readonly<Record<string, number>>;
 }
 
-/** Reports the server's activity to its page. */
+/** Reports the gateway's activity to its page and its metrics. */
 export class Traffic extends Context.Service<
   Traffic,
   {
     readonly status: Effect.Effect<TrafficStatus>;
     /** Traffic of this process alone, if `status` covers several. */
     readonly own?: Effect.Effect<TrafficStatus>;
-    /** Future changes. A slow reader loses the oldest beyond `changesMax`. */
+    /** Future changes. A slow reader loses its oldest pending changes beyond `changesMax`. */
     readonly changes: Stream.Stream<RunChange>;
   }
 >()("effect-stream-recovery/gateway/Traffic") {}

@@ -1,7 +1,7 @@
 /**
- * Computes the keys of runs: by request, and by who may read the response.
+ * Computes two keys of a run: one of its request, one of the client that may read the response.
  *
- * A key is a digest under a secret key of this process. A leaked key cannot be tested against guessed credentials and is useless at another
+ * Each key is an HMAC under a secret of this gateway. A leaked key cannot be tested against guessed credentials and is useless at another
  * gateway.
  */
 import { createHmac, generateKeySync, type Hmac, type KeyObject, timingSafeEqual } from "node:crypto";
@@ -12,40 +12,40 @@ import { moveHeader, routeHeader } from "../config/OwnHeaders.ts";
 import { credentialsIn } from "../routing/OwnCredential.ts";
 import { sharedKey } from "../workers/SharedKey.ts";
 
-/** The parts of a request that identify it. */
+/** The parts of a request that determine its key. */
 export interface KeyedRequest extends Pick<RelayRequest, "body" | "headers" | "method" | "tenant"> {
   readonly upstream: string;
   /** Path and query without the gateway's own prefixes. */
   readonly target: string;
 }
 
-/** Identity of the client that may read a response. */
+/** The parts of a request that identify the client that may read a response. */
 export type Holder = Pick<KeyedRequest, "headers" | "target" | "tenant">;
 
 /**
- * Headers that distinguish requests with equal bodies: versions and betas change the provider's answer, and the gateway's own
- * headers change the route.
+ * Headers that distinguish requests with equal bodies. Versions and betas change the provider's response; the gateway's own headers change
+ * the route.
  */
 const choosing = ["anthropic-version", "anthropic-beta", "openai-beta", routeHeader, moveHeader];
 
-/** No field of a body is ignored, since streaming and usage options change the response. */
+/** The key ignores no field of a body, since streaming and usage options change the response. */
 const nothing: ReadonlySet<string> = new Set();
 
 /**
- * Computes keys, synchronously except for large bodies. A digest takes a few microseconds, and a round trip to a thread would take ten
- * times as long. A process has one instance.
+ * Computes keys, synchronously except for large bodies: a digest takes a few microseconds, a round trip to a worker thread ten times as
+ * long. A process has one instance.
  */
 export class AttachKeys {
   readonly #key: KeyObject;
-  /** Holder keys by their input, at most `holdersMax`, since the same few clients return often. */
+  /** Cache of holder keys by their input, because a gateway usually has few clients. It holds at most `holdersMax` entries. */
   readonly #holders = new Map<string, string>();
 
-  /** @param secret shared by processes that serve as one, so that they compute the same keys */
+  /** @param secret common to the processes of one store, so that they compute the same keys */
   constructor(secret?: Redacted.Redacted<string>) {
     this.#key = secret === undefined ? generateKeySync("hmac", { length: 256 }) : sharedKey(secret, "attach");
   }
 
-  /** Computes the key of a request: method, upstream, target, canonical body, all credentials and the name of its token. */
+  /** Computes the key of a request from its method, upstream, target, canonical body, credentials and token name. */
   request(request: KeyedRequest, shown = credentialsOf(request)): string | Promise<string> {
     const { body, headers, method, target, tenant, upstream } = request;
     const given = choosing.map((name) => valuesOf(headers, name));
@@ -53,7 +53,7 @@ export class AttachKeys {
     return formHash({ words, body, leftOut: nothing }, this.#newHmac());
   }
 
-  /** Computes the key of the client that may read a response: all credentials and the name of its token. */
+  /** Computes the key of the client that may read a response from all its credentials and its token name. */
   holder(holder: Holder, shown = credentialsOf(holder)): string {
     const words = JSON.stringify(["holder", holder.tenant ?? null, shown]);
     const known = this.#holders.get(words);
@@ -65,7 +65,7 @@ export class AttachKeys {
     return key;
   }
 
-  /** Computes both keys of a small request. */
+  /** Computes both keys and reads the credentials only once. */
   both(request: KeyedRequest): { readonly request: string | Promise<string>; readonly holder: string } {
     const shown = credentialsOf(request);
     return { request: this.request(request, shown), holder: this.holder(request, shown) };

@@ -1,15 +1,19 @@
 /**
- * Tracks the runs whose responses can be attached to: finds the run that a request repeats, and decides how much of each response is kept,
- * and for how long.
+ * Tracks the runs whose responses a client can attach to: finds the run that a request repeats, and decides how much of each response is
+ * kept, and for how long.
  *
- * The life of an entry:
+ * Life of an entry:
  *
- * 1. `begin` with its request. It is `reading` while a client reads the response. If no run could match its key, the caller calls `open`
- *    first and `admit` with the keys later in the same step. The keys are then computed while the provider has the request.
- * 2. `left` by its reader, it expires after `lingerMs`, and its watcher ends the run. A reader that joins stops the clock.
- * 3. `ended` by its run, it is kept for `lingerMs` after the later of that end and its last reader's departure, because the last packet is
- *    the one most often lost.
- * 4. `evicted` if it becomes too long or there are too many. The run continues for its reader, but can no longer be attached to.
+ * 1. `begin` registers it with the keys of its request. It is read while a client is connected. If no registered run can match, the caller
+ * may call `open` first and `admit` with the keys later, so that the keys are computed while the provider processes the request.
+ *
+ * 2. `recordDetach`: its reader has left. The entry expires after `lingerMs`, and its watcher ends the run, unless a reader attaches
+ * before.
+ *
+ * 3. `recordEnd`: its run has ended. The response is kept for `lingerMs` after the run's end or the last reader's departure, whichever is
+ * later, because the last packets are the ones most often lost.
+ *
+ * 4. `evict`: the response is too long or there are too many. The run continues for its reader, but no client can attach any more.
  *
  * The registry is pure: the caller passes times in milliseconds and acts on evictions. It keeps neither credentials nor requests, only
  * their keys (`AttachKey.ts`).
@@ -20,16 +24,16 @@ import { isSameKey } from "./AttachKey.ts";
 import type { AttachWish } from "./AttachWish.ts";
 import { ByteLog } from "./ByteLog.ts";
 
-/** Maximum number of kept bytes per response: ten times the size of the longest response that a model writes. */
+/** Maximum number of kept bytes per response: ten times the longest response that a model writes. */
 export const runBytesMax = 8 * 1024 * 1024;
 
 /** Maximum number of kept bytes of all responses. */
 export const processBytesMax = 256 * 1024 * 1024;
 
-/** Maximum number of runs that can be attached to. */
+/** Maximum number of registered runs. */
 export const runsMax = 1024;
 
-/** Limits of a registry. */
+/** Limits of a registry. Beyond them it evicts responses. */
 export interface AttachLimits {
   readonly runBytes: number;
   readonly processBytes: number;
@@ -41,7 +45,6 @@ const limitsDefault: AttachLimits = { runBytes: runBytesMax, processBytes: proce
 /** Reason why a response is no longer kept. */
 export type Eviction = "run_bytes" | "process_bytes" | "runs";
 
-/** Options of a request that its entry keeps. */
 type AttachPeriod = Pick<AttachWish, "idempotencyKey" | "lingerMs">;
 
 /** Keys by which an entry is found. */
@@ -57,11 +60,11 @@ export interface AttachTerms extends AttachPeriod, EntryKeys {}
 /** End of a run. `broken` and `cancelled` runs answer no repeat. */
 export type EntryEnd = "whole" | "broken" | "cancelled";
 
-/** A run that can be attached to. Only the registry changes it. */
+/** A run to whose response a client can attach. Only the registry changes it. */
 export interface AttachEntry {
   readonly terms: AttachTerms;
   readonly log: ByteLog;
-  /** Assigned with the run's first event. */
+  /** Undefined until the run's first event. */
   readonly runId: string | undefined;
   readonly isRead: boolean;
   /** Time at which the last reader left; undefined while there is a reader. */
@@ -74,17 +77,17 @@ export interface AttachEntry {
 
 type Entry = { -readonly [Key in keyof AttachEntry]: AttachEntry[Key] };
 
-/** Returns true if the socket of an entry's reader is silent. */
+/** Returns true if the socket of an entry's reader accepts no bytes. */
 export type IsSilent = (entry: AttachEntry) => boolean;
 
-/** The runs that can be attached to. A process has one registry. */
+/** The registry of runs that a client can attach to. A process has one. */
 export class AttachRegistry {
   readonly #limits: AttachLimits;
-  /** Oldest first. */
+  /** Registered entries, oldest first. */
   readonly #entries = new Set<Entry>();
   readonly #byRequest = new Map<string, Set<Entry>>();
   readonly #byRun = new Map<string, Entry>();
-  /** Evicted runs, with the key of the client that may know of them. */
+  /** Ids of evicted runs, each with the key of the client that may read the run. */
   readonly #gone = new Map<string, string>();
   /** Live runs without a reader. */
   readonly #unread = new Set<Entry>();
@@ -103,7 +106,7 @@ export class AttachRegistry {
     return this.#bytes;
   }
 
-  /** The runs that can be attached to, oldest first. */
+  /** All registered runs, oldest first. */
   get entries(): ReadonlyArray<AttachEntry> {
     return [...this.#entries];
   }
@@ -118,7 +121,7 @@ export class AttachRegistry {
     return { entry, evicted: this.admit(entry, terms) };
   }
 
-  /** Creates the entry of a run that is being read, without registering it. */
+  /** Creates the entry of a run that is being read. `admit` registers it later. */
   open({ idempotencyKey, lingerMs }: AttachPeriod): AttachEntry {
     const terms = { ...unknown, idempotencyKey, lingerMs };
     const entry: Entry = {
@@ -129,7 +132,7 @@ export class AttachRegistry {
   }
 
   /**
-   * Registers an opened entry, in any state.
+   * Registers an opened entry, even if its run has ended by now.
    *
    * @returns the entries evicted for it
    */
@@ -158,9 +161,9 @@ export class AttachRegistry {
   }
 
   /**
-   * Appends bytes of a response. Those of an evicted one are kept until its reader has them.
+   * Appends bytes of a response. The bytes of an evicted entry are kept until its reader has received them.
    *
-   * @returns the entries evicted for them
+   * @returns the entries evicted for the bytes
    */
   append(of: AttachEntry, chunks: ReadonlyArray<Bytes>): ReadonlyArray<AttachEntry> {
     const entry = own(of);
@@ -217,7 +220,7 @@ export class AttachRegistry {
     this.#updateUnread(entry);
   }
 
-  /** Returns the time at which an entry expires if no reader joins; undefined while it has one. */
+  /** Returns the time at which an entry expires unless a reader attaches; undefined while it has a reader. */
   expiryOf({ end, isRead, leftAt, terms }: AttachEntry): number | undefined {
     if (isRead) return undefined;
     if (end?.how === "cancelled") return end.at;
@@ -236,10 +239,10 @@ export class AttachRegistry {
   }
 
   /**
-   * Finds the run that a request repeats and may attach to.
+   * Finds the run that a request repeats and may attach to. Runs without a reader come first.
    *
    * @param request key of the request
-   * @param isSilent if all candidates have readers, the first run with a silent one is taken
+   * @param isSilent if all candidates have readers, the first one whose reader is silent is returned
    */
   findRepeated(request: string, wish: AttachWish, isSilent: IsSilent): AttachEntry | undefined {
     const same = this.#byRequest.get(request);
@@ -250,8 +253,8 @@ export class AttachRegistry {
   }
 
   /**
-   * True if a request might attach to a run. This check needs no key. A request that does not indicate a repeat matches only live
-   * runs without a reader, and usually there are none.
+   * True if a request might attach to a run. This check is cheap, because it needs no key. A request without a sign of a repeat can match
+   * only a live run without a reader, and usually there is none.
    */
   mightAnswer({ asked, forbidden, idempotencyKey, repeats }: AttachWish): boolean {
     if (this.#entries.size === 0 || forbidden) return false;
@@ -271,7 +274,7 @@ export class AttachRegistry {
    * Finds a run by id, for the client that may read it.
    *
    * @param holder key of the requesting client
-   * @returns `evicted` if it is no longer kept, undefined if it does not exist for this client
+   * @returns `evicted` if the response is no longer kept, undefined if this client has no such run
    */
   find(runId: string, holder: string): AttachEntry | "evicted" | undefined {
     const entry = this.#byRun.get(runId);
@@ -280,7 +283,7 @@ export class AttachRegistry {
     return entry ?? "evicted";
   }
 
-  /** Evicts a response that can no longer be read completely. */
+  /** Evicts a response whose kept bytes have a gap. */
   evict(entry: AttachEntry, why: Eviction): void {
     if (entry.evicted === undefined) this.#evict(own(entry), why);
   }
@@ -299,19 +302,19 @@ export class AttachRegistry {
 
 const none: ReadonlyArray<AttachEntry> = [];
 
-/** Keys of an unregistered entry. */
+/** Keys of an entry before it is registered. They match no request. */
 const unknown: EntryKeys = { request: "", holder: "" };
 
-/** Matches no key. Unknown ids are compared with it too, so that timing does not reveal which exist. */
+/** Matches no key. Unknown ids are compared with this key too, so that the response time does not reveal which ids exist. */
 const nobody = "0".repeat(64);
 
-/** All entries are created here, and their fields are written only here. */
+/** Gives write access to an entry. All entries are created here, and only the registry writes their fields. */
 const own = (entry: AttachEntry): Entry => entry as Entry;
 
 /**
- * True if a run may answer a request with the same key. A failed run answers none, since its repeat should get a new run.
- * Programs may send the same request several times to sample, so a request that does not indicate a repeat attaches only to a
- * live run without a reader.
+ * True if a run may answer a request with the same key. A failed run may not, since its repeat should get a new run. Programs may send
+ * equal requests on purpose, to sample several responses. Without a sign of a repeat, a request therefore attaches only to a live run
+ * without a reader.
  */
 const mayAnswer = (entry: AttachEntry, wish: AttachWish): boolean => {
   const { end, isRead, terms } = entry;
@@ -324,7 +327,7 @@ const mayAnswer = (entry: AttachEntry, wish: AttachWish): boolean => {
   return says || (end === undefined && !isRead);
 };
 
-/** Ranks runs with the same idempotency key first, and those whose response was received completely last. */
+/** Prefers runs with the same idempotency key, then those whose response no client has received completely. */
 const rankOf = ({ isDelivered, terms }: AttachEntry, { idempotencyKey }: AttachWish): number =>
   (idempotencyKey !== undefined && terms.idempotencyKey === idempotencyKey ? 0 : 2) + (isDelivered ? 1 : 0);
 

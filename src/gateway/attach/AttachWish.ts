@@ -1,5 +1,6 @@
 /**
- * Parses the attachment options of a request: how long its run lingers, if it repeats another request, and its idempotency key.
+ * Parses the attachment options of a request: the time that its run outlives the client, the sign that it repeats another request, and its
+ * idempotency key.
  */
 
 import { idempotencyKeyOf, isMarkedRetry } from "../../adapters/relay/RelayRepeats.ts";
@@ -9,7 +10,7 @@ import { attachHeader, lingerHeader, wordsOf } from "../config/OwnHeaders.ts";
 import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Refused } from "../routing/Admission.ts";
 
-/** Attachment options of a request. */
+/** Attachment options of a request, with the defaults applied. */
 export interface AttachWish {
   /** Time that the run outlives its client, in milliseconds. With 0 it ends with its client. */
   readonly lingerMs: number;
@@ -26,8 +27,7 @@ export interface AttachWish {
 /**
  * Parses the options.
  *
- * @param settings `lingerMs` is the default if neither request nor upstream has a value, `lingerMaxMs` the maximum that a request
- *   can ask for
+ * @param settings `lingerMs` applies if neither the request nor the upstream sets a value; `lingerMaxMs` is the maximum for a request
  */
 export const attachWishOf = (
   headers: RelayHeaders,
@@ -52,8 +52,7 @@ export const attachWishOf = (
 };
 
 /**
- * Parses the offset of the next byte for an attaching request from `Last-Event-ID`: the number of bytes of the decoded body that
- * the client has.
+ * Parses `Last-Event-ID` of an attaching request: the number of bytes of the decoded body that the client has.
  *
  * @returns undefined for an invalid value
  */

@@ -1,9 +1,10 @@
 /**
- * Manages the runs of a gateway that may outlive their clients: finds the run that a request repeats, ends expired runs, and
- * lists runs for an operator.
+ * Manages the runs of a gateway that may outlive their clients: finds the run that a request repeats, ends expired runs, and lists runs for
+ * an operator.
  *
- * A client that leaves does not cancel its run, since a user's Stop and a lost network both arrive as FIN. The run is cancelled
- * in the user's name when it expires (L10), or at once by a DELETE of its stream. A shutdown ends runs without a reader.
+ * A client that leaves does not cancel its run, because a user's Stop and a lost network look the same to a server: both arrive as FIN. The
+ * run is cancelled in the user's name when it expires (L10), or at once by a DELETE of its stream. A shutdown ends the runs that have no
+ * client.
  */
 import { Clock, type Context, Effect, type Redacted, type Scope } from "effect";
 import { Alarm, Alarms } from "../../adapters/relay/Alarms.ts";
@@ -28,21 +29,21 @@ import {
 } from "./LingeringRun.ts";
 import type { Siblings } from "./Siblings.ts";
 
-/** Services that lingering runs use or notify. */
+/** Services that lingering runs call. */
 export interface AttachListeners {
   readonly meter: Pick<TrafficMeter["Service"], "changed">;
-  /** Completes when a shutdown begins. */
+  /** Succeeds when a shutdown begins. */
   readonly closing: Effect.Effect<void>;
-  /** The other processes; undefined if this one serves alone. */
+  /** The other processes; undefined if this process serves alone. */
   readonly siblings?: Siblings | undefined;
-  /** Secret from which all of them derive their keys. */
+  /** Secret from which all processes of the store derive their keys. */
   readonly secret?: Redacted.Redacted<string> | undefined;
 }
 
-/** A new run and its request. */
+/** A new run, with its request and the options that its client asked for. */
 export interface Beginning {
   readonly request: KeyedRequest;
-  /** Key of the request, from `keyOf`; undefined if `registerKeys` supplies it later. */
+  /** Key of the request, from `keyOf`. If undefined, `registerKeys` supplies the key later. */
   readonly key: string | undefined;
   readonly wish: AttachWish;
   readonly refuse: Refusal;
@@ -52,9 +53,9 @@ interface Known {
   readonly run: LingeringRun;
   readonly upstream: string;
   readonly token: string | undefined;
-  /** Monotonic milliseconds. */
+  /** Start of the run, in monotonic milliseconds. */
   readonly begunAt: number;
-  /** Fires when the run expires, while it has no reader. */
+  /** Fires when the run expires. It is set only while the run has no reader. */
   readonly due: Alarm;
   isTold: boolean;
 }
@@ -94,7 +95,7 @@ export class Attachments {
     };
   }
 
-  /** Creates the service. Runs that still linger are dropped with the scope. */
+  /** Creates the service. The remaining runs are dropped when the scope closes. */
   static readonly make = Effect.fnUntraced(function* (
     listeners: AttachListeners,
     limits: Partial<AttachLimits> = {},
@@ -106,7 +107,7 @@ export class Attachments {
     return made;
   });
 
-  /** Lists the runs that can be attached to, oldest first, without keys. For an operator. */
+  /** Lists the runs that a client can attach to, oldest first, for an operator. The list contains no keys. */
   readonly list = (): ReadonlyArray<AttachableRun> => {
     const now = this.#now();
     const wall = this.#clock.currentTimeMillisUnsafe();
@@ -132,7 +133,7 @@ export class Attachments {
     });
   };
 
-  /** Registers a run that its client reads. */
+  /** Registers a run that its first client is about to read. */
   begin({ key, refuse, request, wish }: Beginning): LingeringRun {
     const entry = this.#registry.open(wish);
     const run = new LingeringRun(entry, this.#serving, refuse);
@@ -148,8 +149,8 @@ export class Attachments {
   }
 
   /**
-   * True if the key of a request may be computed after its run has begun. No run may match the key now, no other process may use it, and
-   * computing it must be synchronous.
+   * True if the key of a request may be computed after its run has begun. That requires that no run could match the key, that no other
+   * process needs it, and that the body is small enough for a synchronous digest.
    */
   mayKeyLater({ body }: KeyedRequest, wish: AttachWish): boolean {
     const isSmall = typeof body !== "object" || body.byteLength <= wholeBytesMax;
@@ -157,11 +158,12 @@ export class Attachments {
   }
 
   /**
-   * Computes the keys of a run that began without them, in the step in which it began. From then on, repeats of its request find the run.
+   * Computes the keys of a run that began without them. The caller does so synchronously after `begin`, so that no repeat of the request
+   * can miss the run.
    */
   registerKeys(run: LingeringRun, request: KeyedRequest): void {
     const { holder, request: key } = this.#keys.both(request);
-    // A run that was stopped meanwhile is not registered.
+    // A run that was stopped in the meantime is not registered.
     const isKnown = this.#known.has(run.entry) && run.entry.evicted === undefined;
     if (typeof key === "string" && isKnown) this.#admit(run, key, holder);
   }
@@ -178,7 +180,7 @@ export class Attachments {
     if (entry.runId === undefined) this.#registry.setRunId(entry, runId);
   }
 
-  /** Counts evicted entries and updates their runs. A run that no client can read any more ends. */
+  /** Counts evicted entries and notifies their runs. An evicted run without a reader ends. */
   onEvicted(entries: ReadonlyArray<AttachEntry>): void {
     for (const entry of entries) {
       countEvicted(entry.evicted ?? "runs", this.#context);
@@ -200,10 +202,10 @@ export class Attachments {
   }
 
   /**
-   * Answers a request with the response of the run that it repeats, at any process.
+   * Answers a request with the response of the run that it repeats, whichever process owns that run.
    *
    * @param key key of the request
-   * @returns true if there is a run that it may attach to
+   * @returns true if the request was served from such a run
    */
   serveRepeat(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
     return Effect.suspend(() => {
@@ -212,7 +214,7 @@ export class Attachments {
       if (taken !== undefined) return taken;
       const { siblings } = this.#listeners;
       if (siblings === undefined) return this.#replaceSilentClient(key, wish, client);
-      // While the siblings are asked, a run of this process may lose its reader.
+      // While the siblings reply, a run of this process may lose its reader, so this process is tried again.
       return Effect.flatMap(siblings.serveRepeat(key, wish, client), (isTheirs) =>
         isTheirs ? Effect.succeed(true) : this.serveRepeatHere(key, wish, client),
       );
@@ -229,9 +231,9 @@ export class Attachments {
   }
 
   /**
-   * Serves a run without a reader. It is found and taken in one step, so that two repeats cannot get the same run.
+   * Serves a run that has no reader. The run is found and taken in one step, so that two repeats cannot get the same run.
    *
-   * @param silent clients that lose their place
+   * @param silent clients that may be replaced, because their sockets are silent
    * @returns undefined if there is no such run
    */
   #tryServeFree(
@@ -248,13 +250,14 @@ export class Attachments {
     return run === undefined ? undefined : Effect.as(this.serve(run, client, 0, "repeat"), true);
   }
 
-  /** Serves a run in place of a client that has left without closing its connection, as its silent socket shows. */
+  /** Replaces a client that has left without closing its connection. Its socket accepts no bytes, which shows that it has left. */
   #replaceSilentClient(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
     if (!wish.repeats && wish.idempotencyKey === undefined) return none;
     const clients = this.#registry.read(key).flatMap((entry) => this.#known.get(entry)?.run.client ?? []);
     return Effect.flatMap(
       Effect.filter(clients, ({ isSilent }) => isSilent, { concurrency: "unbounded" }),
-      // Another repeat may have taken the same place meanwhile; its client is not among the silent ones.
+      // Another repeat may have replaced the silent client in the meantime. That repeat's own client is not in the set, so it keeps its
+      // place.
       (silent) => (silent.length > 0 ? this.#tryServeFree(key, wish, client, new Set(silent)) : undefined) ?? none,
     );
   }
@@ -278,7 +281,7 @@ export class Attachments {
     return typeof found === "object" ? this.#known.get(found)?.run : found;
   }
 
-  /** Serves a sibling's run by id. */
+  /** Serves the response of a sibling's run, found by the run's id. */
   serveStreamElsewhere(asked: StreamWish, client: ClientResponse): Effect.Effect<HopResult | "unreachable"> {
     return this.#listeners.siblings?.serveStream(asked, client) ?? Effect.succeed("none");
   }
@@ -293,7 +296,7 @@ export class Attachments {
     return run.serve(reader, how === "repeat" ? repeatHeaders : streamHeaders(from));
   }
 
-  /** Cancels a run for its user, at once. */
+  /** Cancels a run at once, on behalf of its user. */
   cancel(run: LingeringRun): void {
     this.#stop(run, "cancelled");
   }
@@ -304,8 +307,8 @@ export class Attachments {
   }
 
   /**
-   * Ends an expired run, and forgets one that has ended. Called after every change and at the run's deadline, so a lingering run
-   * needs neither a fiber nor a timer.
+   * Ends an expired run, and drops a run that has ended. Called after every change and at the run's deadline, so that a lingering run needs
+   * neither a fiber nor a timer.
    */
   #look(run: LingeringRun): void {
     const { entry } = run;
@@ -335,7 +338,7 @@ export class Attachments {
     if (known.isTold) this.#listeners.siblings?.held.over(entry.terms.request);
   }
 
-  /** Tells the siblings about a run to which a request may attach without saying that it is a repeat. */
+  /** Publishes a run to the siblings, because even a request without a sign of a repeat may attach to it. */
   #tell(known: Known): void {
     const { siblings } = this.#listeners;
     if (siblings === undefined || known.isTold) return;

@@ -1,27 +1,33 @@
 /**
  * Keeps the bytes of one response in order, for readers that start at any offset.
  *
- * A view of a larger packet is copied, since it would keep the whole packet alive. A chunk that fills its own buffer is kept
- * without a copy, since sockets and decoders never write to it again. So bytes handed to a reader do not change while its socket
- * sends them.
+ * A chunk that is part of a larger buffer is copied, because it would keep the whole buffer alive. A chunk that fills its buffer is kept
+ * without a copy, because sockets and decoders never write to that buffer again. The bytes that a reader gets therefore do not change while
+ * its socket sends them.
  */
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 
 interface Segment {
-  /** Offset in the response. */
+  /** Offset of the segment in the response. */
   readonly at: number;
   readonly bytes: Bytes;
   used: number;
 }
 
-/** Minimum and maximum size of a segment, in bytes. A short response takes little memory, and a long one has few segments. */
+/**
+ * Minimum and maximum size of a segment, in bytes. Segments grow, so that a short response takes little memory and a long one has few
+ * segments.
+ */
 const segmentMin = 4 * 1024;
 const segmentMax = 64 * 1024;
 
-/** Minimum unused space that is freed after the end of a response, in bytes. Short responses have less and are not copied. */
+/** Minimum unused space that is freed after the end of a response, in bytes. A smaller space is not worth the copy. */
 const spareMin = 8 * 1024;
 
-/** Minimum size of a chunk that is kept in its own buffer, in bytes. Many small buffers would burden the garbage collector. */
+/**
+ * Minimum size of a chunk that is kept in its own buffer, in bytes. Smaller chunks are copied into segments, because many small buffers
+ * burden the garbage collector.
+ */
 const keptMin = 1024;
 
 /** The bytes of one response. */
@@ -63,7 +69,7 @@ export class ByteLog {
     }
   }
 
-  /** Frees unused space after the end of the response, if it is worth the copy. */
+  /** Frees unused space after the end of the response, if there is enough of it. */
   trim(): void {
     const last = this.#segments.at(-1);
     if (last === undefined) return;
@@ -72,7 +78,7 @@ export class ByteLog {
     const size = last.used;
     const bytes = new Uint8Array(Buffer.allocUnsafeSlow(size).buffer);
     bytes.set(last.bytes.subarray(0, size));
-    // Readers may still hold views of the old buffer, so it is replaced and not changed.
+    // Readers may still hold views of the old buffer, so a new buffer replaces it.
     this.#segments[this.#segments.length - 1] = { at: last.at, bytes, used: size };
     this.#held -= room;
   }
@@ -80,9 +86,9 @@ export class ByteLog {
   #free(wanted: number): Segment {
     const last = this.#segments.at(-1);
     if (last !== undefined && last.used < last.bytes.byteLength) return last;
-    // The allocation doubles, so that at most half of it is empty.
+    // The allocated size doubles each time, so that at most half of it is unused.
     const size = Math.min(segmentMax, Math.max(segmentMin, 2 * (this.#length - this.start) - this.#held, wanted));
-    // Unused bytes are never handed out, so the buffer needs no initialisation.
+    // Unused bytes are never read, so the buffer needs no initialisation.
     const segment = { at: this.#length, bytes: new Uint8Array(Buffer.allocUnsafeSlow(size).buffer), used: 0 };
     this.#add(segment, size);
     return segment;
@@ -93,7 +99,7 @@ export class ByteLog {
     this.#held += held;
   }
 
-  /** True if a chunk is kept in its own buffer: it is long, nearly fills the buffer, and follows a full segment or none. */
+  /** True if a chunk is kept without a copy: it is long, fills most of its buffer, and the last segment is full. */
   #shouldKeepBuffer({ buffer, byteLength }: Bytes): boolean {
     if (byteLength < keptMin || 4 * byteLength < 3 * buffer.byteLength) return false;
     const last = this.#segments.at(-1);
@@ -103,14 +109,14 @@ export class ByteLog {
   /**
    * Returns the contiguous bytes from an offset; undefined at the end.
    *
-   * @param at at or after `start`
+   * @param at an offset of at least `start`
    */
   from(at: number): Bytes | undefined {
     const found = this.#segments.find((segment) => at < segment.at + segment.used);
     return found?.bytes.subarray(at - found.at, found.used);
   }
 
-  /** Drops whole segments before an offset. */
+  /** Drops the segments that end before an offset. */
   dropUntil(at: number): void {
     const kept = this.#segments.findIndex((segment) => at < segment.at + segment.bytes.byteLength);
     const dropped = kept === -1 ? this.#segments.splice(0) : this.#segments.splice(0, kept);

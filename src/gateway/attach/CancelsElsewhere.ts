@@ -1,4 +1,6 @@
-/** Cancels runs of other processes for clients that present the run's credentials, and runs of this process for clients of others. */
+/**
+ * Cancels runs of other processes for clients that present the run's credentials, and runs of this process for clients of other processes.
+ */
 import { Duration, Effect, type Scope } from "effect";
 import type { SharedCancels } from "../../recorder/shared/SharedCancels.ts";
 import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
@@ -6,7 +8,7 @@ import { lateRecordMs } from "../../recorder/WriteQueue.ts";
 import * as StoredCancels from "../../runtime/attach/StoredCancels.ts";
 import type { Attachments } from "./Attachments.ts";
 
-/** Cancels a run for its user. Returns true if another process owns it for this client. */
+/** Cancels a run for its user. Returns true if the client may read the run and another process owns it. */
 export type CancelsElsewhere = (runId: string, holder: string) => Effect.Effect<boolean>;
 
 /**
@@ -35,7 +37,7 @@ export const make = Effect.fnUntraced(function* (
   );
   const driver = (runId: string) =>
     Effect.orElseSucceed(cancels?.findOwner(runId) ?? Effect.undefined, () => undefined);
-  // A gateway records its runs up to a second late.
+  // A gateway records a run up to a second after its start, so a missing owner is looked up again.
   const lateDriver = (runId: string) =>
     Effect.flatMap(driver(runId), (name) =>
       name === undefined ? Effect.delay(driver(runId), Duration.millis(lateRecordMs)) : Effect.succeed(name),

@@ -1,10 +1,10 @@
 /**
- * Tracks which siblings have runs that a request of this process may repeat without indicating it: live runs that lost their reader. Each
- * of these runs has a row in the store while its process keeps it. A run read to its end has no row, and so costs no write. A request that
- * indicates a repeat asks every sibling instead (`Siblings`).
+ * Tracks which siblings have live runs without a reader. A request of this process may repeat such a run even without a sign of a repeat.
+ * Each of these runs has a row in the store while its process keeps it; a run whose client stays to the end costs no write. A request with
+ * a sign of a repeat asks every sibling instead (`Siblings`).
  *
- * Siblings see a row a moment later, and a repeat that arrives before that starts a new run. Only the owner of a run decides who attaches,
- * so a stale row of a dead process costs one request to its replacement.
+ * Siblings see a row after a short delay, and a repeat that arrives earlier starts a new run. Only the owner of a run decides who attaches.
+ * A stale row of a dead process costs one request to the process that has taken its place.
  */
 import { Effect, FiberSet, Option, Schema, type Scope } from "effect";
 import * as FactPolling from "../../recorder/shared/FactPolling.ts";
@@ -12,14 +12,14 @@ import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 import { GatewayAddress } from "../config/GatewayAddress.ts";
 import { HopKey } from "./HopMessage.ts";
 
-/** Time for which siblings know of a run whose process has died, in milliseconds. */
+/** Lifetime of the row of a dead process, in milliseconds. */
 export const heldMs = 3_600_000;
 
 const Held = Schema.Struct({
-  /** Folder of the gateway's sockets; empty if the gateway is one process. */
+  /** Folder of the gateway's sockets; empty if the gateway has only one process. */
   folder: Schema.String.check(Schema.isMaxLength(4_096)),
   worker: Schema.Natural,
-  /** Address of the gateway, if it has one. */
+  /** Address at which other gateways reach this gateway, if it has one. */
   origin: Schema.optionalKey(GatewayAddress),
   key: HopKey,
 });
@@ -28,22 +28,22 @@ const readHeld = Schema.decodeUnknownOption(Schema.fromJsonString(Held));
 
 /** Place of a process among those that share the store. */
 interface HeldPlace {
-  /** Folder of the gateway's sockets; undefined if no worker reaches another. */
+  /** Folder of the gateway's sockets; undefined if its workers cannot reach each other. */
   readonly folder: string | undefined;
   /** Number of this worker. */
   readonly self: number;
-  /** Address of this gateway; undefined if no other gateway reaches it. */
+  /** Address of this gateway; undefined if other gateways cannot reach it. */
   readonly origin?: string | undefined;
 }
 
-/** Names a sibling: a worker of this gateway by its number, another gateway by its address. */
+/** Identifies a sibling: a worker of this gateway by its number, another gateway by its address. */
 export type SiblingName = number | string;
 
-/** Keys held by siblings and by this worker. */
+/** Keys of the runs without a reader, of the siblings and of this process. */
 export class HeldElsewhere {
-  /** Siblings by the key of each row. */
+  /** Siblings with such runs, by the key of the run's request. */
   #owners: ReadonlyMap<string, ReadonlySet<SiblingName>> = new Map();
-  /** Number of published runs per key. */
+  /** Number of such runs of this process, by key. */
   readonly #own = new Map<string, number>();
   readonly #tell: (key: string, isHeld: boolean) => void;
 
@@ -51,7 +51,7 @@ export class HeldElsewhere {
     this.#tell = tell;
   }
 
-  /** Publishes and receives keys while the scope is open. */
+  /** Publishes and reads the keys while the scope is open. */
   static readonly make = Effect.fnUntraced(function* (
     { folder = "", origin, self: worker }: HeldPlace,
     facts: SharedFacts,
@@ -61,7 +61,7 @@ export class HeldElsewhere {
       const row = `${origin ?? ""} ${folder} ${worker} ${key}`;
       const place = { folder, worker, ...(origin === undefined ? {} : { origin }) };
       const value = JSON.stringify({ ...place, key } satisfies typeof Held.Type);
-      // While the store is unavailable, siblings do not learn of the run.
+      // If the store is unavailable, siblings do not learn of the run, and a repeat that they receive starts a new one.
       run(Effect.ignore(isHeld ? facts.put("held", row, value, heldMs) : facts.take("held", row)));
     });
     const outage = {
@@ -81,12 +81,12 @@ export class HeldElsewhere {
     return made;
   });
 
-  /** Returns the siblings that hold a key. */
+  /** Returns the siblings that have a run with this key. */
   ownersOf(key: string): ReadonlySet<SiblingName> {
     return this.#owners.get(key) ?? none;
   }
 
-  /** True if no sibling holds a key. */
+  /** True if no sibling has such a run. */
   get isEmpty(): boolean {
     return this.#owners.size === 0;
   }
@@ -98,7 +98,7 @@ export class HeldElsewhere {
     if (runs === 0) this.#tell(key, true);
   }
 
-  /** Withdraws a run that had lost its reader, because it has ended or has a reader again. */
+  /** Records that such a run has ended or has a reader again. */
   over(key: string): void {
     const runs = this.#own.get(key) ?? 0;
     if (runs > 1) return void this.#own.set(key, runs - 1);
@@ -109,7 +109,7 @@ export class HeldElsewhere {
 
 const none: ReadonlySet<SiblingName> = new Set();
 
-/** Names the sibling that put a row; undefined for a row of this process, or of one that this process cannot reach. */
+/** Identifies the sibling that wrote a row. Returns undefined for a row of this process, or of a process that this one cannot reach. */
 const siblingOf = (
   held: typeof Held.Type,
   own: Pick<typeof Held.Type, "folder" | "worker"> & Pick<HeldPlace, "origin">,

@@ -1,15 +1,18 @@
 /**
- * Defines the messages between two processes while a client of one gets the response of a run of the other, called a hop.
+ * Defines the messages of a hop: a client of one process gets the response of a run of another process.
  *
- * The asking process has the client, the owner has the run: two workers of one gateway, or two gateways. Each message is JSON in a header
- * of a signed request (`SignedWire`), so that bodies contain only the response's own bytes:
+ * The asking process has the client, the owner has the run. They are two workers of one gateway, or two gateways. Each message is JSON in a
+ * header of a signed request (`SignedWire`), so that bodies contain only the response's own bytes:
  *
- * 1. `HopAsked`, in the request. The owner alone decides, in one step, as for its own clients.
- * 2. `HopFacts`, in an interim response, after the client has become the run's reader. The head may come later.
- * 3. `HopHead`, in the response's head: the run's head, a document, a break, or nothing to attach to.
- * 4. `HopEnd`, in the trailers. A response without it is broken, since the owner has died.
+ * 1. `HopAsked`, in the request. The owner alone decides, in one step, as it does for its own clients.
  *
- * JSON cannot represent undefined, so missing values are null.
+ * 2. `HopFacts`, in an interim response, after the client has become the run's reader. The response head may come later.
+ *
+ * 3. `HopHead`, in the response's head: the run's head, a document, a break, or `None` if the client cannot attach.
+ *
+ * 4. `HopEnd`, in the trailers. A response without it is broken, because the owner has died.
+ *
+ * JSON has no undefined, so missing values are null.
  */
 import { Schema } from "effect";
 import { kinds } from "../../domain/Failure.ts";
@@ -17,10 +20,10 @@ import { Label, Status } from "../../domain/Limits.ts";
 import { GatewayAddress } from "../config/GatewayAddress.ts";
 import type { AccessRecord } from "../log/AccessRecord.ts";
 
-/** A keyed digest in hexadecimal digits. */
+/** An HMAC, in hexadecimal digits. */
 export const HopKey = Schema.String.check(Schema.isPattern(/^[0-9a-f]{32,128}$/));
 
-/** Request to the owner. */
+/** The response that the asking process wants from the owner. */
 export const HopWish = Schema.Union([
   /** A request that may repeat one of the owner's runs. */
   Schema.TaggedStruct("Repeat", {
@@ -34,7 +37,7 @@ export const HopWish = Schema.Union([
     run_id: Label,
     holder: HopKey,
     method: Schema.Literals(["GET", "HEAD", "DELETE"]),
-    /** Offset of the next byte for the client; null for an invalid offset. */
+    /** Offset of the next byte that the client needs; null for an invalid offset. */
     from: Schema.NullOr(Schema.Natural),
   }),
 ]);
@@ -43,21 +46,23 @@ export type HopWish = typeof HopWish.Type;
 /** A request for a run by id. */
 export type StreamWish = Extract<HopWish, { readonly _tag: "Stream" }>;
 
-/** First message of a hop. */
+/** First message of a hop, from the asking process to the owner. */
 export const HopAsked = Schema.Struct({
   /** Address of the asking gateway; null for a worker of the same gateway. */
   from: Schema.NullOr(GatewayAddress),
-  /** The asking worker, and the number that it gave this hop. The owner uses both to ask if the client's socket is silent. */
+  /**
+   * The asking worker, and the number that it gave to this hop. The owner sends both numbers back to ask if the client's socket is silent.
+   */
   worker: Schema.Natural,
   hop: Schema.Natural,
   wish: HopWish,
 });
 export type HopAsked = typeof HopAsked.Type;
 
-// `Object.keys` returns all keys of this object literal, so the cast is safe.
+// `Object.keys` returns exactly the keys of this object literal, so the cast is safe.
 const kindNames = Object.keys(kinds) as ReadonlyArray<keyof typeof kinds>;
 
-/** Facts about the run for the asking process's access log. */
+/** Facts about the run, for the access log of the asking process. */
 export const HopFacts = Schema.Struct({
   run_id: Schema.NullOr(Label),
   attached_at: Schema.NullOr(Schema.Natural),
@@ -75,12 +80,12 @@ export type HopFacts = typeof HopFacts.Type;
 
 const Headers = Schema.Array(Schema.Tuple([Schema.String, Schema.String]));
 
-/** Kind and head of the response. */
+/** Third message of a hop: the kind of the response and its head. */
 export const HopHead = Schema.Union([
   /** There is no run that the request may attach to. */
   Schema.TaggedStruct("None", {}),
   Schema.TaggedStruct("Broken", { facts: HopFacts }),
-  /** The body is a document of the gateway. */
+  /** The body is a document that the gateway wrote. */
   Schema.TaggedStruct("Answer", { status: Status, headers: Headers, facts: HopFacts }),
   /** The body is the run's response. */
   Schema.TaggedStruct("Head", {
@@ -93,11 +98,11 @@ export const HopHead = Schema.Union([
 ]);
 export type HopHead = typeof HopHead.Type;
 
-/** End of the response. */
+/** Last message of a hop: the end of the response. */
 export const HopEnd = Schema.Struct({ how: Schema.Literals(["whole", "broken"]), facts: HopFacts });
 export type HopEnd = typeof HopEnd.Type;
 
-/** Encodes a message for a header. */
+/** Encodes a message as the value of a header. */
 export const encode = (word: HopAsked | HopFacts | HopHead | HopEnd): string =>
   encodeURIComponent(JSON.stringify(word));
 
@@ -112,7 +117,7 @@ export const read = <A>(schema: Schema.Codec<A, unknown>, text: unknown): A | un
   }
 };
 
-/** Selects the facts that the owner sends. */
+/** Selects the facts that the owner sends to the asking process. */
 export const factsOf = (record: AccessRecord): HopFacts => ({
   run_id: record.run_id ?? null,
   attached_at: record.attached_at ?? null,

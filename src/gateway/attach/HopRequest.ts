@@ -1,8 +1,8 @@
 /**
  * Sends the response of a sibling's run to a client of this process.
  *
- * The client does not notice the hop, because head, bytes, backpressure and ending are those of the sibling's own clients. If the sibling
- * dies, the connection breaks, as with a single gateway. A sibling that does not decide in time is skipped.
+ * The client does not notice the hop: head, bytes, backpressure and ending are those that the sibling's own clients get. If the sibling
+ * dies, the client's connection breaks, as it does if a single gateway dies. A sibling that does not decide in time is skipped.
  */
 import type { ClientRequest, IncomingMessage } from "node:http";
 import { Effect } from "effect";
@@ -10,12 +10,12 @@ import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import { type HopTarget, hopHeader, requestTo } from "../workers/SignedWire.ts";
 import { encode, type HopAsked, HopEnd, HopFacts, HopHead, read } from "./HopMessage.ts";
 
-/** Timeout for the owner's decision, in milliseconds. It may have to check if a client's socket is silent. */
+/** Timeout for the owner's decision, in milliseconds. The owner may first have to check if its reader's socket is silent. */
 export const decideMs = 2_000;
 
 const documentBytesMax = 1024 * 1024;
 
-/** Result of a hop. `none`: nothing was written to the client. */
+/** Result of a hop. `none`: the sibling has no such run, and nothing was written to the client. */
 export type HopResult = "none" | "served" | "refused";
 
 /** Requests a run from a sibling and copies the response. */
@@ -37,7 +37,7 @@ export const hop = (asked: HopAsked, { headersOf, to }: HopTarget, client: Clien
         const last = isTaken ? yield* next : first;
         const head = typeof last === "object" && "response" in last ? headOf(last.response) : undefined;
         if (head !== undefined) return yield* forwardResponse(head, client);
-        // After the client has become the reader, no other sibling is asked, because the run has already lost its earlier reader.
+        // Once the client has become the reader, no other sibling can be asked: the run has replaced its earlier reader for this client.
         if (isTaken) yield* client.break;
         return isTaken ? "served" : "none";
       }),
@@ -47,10 +47,9 @@ export const hop = (asked: HopAsked, { headersOf, to }: HopTarget, client: Clien
       }),
   );
 
-/** Next message from a sibling. */
 type Said = { readonly taken: HopFacts | undefined } | { readonly response: IncomingMessage } | "gone";
 
-/** Receives messages from a sibling. Both may arrive in one packet. */
+/** Receives messages from a sibling. The interim response and the final one may arrive in the same packet, so messages are queued. */
 const listening = (request: ClientRequest): Effect.Effect<Said> => {
   const heard: Array<Said> = [];
   let wake = (): void => undefined;
@@ -103,7 +102,7 @@ const forwardResponse = Effect.fnUntraced(function* (
 
 type Answer = Extract<HopHead, { readonly _tag: "Answer" }>;
 
-/** Forwards a document of the gateway. It is short, so it is read completely. */
+/** Forwards a document that the other gateway wrote. Documents are short, so this one is read completely first. */
 const forwardDocument = Effect.fnUntraced(function* (
   response: IncomingMessage,
   { headers, status }: Answer,
@@ -128,7 +127,7 @@ const forwardDocument = Effect.fnUntraced(function* (
   client.answer(status, document, headers);
 });
 
-/** Copies the body at the client's pace, and ends it as the sibling ended it. */
+/** Copies the body at the client's pace and ends it in the same way as the sibling. */
 const forwardBody = Effect.fnUntraced(function* (response: IncomingMessage, client: ClientResponse) {
   while ((yield* forwardUntilFull(response, client)) === "full") yield* client.drained;
   const end = response.complete ? read(HopEnd, response.trailers[hopHeader]) : undefined;
@@ -136,7 +135,7 @@ const forwardBody = Effect.fnUntraced(function* (response: IncomingMessage, clie
   yield* end?.how === "whole" ? client.end : client.break;
 });
 
-/** Passes bytes on in the step in which they arrive, until the client's socket is full or the response is over. */
+/** Writes each chunk to the client synchronously, until the client's socket is full or the response is over. */
 const forwardUntilFull = (response: IncomingMessage, client: ClientResponse): Effect.Effect<"full" | "over"> =>
   Effect.callback((resume) => {
     if (response.closed) return resume(Effect.succeed("over"));
@@ -157,7 +156,7 @@ const forwardUntilFull = (response: IncomingMessage, client: ClientResponse): Ef
     return Effect.sync(leave);
   });
 
-/** Copies facts that are known only at the run's owner to the access record. */
+/** Adds the facts that only the run's owner knows to the access record. */
 const recordFacts = ({ access }: ClientResponse, facts: HopFacts | undefined): void => {
   if (facts === undefined) return;
   const known = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== null));

@@ -1,7 +1,7 @@
 /**
- * Sends the response of a run to a client of another process, in the form of a hop.
+ * Sends the response of a run to a client of another process, as a hop.
  *
- * The facts for the access log go to the process that logs the client's request.
+ * The facts about the run are sent along, because the other process logs the client's request.
  */
 import type { ServerResponse } from "node:http";
 import { Effect } from "effect";
@@ -11,19 +11,19 @@ import { ClientResponse } from "../proxy/ClientResponse.ts";
 import { hopHeader } from "../workers/SignedWire.ts";
 import { encode, factsOf } from "./HopMessage.ts";
 
-/** Settings for the response to a hop. */
+/** Settings of the response to a hop. */
 export interface HopSetting {
   /** Timeout after which a client that reads nothing is disconnected, in milliseconds. */
   readonly slowMs: number;
-  /** Monotonic milliseconds. */
+  /** Returns monotonic milliseconds. */
   readonly now: () => number;
-  /** Checks, at the client's process, that its socket is silent. */
+  /** Asks the client's process if the client's socket is silent. */
   readonly isSilent: Effect.Effect<boolean>;
   /** True if a network is between the two processes. */
   readonly isRemote: boolean;
 }
 
-/** The response to one hop. */
+/** A response that is sent to another process, which forwards it to the client. */
 export class HopResponse extends ClientResponse {
   readonly #isSilentThere: Effect.Effect<boolean>;
   readonly #isRemote: boolean;
@@ -35,8 +35,8 @@ export class HopResponse extends ClientResponse {
   }
 
   /**
-   * The client's bytes wait at the other process's socket. This process's own socket is checked only if a network is in between,
-   * because a machine that was cut off cannot be asked.
+   * Checks the client's socket at the other process. The socket between the two processes is checked too if there is a network between
+   * them, because a machine that was cut off cannot be asked.
    */
   override get isSilent(): Effect.Effect<boolean> {
     return Effect.suspend(() => {
@@ -57,13 +57,13 @@ export class HopResponse extends ClientResponse {
     super.answer(200, document, [[hopHeader, encode({ _tag: "Answer", status, headers: own, facts })]]);
   }
 
-  /** Responds that there is no run that the request may attach to. */
+  /** Responds that the request cannot attach to any run. */
   none(): void {
     super.answer(200, {}, [[hopHeader, encode({ _tag: "None" })]]);
   }
 }
 
-/** Forwards recorded facts to the other worker. */
+/** Sends recorded facts to the process of the client. */
 class HopAccess extends Access {
   readonly #response: ServerResponse;
 
@@ -75,12 +75,13 @@ class HopAccess extends Access {
   override addFacts(facts: AccessFacts): void {
     super.addFacts(facts);
     if (facts.attached_at === undefined || this.#response.headersSent) return;
-    // Written directly, because Node supports headers only on the interim responses that it knows. Nothing else has been written yet.
+    // Written to the socket directly, because Node sends headers only on the interim responses that it knows. Nothing else has been written
+    // at this point.
     const word = encode(factsOf(this.record));
     this.#response.socket?.write(`HTTP/1.1 102 Processing\r\n${hopHeader}: ${word}\r\n\r\n`);
   }
 
-  /** Called before the response ends or breaks. */
+  /** Sends the last facts in the trailers or, if the run broke before its head, in the head. */
   override recordEnd(how: "whole" | "left" | "broken"): void {
     super.recordEnd(how);
     const response = this.#response;

@@ -1,10 +1,10 @@
 /**
- * Holds one run that may outlive its client: the output so far, its end, and the one client that reads it.
+ * Holds one run that may outlive its client: the output so far, its end, and the client that reads it.
  *
- * New output is kept. If the client has everything before it, the output is also written in the same step. A client that lags copies from
- * the log, and its fiber waits for its socket. The run is asked for more while its client has received everything and the socket needs no
- * drain. It is also asked for more while there is no reader; the relay then buffers the output. A client that takes another's place starts
- * at its own offset. The other connection breaks at once, because one response has only one reader to set its pace.
+ * New output is kept in the log. A client that has received everything before gets it synchronously. A client that lags reads from the log,
+ * and its fiber waits for the socket. The run is asked for more output while its client has received everything and the socket accepts
+ * more. It is also asked while it has no reader; then its output is only buffered. A client that replaces another starts at its own offset.
+ * The earlier connection breaks at once, because a response has one reader, whose pace the run follows.
  */
 import { Effect } from "effect";
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
@@ -19,40 +19,37 @@ import type { AttachEntry, AttachRegistry, EntryEnd } from "./AttachRegistry.ts"
 /** Reason why a run is stopped early. */
 export type StopReason = "expired" | "cancelled" | "evicted" | "closing";
 
-/** A client that reads. */
+/** A client that reads the response. */
 export interface Reader {
   readonly client: ClientResponse;
-  /** Offset of its next byte. */
+  /** Offset of the next byte for the client. */
   at: number;
-  /** Headers appended to those of the response. */
+  /** Headers that are appended to those of the response. */
   extra: RelayHeaders;
   isHeaded: boolean;
-  /**
-   * Resumes its waiting fiber with the next effect. While the fiber waits, output is written to the client in the step in which
-   * it arrives.
-   */
+  /** Resumes the client's fiber with the next effect. While the fiber waits, new output is written to the client synchronously. */
   resume: ((next: Effect.Effect<void>) => void) | undefined;
-  /** True if the client no longer reads, because it has left or another client has taken its place. */
+  /** True if the client has left or was replaced, so that it reads no more. */
   over: boolean;
 }
 
-/** Tells a client about a run that ended before its head. The closure holds the whole request, including its body. */
+/** Sends a client the error of a run that ended before its head. The closure keeps the whole request with its body in memory. */
 export type Refusal = (error: RelayInterrupted, client: ClientResponse) => Effect.Effect<void>;
 
-/** Services of the gateway for lingering runs. */
+/** Services of the gateway that lingering runs use. */
 export interface LingeringServing {
   readonly registry: AttachRegistry;
-  /** Monotonic milliseconds. */
+  /** Returns monotonic milliseconds. */
   readonly now: () => number;
   /** Called when a client has attached or left. */
   readonly onChange: (run: LingeringRun, what: "attached" | "left") => void;
   /** Called after a change that may affect the run's deadline. */
   readonly onUpdate: (run: LingeringRun) => void;
-  /** Called when output held for an absent client exceeded the limit. */
+  /** Called when the output that is held for an absent client exceeds the limit. */
   readonly onOverflow: (run: LingeringRun) => void;
 }
 
-/** Maximum number of bytes passed to a socket in one step. A client that joins late reads a long response in parts. */
+/** Maximum number of bytes written to a socket in one step. A client that attaches late therefore gets a long response in parts. */
 const stepBytesMax = 64 * 1024;
 
 const always = (): boolean => true;
@@ -62,22 +59,22 @@ const never = (): boolean => false;
 /** One run that may outlive its client. */
 export class LingeringRun {
   readonly entry: AttachEntry;
-  /** Tells the run if a client reads. Without one, output is buffered and does not count as shown. */
+  /** Tracks if a client reads. Output without a client is buffered and does not count as shown. */
   readonly presence: Presence;
   attached = 0;
   #reader: Reader | undefined;
   #head: { readonly head: RelayHead; readonly streaming: boolean } | undefined;
-  /** Returns true after the log ends with the terminal marker. */
+  /** Returns true if the log ends with the terminal marker. */
   #isComplete = never;
   /** End of the body; undefined until it has ended. */
   #bodyEnd: "end" | "break" | undefined;
   #failed: RelayInterrupted | undefined;
   #stop: StopReason | undefined;
   #onStop: ((why: StopReason) => void) | undefined;
-  /** Undefined after the response has a head. A run outlives its end, and must not keep its request alive (L11). */
+  /** Undefined once the response has a head. The run's entry outlives the run and must not keep the request in memory (L11). */
   #refuse: Refusal | undefined;
   readonly #serving: LingeringServing;
-  /** Callbacks that check their condition after every change. */
+  /** Callbacks that check their conditions after every change. */
   readonly #watchers = new Set<() => void>();
 
   /** @param serving shared by all runs of a gateway */
@@ -93,23 +90,23 @@ export class LingeringRun {
     return this.#reader?.client;
   }
 
-  /** True if the run should produce more: its client has received everything, or there is no reader. */
+  /** True if the run should produce more: its client has received everything and accepts more, or there is no client. */
   get shouldProduce(): boolean {
     const reader = this.#reader;
     return reader === undefined || (reader.at >= this.entry.log.length && reader.client.isReady());
   }
 
-  /** True if the response broke and nothing remains after an offset. A break before the head is reported separately. */
+  /** True if the response broke and has no bytes after an offset. A break before the head is reported differently. */
   isBrokenAt(from: number): boolean {
     return this.#bodyEnd === "break" && this.#failed === undefined && from >= this.entry.log.length;
   }
 
-  /** Reason why the run must end, if it must. */
+  /** Reason for which the run must end; undefined if it may continue. */
   get stop(): StopReason | undefined {
     return this.#stop;
   }
 
-  /** Waits until a value is available. `look` runs at once and after every change. */
+  /** Waits until `look` returns a value. `look` is called at once and after every change. */
   until<A>(look: () => A | undefined): Effect.Effect<A> {
     return Effect.callback<A>((resume) => {
       const watch = () => {
@@ -131,9 +128,9 @@ export class LingeringRun {
   }
 
   /**
-   * Sets the head for clients.
+   * Sets the response head.
    *
-   * @param isComplete returns true after the terminal marker has arrived
+   * @param isComplete returns true once the terminal marker has arrived
    */
   setHead(head: RelayHead, streaming: boolean, isComplete = this.#isComplete): void {
     this.#head ??= { head, streaming };
@@ -150,12 +147,12 @@ export class LingeringRun {
   append(chunks: ReadonlyArray<Bytes>): ReadonlyArray<AttachEntry> {
     const from = this.entry.log.length;
     const evicted = this.#serving.registry.append(this.entry, chunks);
-    // Watchers need no notice if the client has everything and can take more.
+    // No watcher needs to run if the client has received everything and accepts more.
     if (!this.#tryPassOn(chunks, from)) this.notifyChange();
     return evicted;
   }
 
-  /** Writes new output to a client that waits for it. Returns true if the client has everything and can take more. */
+  /** Writes new output to a client that waits for it. Returns true if the client has received everything and accepts more. */
   #tryPassOn(chunks: ReadonlyArray<Bytes>, from: number): boolean {
     const reader = this.#reader;
     const { log } = this.entry;
@@ -172,7 +169,7 @@ export class LingeringRun {
     return reader.client.isReady();
   }
 
-  /** Ends the body, complete or broken. Only the first call counts. */
+  /** Records that the client has received the bytes before an offset. An evicted run then drops them. */
   #recordTaken(reader: Reader, at: number): void {
     reader.at = at;
     if (this.entry.evicted !== undefined) this.entry.log.dropUntil(at);
@@ -186,21 +183,21 @@ export class LingeringRun {
 
   end(how: EntryEnd): void {
     this.#serving.registry.recordEnd(this.entry, how, this.#serving.now());
-    // Nothing remains to be stopped, and the callback would keep the run's state alive.
+    // The run has ended and cannot be stopped any more, and the callback would keep its state in memory.
     this.#onStop = undefined;
-    // The log outlives the run and must not keep the response's reader alive.
+    // The log outlives the run, so its result replaces the function and the parser of the response can be freed.
     this.#isComplete = this.#isComplete() ? always : never;
     this.endBody("break");
   }
 
   /** Ends the run with a complete response. */
   complete(): void {
-    // Set before the client is notified, so that a client that leaves with everything leaves a finished run.
+    // Set before watchers run, so that a client that leaves after the last byte leaves a completed run.
     this.#bodyEnd ??= "end";
     this.end("whole");
   }
 
-  /** Ends a run that failed before its head. Its client gets the error. */
+  /** Ends a run that failed before its head. Its client receives the error. */
   fail(error: RelayInterrupted): void {
     this.#failed = error;
     this.end("broken");
@@ -218,14 +215,14 @@ export class LingeringRun {
     this.notifyChange();
   }
 
-  /** Registers an action for a stop of the live run. It runs at once if the run was stopped. */
+  /** Registers the action that stops the live run. If a stop was already requested, the action runs at once. */
   whenStopped(act: (why: StopReason) => void): void {
     this.#onStop = act;
     if (this.#stop !== undefined) act(this.#stop);
   }
 
   /**
-   * Serves the response to the current reader. Returns when the client has everything, has left, or was replaced.
+   * Serves the response to the current reader. Returns when the client has received everything, has left, or was replaced.
    *
    * @param extra headers appended to those of the response
    */
@@ -236,7 +233,7 @@ export class LingeringRun {
     );
   }
 
-  /** Makes a client the reader, from an offset. The previous reader is replaced. */
+  /** Makes a client the reader, starting at an offset, and replaces the previous reader. */
   take(client: ClientResponse, at: number): Reader {
     const before = this.#reader;
     const reader: Reader = { client, at, extra: [], isHeaded: false, resume: undefined, over: false };
@@ -252,7 +249,7 @@ export class LingeringRun {
     return reader;
   }
 
-  /** Releases a reader that was replaced. */
+  /** Ends the service of a reader that was replaced. */
   #releaseReader(reader: Reader): void {
     reader.over = true;
     this.#resume(reader, Effect.void);
@@ -270,7 +267,7 @@ export class LingeringRun {
     this.#resume(reader, Effect.void);
   }
 
-  /** Copies to a client until it has everything, has left or was replaced. */
+  /** Copies to a client until it has received everything, has left, or was replaced. */
   #copyUntilDone(reader: Reader): Effect.Effect<void> {
     return Effect.callback<void>((resume) => {
       reader.resume = resume;
@@ -282,7 +279,10 @@ export class LingeringRun {
     });
   }
 
-  /** Writes available output if the client's fiber waits, and resumes the fiber when it has to wait for something else. */
+  /**
+   * Writes the available output to a client whose fiber waits, and resumes the fiber if the client cannot accept more or the body has
+   * ended.
+   */
   #copyAvailable(reader: Reader): void {
     if (reader.resume === undefined) return;
     try {
@@ -292,7 +292,7 @@ export class LingeringRun {
     }
   }
 
-  /** Handles a defect while serving a client. The defect ends only that client, and the run continues. */
+  /** Handles a defect while a client is served. Only this client's response ends; the run continues. */
   #die(reader: Reader, defect: unknown): void {
     this.#resume(reader, Effect.die(defect));
   }
@@ -310,14 +310,17 @@ export class LingeringRun {
     }
   }
 
-  /** Returns the next effect for a client that has everything available or cannot accept more. */
+  /** Returns the next effect for a client that has received all available output or cannot accept more. */
   #behind(reader: Reader, next: "end" | "break" | "full"): Effect.Effect<void> {
     if (next === "full") return this.#copyAfterDrain(reader);
     const { client } = reader;
     return next === "break" ? client.break : Effect.map(client.end, () => this.#detach(reader, true));
   }
 
-  /** Writes the head, or reports that there is none. Returns true if a head was written. */
+  /**
+   * Writes the head if there is one. If the run has ended without a head, the client gets the error or a broken connection. Returns true if
+   * a head was written.
+   */
   #tryWriteHead(reader: Reader): boolean {
     if (reader.isHeaded) return true;
     const { client } = reader;
@@ -347,23 +350,20 @@ export class LingeringRun {
 
   #next({ at, client }: Reader): Bytes | "end" | "break" | "full" | undefined {
     if (!client.isReady()) return "full";
-    // The response was evicted just as the client arrived.
+    // The response was evicted while the client attached, so its first bytes are missing.
     if (at < this.entry.log.start) return "break";
     return this.entry.log.from(at)?.subarray(0, stepBytesMax) ?? this.#bodyEnd;
   }
 
-  /**
-   * Returns the head of the response from an offset, for a client that requests only the head. Before there is one, returns that
-   * of a stream.
-   */
+  /** Returns the head for a HEAD request at an offset. Before the run has a head, returns that of a plain stream. */
   headFrom(at: number): RelayHead {
     const { head } = this.#head ?? { head: noHead };
     return this.#headFor(head, at, streamHeaders(at));
   }
 
   /**
-   * Adapts the head to an offset. A partial response is shorter than its head says, so the content length is removed. The linger header
-   * says that the response can be attached to.
+   * Adapts the head to an offset. The content length is removed if earlier bytes are omitted. The linger header shows that a client can
+   * attach to the response.
    */
   #headFor(head: RelayHead, at: number, extra: RelayHeaders): RelayHead {
     const { lingerMs } = this.entry.terms;
@@ -373,13 +373,13 @@ export class LingeringRun {
   }
 }
 
-/** Placeholder for the head of a response that has none yet. */
+/** Head for a HEAD request before the run has one. */
 const noHead: RelayHead = { status: 200, statusText: "OK", headers: [] };
 
-/** Headers of a response that a repeat receives, from its first byte. */
+/** Headers for a repeat, which receives the response from its first byte. */
 export const repeatHeaders: RelayHeaders = [[attachedHeader, "0"]];
 
-/** Headers of a response requested by run id. No cache may store what requires credentials. */
+/** Headers of a response that was requested by run id. Caches must not store the response, because it requires credentials. */
 export const streamHeaders = (from: number): RelayHeaders => [
   ["cache-control", "no-store"],
   [attachedHeader, String(from)],

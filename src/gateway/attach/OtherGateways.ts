@@ -1,8 +1,9 @@
 /**
- * Lets gateways over one store reach each other at their advertised addresses.
+ * Lets gateways that share a store reach each other at their advertised addresses.
  *
- * A gateway with an address keeps it in a row of the store, which expires if the gateway dies, and reads those of the others when a client
- * returns. It answers their signed requests (`SignedWire`) at its ordinary port. A gateway without an address neither asks nor is asked.
+ * A gateway with an address keeps it in a row of the store, which expires if the gateway dies. If a client returns, the gateway reads the
+ * rows of the others and asks them at their ordinary port with signed requests (`SignedWire`). A gateway without an address neither asks
+ * others nor is asked.
  */
 import type { IncomingMessage } from "node:http";
 import { Clock, Effect, Option, Schema, type Scope } from "effect";
@@ -13,19 +14,21 @@ import { GatewayAddress } from "../config/GatewayAddress.ts";
 import { sharedKey } from "../workers/SharedKey.ts";
 import { type AskError, type Destination, hopPath, type Query, SignedWire } from "../workers/SignedWire.ts";
 
-/** Time for which the address of a dead gateway is known, in milliseconds. */
+/** Lifetime of the row of a dead gateway, in milliseconds. */
 export const addressMs = 60_000;
 
-/** Pause between two writes of the own address, in milliseconds. */
+/** Interval between two writes of this gateway's address, in milliseconds. */
 const renewMs = 20_000;
 
-/** Maximum wait of a returning client for the addresses, in milliseconds. After it the last known ones count. */
+/**
+ * Maximum time that a returning client waits for the addresses to be read, in milliseconds. After that, the last known addresses are used.
+ */
 const readMs = 250;
 
-/** Maximum number of gateways that are asked; the most recently renewed addresses count. */
+/** Maximum number of other gateways that are asked. Those with the newest rows are asked. */
 const gatewaysMax = 64;
 
-/** Time for which a shutdown waits for its address to be removed, in milliseconds. */
+/** Maximum time that a shutdown waits for the removal of its row, in milliseconds. */
 const removeMs = 500;
 
 const Address = Schema.Struct({
@@ -36,16 +39,16 @@ const Address = Schema.Struct({
 
 const readAddress = Schema.decodeUnknownOption(Schema.fromJsonString(Address));
 
-/** Explains a failed query to an operator. */
+/** Explanations of a failed query, for an operator. */
 const failures: Readonly<Record<AskError["reason"], string>> = {
   gone: "it cannot be reached, or TLS does not trust its certificate",
   late: "it does not reply in time",
   refused: "it refuses the request, so the address may belong to another process",
 };
 
-/** The gateways with an address, as seen by one of them. */
+/** The gateways that have an address, as seen by one of them. */
 export class OtherGateways {
-  /** Own address, without a trailing slash. */
+  /** Address of this gateway, without a trailing slash. */
   readonly origin: string;
   readonly wire: SignedWire;
   readonly #facts: SharedFacts;
@@ -58,7 +61,7 @@ export class OtherGateways {
     away: "cannot ask another gateway for the runs of returning clients",
     back: "other gateways can be asked for the runs of returning clients again",
   });
-  /** Last known origins, at most `gatewaysMax`, with the time by which their clocks are ahead, in milliseconds. */
+  /** Last known origins, at most `gatewaysMax`, each with the offset of its clock from this one's, in milliseconds. */
   #known: ReadonlyMap<string, number> = new Map();
 
   private constructor(origin: string, wire: SignedWire, facts: SharedFacts, clock: Clock.Clock) {
@@ -68,7 +71,7 @@ export class OtherGateways {
     this.#clock = clock;
   }
 
-  /** Creates the service. Call `publish` when this gateway serves. */
+  /** Creates the service. The gateway calls `publish` when it starts to serve. */
   static readonly make = Effect.fnUntraced(function* (
     address: string,
     facts: SharedFacts,
@@ -78,7 +81,7 @@ export class OtherGateways {
     return new OtherGateways(origin, wire, facts, yield* Clock.Clock);
   });
 
-  /** Reads the addresses of the others. */
+  /** Reads the addresses of the other gateways. */
   readonly others: Effect.Effect<ReadonlyArray<string>> = Effect.suspend(() =>
     Effect.map(this.#reads.tryWithin(this.#facts.all("gateway"), readMs), (rows) => {
       if (rows !== undefined) this.#known = this.#knownOf(rows);
@@ -87,8 +90,8 @@ export class OtherGateways {
   );
 
   /**
-   * Reads the addresses, and the differences between the clocks: the store measures the age of a row, and the row contains the time at
-   * which its gateway wrote it.
+   * Extracts addresses and clock offsets. The store measures the age of a row, and the row contains its gateway's time at the write, so
+   * their sum is that gateway's current time.
    */
   #knownOf(rows: ReadonlyArray<Fact>): ReadonlyMap<string, number> {
     const now = this.#clock.currentTimeMillisUnsafe();
@@ -103,9 +106,10 @@ export class OtherGateways {
   }
 
   /**
-   * Publishes the own address while the scope is open. While the store is unavailable, others keep it for `addressMs`.
+   * Publishes the address of this gateway while the scope is open. If the store becomes unavailable, other gateways keep the address for
+   * `addressMs`.
    *
-   * Their addresses are read each time too, so that a client which returns while the store is slow still finds them.
+   * Each renewal also reads the other addresses, so that they are known if the store is slow when a client returns.
    */
   get publish(): Effect.Effect<void, never, Scope.Scope> {
     const facts = this.#facts;
@@ -122,12 +126,12 @@ export class OtherGateways {
     );
   }
 
-  /** Returns the destination of a gateway. Requests to it are signed with the time of its clock. */
+  /** Returns the destination for requests to a gateway. They are signed with the time of that gateway's clock. */
   to(origin: string): Destination {
     return { origin, aheadMs: this.#known.get(origin) ?? 0 };
   }
 
-  /** Asks a gateway. A failure is logged, because only an operator can repair an address. */
+  /** Asks a gateway. A failure is logged, because only an operator can correct an address. */
   ask<A, B>(query: Query<A, B>, value: A, origin: string): Effect.Effect<B, AskError> {
     return this.wire.ask(query, value, this.to(origin)).pipe(
       Effect.tap(this.#asks.recordSuccess),
@@ -135,7 +139,7 @@ export class OtherGateways {
     );
   }
 
-  /** True for a request that only another gateway sends. */
+  /** True for a request that only other gateways send. */
   isFor({ url }: Pick<IncomingMessage, "url">): boolean {
     return url === hopPath;
   }

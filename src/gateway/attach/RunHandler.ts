@@ -1,9 +1,9 @@
 /**
- * Serves a model request from the run that it repeats, if it may attach to one, or from a new run, which outlives its client if
- * configured.
+ * Serves a model request from the run that it repeats, if it may attach to one, or else from a new run. The new run outlives its client if
+ * lingering is configured.
  *
- * The fiber of a lingering run is that of its first request. The request's body, which an attempt may need again, is kept and
- * counted while the run is live. All clients, including the first, read from the log (`LingeringRun`).
+ * The fiber of a lingering run is that of its first request. The request's body is kept in memory and counted while the run is live,
+ * because a retry may need it. All clients, including the first, read from the log (`LingeringRun`).
  */
 import { Context, Effect, Exit, Fiber, Scope } from "effect";
 import * as Relay from "../../adapters/relay/Relay.ts";
@@ -26,7 +26,7 @@ import type { Attachments } from "./Attachments.ts";
 import type { AttachWish } from "./AttachWish.ts";
 import type { LingeringRun, StopReason } from "./LingeringRun.ts";
 
-/** Services and settings for serving a run. */
+/** Services and settings that serve a run. */
 export interface RunServing extends RelayServing {
   readonly attachments: Attachments;
 }
@@ -60,8 +60,8 @@ const attachable = Effect.fnUntraced(function* (
   const { body, headers, method, tenant } = plan.request;
   const request: KeyedRequest = { body, headers, method, tenant, target: asked.target, upstream: asked.server.name };
   const { attachments } = serving;
-  // Computing a key takes a tenth of the time before a request is sent. If no run can match the key, it is computed while the provider has
-  // the request.
+  // Computing a key takes a tenth of the time before a request is sent. If no run can match the key, it is computed later, while the
+  // provider processes the request.
   const key = attachments.mayKeyLater(request, asked.attach) ? undefined : yield* attachments.keyOf(request);
   if (key !== undefined && (yield* attachments.serveRepeat(key, asked.attach, client))) return;
   if (asked.attach.lingerMs === 0) return yield* relay(plan, asked, client, serving);
@@ -78,7 +78,7 @@ const attachable = Effect.fnUntraced(function* (
   if (key === undefined) attachments.registerKeys(run, request);
   yield* run.serve(reader);
   const exit = yield* Fiber.await(working);
-  // The end of a stopped run was decided by its stop, so the fiber's exit is ignored.
+  // If the run was stopped, the stop has determined its end, so the fiber's exit is ignored.
   if (run.stop === undefined) yield* exit;
 });
 
@@ -114,14 +114,14 @@ const stopping = Effect.fnUntraced(function* (
   working: Fiber.Fiber<unknown, unknown>,
 ) {
   if (why === "closing") yield* closeRun(scope);
-  // After the terminal marker there is nothing to cancel, so the run's scope is closed.
+  // After the terminal marker `cancel` has no effect, so the run's scope is closed instead.
   else if (response !== undefined && !(yield* response.cancel)) yield* Scope.close(scope, Exit.void);
   working.interruptUnsafe(undefined, why === "closing" ? gatewayCloses : userGone);
 });
 
 const gatewayCloses = Context.make(InterruptSignature, "lifecycle");
 
-/** Creates the sink that writes to the run's log, and through it to the client. */
+/** Creates the sink that writes to the run's log, from which the client reads. */
 const logOf = (
   run: LingeringRun,
   opened: Opened,
@@ -144,7 +144,8 @@ const copyToEnd = (
   [copied, opened]: readonly [Effect.Effect<void, RelayInterrupted, StreamProcessor>, Opened],
 ): Effect.Effect<void, never, StreamProcessor> =>
   Effect.matchEffect(copied, {
-    // Forgets the failure of an earlier run only after completion, because another run of the same request may have failed meanwhile.
+    // The remembered failure of the request is removed only after completion, because another run of the same request may have failed in
+    // the meantime.
     onSuccess: () =>
       Effect.map(options.repeats?.forgetResponse(request.plan.request) ?? Effect.void, () => run.complete()),
     onFailure: (error) => {
@@ -154,14 +155,17 @@ const copyToEnd = (
     },
   });
 
-/** Replaces the client when a run breaks after its head, so that present and later readers get the same ending. */
+/**
+ * Replaces the client when a run breaks after its head. The ending is written to the log, so that present and later readers get the same
+ * ending.
+ */
 const sinkOf = (run: LingeringRun, attachments: Attachments): Pick<ClientResponse, "break" | "end" | "write"> => ({
   write: (chunks) => Effect.sync(() => attachments.onEvicted(run.append(chunks))),
   end: Effect.sync(() => run.endBody("end")),
   break: Effect.sync(() => run.endBody("break")),
 });
 
-/** Selects the access records that follow the run: the record of its first request, and that of the current reader. */
+/** Selects the access records that describe the run: those of its first request and of its current reader. */
 const linesOf = (run: LingeringRun, { client }: EndedRequest) => {
   const each = (tell: (line: Access) => void): void => {
     tell(client.access);

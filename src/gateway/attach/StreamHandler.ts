@@ -1,9 +1,9 @@
 /**
- * Serves `/recovery/streams/RUN`: returns a run's response from an offset, or cancels the run, for a client with the credentials
- * of the run's request.
+ * Serves `/recovery/streams/RUN`: returns a run's response from an offset, or cancels the run, for a client with the credentials of the
+ * run's request.
  *
- * A run's id is not secret, as it appears in the response's head, in logs and on the page. So the credentials are required, and
- * for any other client the run does not exist.
+ * A run's id is not secret: it appears in response heads, in logs and on the page. For a client without the run's credentials, the run
+ * therefore does not exist.
  */
 import { Effect } from "effect";
 import type { RelayRequest } from "../../adapters/relay/RelayTransport.ts";
@@ -18,10 +18,10 @@ import type { CancelsElsewhere } from "./CancelsElsewhere.ts";
 import type { StreamWish } from "./HopMessage.ts";
 import type { LingeringRun } from "./LingeringRun.ts";
 
-/** Services for serving a stream. */
+/** Services that serve a stream. */
 export interface StreamServing {
   readonly attachments: Attachments;
-  /** Cancels runs of other machines, if there can be any. */
+  /** Cancels runs of other processes; undefined if there can be none. */
   readonly cancels?: CancelsElsewhere | undefined;
   readonly meter: TrafficMeter["Service"];
 }
@@ -31,14 +31,14 @@ export type StreamRequest = Holder & Pick<RelayRequest, "method">;
 
 const prefix = "/recovery/streams/";
 
-/** Extracts the run from one of the gateway's own paths; undefined for any other path. */
+/** Extracts the run's id from the address of a stream; undefined for any other path. */
 export const streamOf = ({ own, target }: Pick<Address, "own" | "target">): string | undefined => {
   if (!own || !target.startsWith(prefix)) return undefined;
   const [name = ""] = target.slice(prefix.length).split("?");
   return name;
 };
 
-/** Serves a stream, wherever its run is. */
+/** Serves a stream, whichever process owns the run. */
 export const serveStream = (
   runId: string,
   asked: StreamRequest,
@@ -54,7 +54,7 @@ export const serveStream = (
   );
 
 /**
- * Serves a run of this process to a client of another one, which has shown the key of its holder.
+ * Serves a run of this process to a client of another process. The other process sends the key of the client.
  *
  * @returns true if there is such a run
  */
@@ -101,9 +101,10 @@ const tryServe = Effect.fnUntraced(function* (
     client,
   );
   if (elsewhere !== "none" && elsewhere !== "unreachable") return elsewhere;
-  // A client does not ask again after `unknown`, although its run may be live. A silent worker is therefore reported as `unreachable`.
+  // A client that gets `unknown` does not ask again, although the run may be live in a worker that did not reply. The response is therefore
+  // `unreachable`.
   const nowhere = elsewhere === "unreachable" ? unreachable : unknown;
-  // A worker that does not answer now finds the cancel in the store.
+  // A worker that does not reply now reads the cancel from the store later.
   if (method !== "DELETE" || elsewhere === "unreachable" || cancels === undefined || !(yield* cancels(run_id, holder)))
     return nowhere;
   client.head({ status: 204, statusText: "", headers: [noStore] });
@@ -136,7 +137,7 @@ const serveRun = Effect.fnUntraced(function* (
   return "served";
 });
 
-/** The run does not exist for these credentials. */
+/** Refusal if the run does not exist for these credentials. */
 export const unknown: Refused = {
   status: 404,
   reason: "stream",
@@ -144,7 +145,7 @@ export const unknown: Refused = {
     "No such stream exists for the credentials of this request: it never existed, it has expired, or the gateway has restarted.",
 };
 
-/** The response is no longer kept. */
+/** Refusal if the response is no longer kept. */
 export const evicted: Refused = {
   status: 410,
   reason: "evicted",
@@ -152,14 +153,14 @@ export const evicted: Refused = {
     "The gateway no longer keeps this response, because it or all kept responses together exceeded the limit. You cannot attach to it.",
 };
 
-/** The response broke at the client's offset. */
+/** The response broke at the client's offset, so there are no more bytes. */
 export const broken: Refused = {
   status: 410,
   reason: "broken",
   message: "This response broke after the last byte that the client has. There is no more of it.",
 };
 
-/** The offset is invalid or beyond the response. */
+/** Refusal of an offset that is invalid or beyond the response. */
 export const noSuchByte: Refused = {
   status: 400,
   reason: "offset",
@@ -167,7 +168,7 @@ export const noSuchByte: Refused = {
     "Last-Event-ID: expected the number of bytes of the decoded body that the client has, at most as many as were sent.",
 };
 
-/** The method is not supported for streams. */
+/** Refusal of a method that streams do not support. */
 export const noMethod: Refused = {
   status: 405,
   reason: "method",
@@ -175,7 +176,7 @@ export const noMethod: Refused = {
   headers: [["allow", "GET, HEAD, DELETE"]],
 };
 
-/** A live worker does not reply. */
+/** Refusal if a live worker did not reply, so that the run may exist. */
 export const unreachable: Refused = {
   status: 503,
   reason: "unreachable",

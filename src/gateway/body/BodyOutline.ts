@@ -1,9 +1,9 @@
 /**
- * Reads a request's body as far as its run needs. A small body is parsed whole. A large one is scanned into an outline, slice by
+ * Parses as much of a request's body as its run needs. A small body is parsed completely. A large body is scanned into an outline, slice by
  * slice, so that other requests run in between and the objects of a 60 MB conversation are never created.
  *
- * An outline has everything that a request is recognised and routed by: model, options, and tools by their names. It leaves out the
- * conversation, schemas and descriptions, and replaces any text that is too long to be a name by a placeholder.
+ * An outline contains everything that identifies and routes a request: model, options, and tool names. It omits the conversation, schemas
+ * and descriptions, and replaces strings that are too long for a name with a placeholder.
  */
 import { Effect } from "effect";
 import { scanInTurns } from "../../adapters/relay/form/JsonScan.ts";
@@ -11,22 +11,22 @@ import * as Json from "../../domain/Json.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { OutlineText } from "./OutlineText.ts";
 
-/** Maximum size of a body that is parsed whole, in bytes. Parsing that much takes one or two milliseconds. */
+/** Maximum size of a body that is parsed completely, in bytes. Parsing this size takes one or two milliseconds. */
 export const wholeBytesMax = 256 * 1_024;
 
-/**
- * Maximum size of an outline, in bytes. In a request that a provider would accept, everything but the conversation takes a few
- * kilobytes.
- */
+/** Maximum size of an outline, in bytes. In a request that a provider accepts, everything but the conversation takes a few kilobytes. */
 export const outlineBytesMax = 256 * 1_024;
 
-/** Maximum size of a string in an outline, in bytes. Names of models and tools, and ids, are shorter. */
+/** Maximum size of a string in an outline, in bytes. Model names, tool names and ids are shorter. */
 export const textBytesMax = 16 * 1_024;
 
-/** Maximum objects and lists of a large body that may still be parsed whole: as many as in 60 MB of one-kilobyte messages. */
+/**
+ * Maximum number of objects and lists in a large body that may still be parsed completely. 60 MB of one-kilobyte messages have about as
+ * many.
+ */
 export const partsMax = 100_000;
 
-/** Members of the outermost object that hold the conversation, which does not help to recognise a request. */
+/** Members of the outermost object that contain the conversation. Recognising a request does not require them. */
 export const conversation: ReadonlySet<string> = new Set([
   "messages",
   "input",
@@ -37,7 +37,7 @@ export const conversation: ReadonlySet<string> = new Set([
   "system_instruction",
 ]);
 
-/** Members, at any level, that describe a tool or a format and do not help to recognise a request. */
+/** Members, at any level, that describe a tool or a format. Recognising a request does not require them. */
 export const schemas: ReadonlySet<string> = new Set([
   "description",
   "parameters",
@@ -52,24 +52,24 @@ export const schemas: ReadonlySet<string> = new Set([
 
 const utf8 = new TextDecoder();
 
-/** A body that was read, whole or as an outline. */
+/** A body after parsing, complete or as an outline. */
 export interface KnownBody {
-  /** The bytes without content encoding. */
+  /** The body after its content encoding was removed. */
   readonly plain: Bytes;
-  /** The outermost object as parsed, or its outline. */
+  /** The parsed outermost object, or its outline. */
   readonly json: Json.JsonRecord;
   readonly isOutline: boolean;
-  /** True if the body may be parsed whole when necessary, though that may take many milliseconds. */
+  /** True if the body may be parsed completely when necessary, even if that takes many milliseconds. */
   readonly mayBeParsed: boolean;
 }
 
 /**
- * The reason why a body could not be read. `not_an_object`: no model's API accepts it. `unread`: without its conversation, it still exceeds
- * an outline's limits.
+ * The reason why a body could not be parsed. `not_an_object`: no model API accepts such a body. `unread`: even without the conversation,
+ * the body exceeds the limits of an outline.
  */
 export type UnknownBody = "not_an_object" | "unread";
 
-/** Reads a body without content encoding: whole if it is small, otherwise its outline. */
+/** Parses a body without content encoding: completely if it is small, otherwise as an outline. */
 export const readKnownBody = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> =>
   Effect.suspend(() => {
     if (plain.byteLength > wholeBytesMax) return readOutline(plain);
@@ -87,7 +87,7 @@ const readOutline = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> => {
   });
 };
 
-/** Creates the outline of a body, for a scan to fill. */
+/** Creates an empty outline of a body. A scan fills it. */
 export const outlineOf = (bytes: Uint8Array): OutlineText =>
   new OutlineText(bytes, {
     bytesMax: outlineBytesMax,

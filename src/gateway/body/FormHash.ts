@@ -1,5 +1,5 @@
 /**
- * Computes the digest of a request's form: synchronously for a small body, over many turns of the event loop for a large one.
+ * Computes the digest of a request's canonical form, synchronously for a small body. A large body takes many turns of the event loop.
  */
 import type { Hash, Hmac } from "node:crypto";
 import { Effect } from "effect";
@@ -7,10 +7,10 @@ import { partsOf, type RequestForm, takeParts } from "../../adapters/relay/form/
 import { wholeBytesMax } from "./BodyOutline.ts";
 
 /**
- * Computes the digest of a request's form.
+ * Computes the digest of a request's canonical form.
  *
- * @param begun an empty digest
- * @returns hexadecimal digits; a promise of them for a large body
+ * @param begun a digest without input
+ * @returns hexadecimal digits, or a promise of them for a large body
  */
 export const formHash = (form: RequestForm, begun: Hash | Hmac): string | Promise<string> => {
   const { body } = form;

@@ -1,24 +1,24 @@
 /**
- * Yields the items of a large body's conversation in batches as it is scanned: each message, or the value in place of a list of messages,
- * without its long strings.
+ * Yields the items of a large body's conversation in batches during a scan, without their long strings. An item is a message, or the whole
+ * conversation if it is not a list.
  */
 import { type JsonListener, sign } from "../../adapters/relay/form/JsonScan.ts";
 import * as Json from "../../domain/Json.ts";
 import { conversation } from "./BodyOutline.ts";
 import { nameOf, type OutlineTerms, OutlineText } from "./OutlineText.ts";
 
-/** The limits and the consumer of the items. */
+/** The limits of the items, and their consumer. */
 export interface ItemTerms extends Pick<OutlineTerms, "bytesMax" | "textMax"> {
   /**
    * Consumes items, each an object or a list.
    *
-   * @param level the level of the items; the body itself is at 0
-   * @returns true if more items are wanted
+   * @param level the nesting level of the items; the body itself has level 0
+   * @returns true to receive more items
    */
   readonly take: (items: ReadonlyArray<unknown>, level: number) => boolean;
 }
 
-/** Minimum size of a batch, in bytes. A call for each of a million empty items would cost more than the items. */
+/** Minimum size of a batch, in bytes. One call per item would cost more than the items, if there are a million empty ones. */
 const batchBytes = 8 * 1_024;
 
 const { CLOSE_LIST, OPEN_LIST } = sign;
@@ -40,7 +40,7 @@ export class ItemTexts implements JsonListener {
     this.#terms = terms;
   }
 
-  /** True if a batch was too long to be delivered. */
+  /** True if a batch was too long and was not delivered. */
   get isMissed(): boolean {
     return this.#isMissed;
   }

@@ -1,12 +1,12 @@
 /**
- * Describes how a configuration changes the client table: it overrides fields of shipped rows and adds rows.
+ * Describes how a configuration changes the client table: an override changes fields of a shipped row or adds a row.
  */
 import { Schema } from "effect";
 import { clientRows, unknownName } from "./ClientRows.ts";
 
 /**
- * Maximum time that a response head may be withheld, in milliseconds. undici abandons a head after 300 s, whatever timeout its
- * caller sets.
+ * Maximum time that a response head may be withheld, in milliseconds. undici stops waiting for a head after 300 s, regardless of its
+ * caller's timeout.
  */
 export const patienceMaxMs = 240_000;
 
@@ -14,26 +14,26 @@ const rowsMax = 64;
 
 const shipped: ReadonlySet<string> = new Set([...clientRows.map(({ name }) => name), unknownName]);
 
-/** A property of a request that identifies its client for a configured row. */
+/** A property of a request by which a configured row recognises its client. */
 export const ClientMatch = Schema.Union([
-  /** The prefix of the user agent. */
+  /** Prefix of the user agent. */
   Schema.Struct({ userAgent: Schema.NonEmptyString }),
-  /** A header that the request must have, and optionally a prefix of its value. */
+  /** A header that the request must have. Its value must start with `value`, if that is given. */
   Schema.Struct({ header: Schema.NonEmptyString, value: Schema.optionalKey(Schema.String) }),
 ]);
 export type ClientMatch = typeof ClientMatch.Type;
 
 /** The configuration of one client. Omitted fields keep their shipped values. */
 export const ClientOverride = Schema.Struct({
-  /** Recognises the client. Required for a name that no shipped row has. */
+  /** The property by which the client is recognised. Required for a name that no shipped row has. */
   match: Schema.optionalKey(ClientMatch),
-  /** The shipped client whose treatment applies; `unknown` if omitted. */
+  /** The shipped client whose treatment this client gets; `unknown` if omitted. */
   as: Schema.optionalKey(Schema.Literals([...clientRows.map(({ name }) => name), unknownName])),
   reveal: Schema.optionalKey(Schema.Literals(["live", "on_complete"])),
   onBreak: Schema.optionalKey(Schema.Literals(["tell", "abort", "as_provider"])),
-  /** Milliseconds. */
+  /** In milliseconds. */
   patienceMs: Schema.optionalKey(Schema.Natural.check(Schema.isLessThanOrEqualTo(patienceMaxMs))),
-  /** Milliseconds. */
+  /** In milliseconds. */
   holdMaxMs: Schema.optionalKey(Schema.Natural),
   status: Schema.optionalKey(Schema.Literals([400, 424])),
   ending: Schema.optionalKey(Schema.Literals(["clean", "broken"])),
@@ -42,7 +42,7 @@ export const ClientOverride = Schema.Struct({
 export type ClientOverride = typeof ClientOverride.Type;
 
 /**
- * Client configuration by name. A shipped name (or `unknown`) changes the fields of that row. Any other name adds a row; added rows
+ * Client configuration by name. The name of a shipped row (or `unknown`) changes fields of that row. Any other name adds a row. Added rows
  * are matched before all shipped ones, in the order of the file.
  */
 export const ClientOverrides = Schema.Record(Schema.String, ClientOverride).check(

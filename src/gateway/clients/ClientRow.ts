@@ -1,34 +1,40 @@
 /**
- * Describes a row of the client table: the marks that identify a client and its treatment in each protocol.
+ * Describes a row of the client table: how the client is recognised, and its treatment in each protocol.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
-/** The settings for one client. */
+/** The way in which the gateway treats one client. */
 export interface Treatment {
-  /** `live` shows the response as it arrives; `on_complete` withholds it until it is complete. */
+  /** `live` sends the response as it arrives. `on_complete` withholds it until it is complete. */
   readonly reveal: "live" | "on_complete";
   /**
-   * Delivered when a shown response breaks for good. `tell`: the protocol's error event. `abort`: a broken body. `as_provider`: the
-   * provider's own end.
+   * Ending of a shown response that broke and cannot be recovered. `tell`: the protocol's error event. `abort`: a broken body.
+   * `as_provider`: the provider's own ending.
    */
   readonly onBreak: "tell" | "abort" | "as_provider";
-  /** Maximum time that the head is withheld while nothing is known, in milliseconds. */
+  /** Maximum time that the head is withheld while the outcome is unknown, in milliseconds. */
   readonly patienceMs: number;
-  /** Maximum hold, in milliseconds, after which a held response is delivered live. Unlimited if undefined. */
+  /** Maximum time that a response is withheld, in milliseconds. A longer response is then sent live. Undefined for no maximum. */
   readonly holdMaxMs: number | undefined;
   /**
-   * The breaks after which the client retries and withdraws the partial response that it has shown. `cuts`: a broken connection. `errors`:
-   * also a provider's error event. `nothing`: the client stops, or shows the text twice.
+   * Breaks after which the client retries and discards the partial response that it has shown. `cuts`: a broken connection. `errors`: also
+   * a provider's error event. `nothing`: the client stops, or shows the text twice.
    */
   readonly mends: "nothing" | "cuts" | "errors";
-  /** True if words in an error's message make the client retry, whatever the status. A provider's message is then quoted without them. */
+  /**
+   * True if certain words in an error's message make the client retry, regardless of the status. A provider's message is then quoted
+   * without those words.
+   */
   readonly asksByWords: boolean;
-  /** The status of a run that fails for good before its head. */
+  /** Status of the response if a run fails before its head and cannot be recovered. */
   readonly status: 400 | 424;
-  /** The end of the body after the error event of `tell`: clean, or broken (inside an open chunk). */
+  /** End of the body after the error event of `tell`: clean, or broken inside an open chunk. */
   readonly ending: "clean" | "broken";
-  /** Keeps the client waiting until the first event of the response: the protocol's no-op, or a comment line. */
+  /**
+   * The form in which the gateway keeps the connection alive before the first event of the response: the protocol's no-op event, or a
+   * comment line.
+   */
   readonly firstNoOp: "event" | "comment";
 }
 
@@ -37,16 +43,16 @@ export type Difference = Partial<Treatment>;
 
 /** A row of the client table. */
 export interface ClientRow {
-  /** A bounded label, safe for metrics: `[a-z0-9-]{1,32}`. */
+  /** A label of bounded length, safe for metrics: `[a-z0-9-]{1,32}`. */
   readonly name: string;
-  /** The identifying marks, for people. */
+  /** The properties by which the client is recognised, as text for people. */
   readonly marks: string;
-  /** The versions that were measured, for people; empty if none was. */
+  /** The versions that were measured, as text for people; empty if none was. */
   readonly measured: string;
   readonly matches: (request: RequestMarks) => boolean;
   readonly everywhere: Difference;
   readonly protocols: Readonly<Partial<Record<ProtocolId, Difference>>>;
-  /** Share of the client's stated timeout that the gateway may use before it sends the response head. */
+  /** Share of the client's own timeout, stated in its request, that the gateway may use before it sends the response head. */
   readonly patienceShare: number;
 }
 

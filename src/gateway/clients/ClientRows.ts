@@ -1,7 +1,7 @@
 /**
- * Holds the client table: what common agents and SDKs accept, count, retry and show.
+ * Contains the client table: the responses that common agents and SDKs accept, count, retry and show.
  *
- * Measured on 2026-11-22 and 2026-11-29 with the unmodified clients and a stand-in gateway that held, refused or ended its responses: about
+ * Measured on 2026-11-22 and 2026-11-29 with unmodified clients and a stand-in gateway that held, refused or ended its responses, in about
  * 200 trials with agents and 190 with SDKs. The first matching row applies. A client can forge any header, so safety must never depend on a
  * row.
  */
@@ -10,8 +10,9 @@ import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { ClientRow, Difference, RequestMarks, Treatment } from "./ClientRow.ts";
 
 /**
- * The treatment of an unknown client. Its `patienceMs` is below the shortest timeout of the known clients (gemini-cli, 60 s). The error
- * event gives the reason to a client that reads it, and HTTP libraries report the broken body that follows as an error (`npm run stacks`).
+ * The treatment of an unknown client. Its `patienceMs` is below the shortest timeout of the known clients (gemini-cli, 60 s). A client that
+ * reads the error event learns the reason. For other clients the body breaks after the event, which HTTP libraries report as an error (`npm
+ * run stacks`).
  */
 export const unknownTreatment: Treatment = {
   reveal: "live",
@@ -26,21 +27,21 @@ export const unknownTreatment: Treatment = {
 };
 
 /**
- * Differences for every client of a protocol. Only comments may precede the provider's first event, because OpenAI's own helper throws if
- * the first event of Responses is not `response.created`, and the AI SDK takes the id and the model of a Chat response from the first
- * delta.
+ * Differences that apply to every client of a protocol. In these two protocols only comments may precede the provider's first event:
+ * OpenAI's own helper throws if the first event of Responses is not `response.created`, and the AI SDK takes the id and the model of a Chat
+ * response from the first delta.
  */
 export const protocolDifferences: Readonly<Partial<Record<ProtocolId, Difference>>> = {
   "openai-chat": { firstNoOp: "comment" },
   "openai-responses": { firstNoOp: "comment" },
 };
 
-/** The label of a client that no row matches. */
+/** Name of the row for clients that no other row matches. */
 export const unknownName = "unknown";
 
 /**
- * Default share of the client's stated timeout that the gateway may use before it sends the response head. The rest covers the time that
- * only the client measures.
+ * Default share of the client's own timeout that the gateway may use before it sends the response head. The rest covers time that only the
+ * client measures, for example connecting.
  */
 export const patienceShareDefault = 0.5;
 
@@ -51,15 +52,15 @@ const row = (
 ): ClientRow => ({ measured: "", patienceShare: patienceShareDefault, ...given, everywhere, protocols });
 
 /**
- * No measured client mistakes a clean end after the correct error event for a complete response, and two lose the error's text if
- * the body breaks.
+ * Ends the body cleanly after the error event. No measured client mistakes that for a complete response, and two clients lose the error's
+ * text if the body breaks.
  */
 const told: Difference = { ending: "clean" };
 
-/** These clients decide by the status alone. */
+/** These clients decide to retry by the status alone. */
 const byStatus: Difference = { asksByWords: false };
 
-/** The client, or the program above an SDK, retries after a broken connection, as it does without the gateway. */
+/** These clients, or the programs above these SDKs, retry after a broken connection, with or without the gateway. */
 const mending: Difference = { ...told, mends: "errors" };
 
 const agent =
@@ -79,7 +80,7 @@ const either =
   (request: RequestMarks): boolean =>
     matches.some((one) => one(request));
 
-/** Agents, matched by their own marks. Their requests also carry the marks of the SDK they use, so agents come first. */
+/** Agents, recognised by their own marks. An agent's requests also carry the marks of its SDK, so agents precede SDKs. */
 const agents: ReadonlyArray<ClientRow> = [
   row(
     {
@@ -88,9 +89,9 @@ const agents: ReadonlyArray<ClientRow> = [
       measured: "0.171",
       matches: either(agent(/^codex[_-]/), header("originator", /^codex[_-]/)),
     },
-    // After a provider's error event it shows its text twice.
+    // After an error event of the provider, codex shows its text twice.
     { ...told, ...byStatus, mends: "cuts" },
-    // It counts events, so with comments alone it times out after 300 s.
+    // Codex counts events and ignores comments, so with comments alone it times out after 300 s.
     { "openai-responses": { firstNoOp: "event" } },
   ),
   row(
@@ -100,7 +101,7 @@ const agents: ReadonlyArray<ClientRow> = [
       measured: "2.1.332",
       matches: either(agent(/^claude-cli\//), header("x-app", /^cli$/)),
     },
-    // It sends a request six times if the answer is 400 or 422.
+    // Claude Code sends a request six times if the response is 400 or 422.
     { ...told, ...byStatus, status: 424, mends: "cuts" },
   ),
   row(
@@ -110,13 +111,13 @@ const agents: ReadonlyArray<ClientRow> = [
       measured: "2.0.15",
       matches: agent(/^opencode\/[^/ ]+\/\d/),
     },
-    // It retries after a cut and after an error event, and both times it keeps the text that it has shown.
+    // opencode 2 retries after a broken connection and after an error event, and both times keeps the text that it has already shown.
     { ...told, ...byStatus },
   ),
   row(
     { name: "opencode", marks: "user agent `opencode/…`", measured: "1.18.33", matches: agent(/^opencode\//) },
     { ...told, mends: "errors" },
-    // After an error event of Anthropic's protocol it shows its text twice.
+    // After an error event in Anthropic's protocol, opencode shows its text twice.
     { "anthropic-messages": { mends: "cuts" } },
   ),
   row(
@@ -131,9 +132,9 @@ const agents: ReadonlyArray<ClientRow> = [
       matches: agent(/^QwenCode\//),
       patienceShare: 100 / 120,
     },
-    // Its own timeouts: 120 s for a head, and 900 s from the request for the whole stream, whatever is sent.
+    // Timeouts of qwen-code: 120 s for the head, and 900 s from the request for the whole stream, regardless of the bytes sent.
     { ...told, patienceMs: 100_000, holdMaxMs: 840_000 },
-    // It counts events, so with comments alone it times out after 240 s.
+    // qwen-code counts events and ignores comments, so with comments alone it times out after 240 s.
     { "openai-chat": { firstNoOp: "event" } },
   ),
   row({ name: "pi", marks: "user agent `pi/…`", measured: "1.6.0", matches: agent(/^pi\//) }, mending),
@@ -145,8 +146,8 @@ const agents: ReadonlyArray<ClientRow> = [
       matches: either(header("x-initiator"), header("x-interaction-type")),
     },
     { ...told, ...byStatus },
-    // Nothing in these streams stops it: it retries six times and shows the partial response six times. Before the head a plain
-    // status stops it, and its SDK waits 600 s for one.
+    // No ending of a stream stops copilot: it retries six times and shows the partial response six times. Before the head, a plain status
+    // stops it, and its SDK waits 600 s for the head.
     {
       "openai-chat": { reveal: "on_complete", patienceMs: 240_000 },
       "anthropic-messages": { reveal: "on_complete", patienceMs: 240_000 },
@@ -154,7 +155,7 @@ const agents: ReadonlyArray<ClientRow> = [
   ),
 ];
 
-/** SDKs, and agents that cannot be distinguished from the SDK they use. */
+/** SDKs, and agents that cannot be told apart from their SDK. */
 const sdks: ReadonlyArray<ClientRow> = [
   row(
     {
@@ -221,7 +222,7 @@ const sdks: ReadonlyArray<ClientRow> = [
       marks: "header `x-goog-api-client: google-genai-sdk/…` under another user agent",
       matches: header("x-goog-api-client", /^google-genai-sdk\//),
     },
-    // The agent is unknown and may retry after a break, so the first break must look as it does without the gateway.
+    // The agent is unknown and may retry after a break, so the first break must look the same as without the gateway.
     mending,
   ),
 ];

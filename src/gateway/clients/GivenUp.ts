@@ -1,6 +1,6 @@
 /**
- * Words the final failure of a run for its client. The words do not look transient to the client, and they include the provider's
- * own if it refused the run.
+ * Describes the final failure of a run to its client. The description does not look transient to the client. It quotes the provider if the
+ * provider refused the run.
  */
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import type { ProviderWords, Recalled, ToldClient } from "../../adapters/relay/RelayRepeats.ts";
@@ -13,25 +13,25 @@ import { isTransientText } from "./PassingWords.ts";
 import { pageOf, providerWordsOf, type WebPage } from "./ProviderWords.ts";
 
 /**
- * The failure as its client receives it: one plain sentence for a person, a code (for example `ECONNREFUSED`), and the headers
+ * The failure in the form that its client receives: a plain sentence for a person, a code (for example `ECONNREFUSED`), and the headers
  * `x-should-retry: false`, `x-recovery-run`, `x-recovery-attempts`, `x-recovery-rule` and `x-recovery-code`.
  */
 export type GivenUp = ToldClient;
 
-/** The gateway's response to a run that failed for good before its head. */
+/** The gateway's response if a run failed before its head and cannot be recovered. */
 export interface GivenUpRefusal {
   readonly status: Treatment["status"];
   readonly headers: RelayHeaders;
-  /** The body, as JSON of the protocol. */
+  /** The body, as a JSON document of the protocol. */
   readonly document: object;
 }
 
 /**
- * True if the gateway has abandoned a run, so that its client must not retry: the run was retried, or it broke without a response
- * of the provider. A provider's refusal that was not retried passes unchanged. A gateway that closes, cannot record or cannot open
- * a connection answers 503.
+ * True if the client must not retry, because the gateway has stopped trying: the run was retried, or it failed without a response of the
+ * provider. A provider's refusal that was not retried is forwarded unchanged. A gateway that shuts down, cannot record or has no free file
+ * descriptor answers 503 instead.
  *
- * @param repeated true if the request repeats one whose run has retried, so that its budget may be empty
+ * @param repeated true if the request repeats one whose run was retried, so that its budget may already be spent
  */
 export const isGivenUp = (error: RelayInterrupted, repeated: boolean): boolean => {
   const { attempts, failure, reason, response, rule } = error;
@@ -43,17 +43,17 @@ export const isGivenUp = (error: RelayInterrupted, repeated: boolean): boolean =
   return attempts > 1 || (repeated && rule === "budget_exhausted");
 };
 
-/** The way in which a shown response broke. */
+/** Facts about the break of a shown response. */
 export interface ShownBreak {
-  /** True if the request repeats one that broke before. */
+  /** True if the request repeats one whose response broke. */
   readonly repeated: boolean;
-  /** True if the provider reported the failure, by an error event or by a response in place of the stream. */
+  /** True if the provider reported the failure itself, by an error event or by another response instead of the stream. */
   readonly said: boolean;
 }
 
 /**
- * True if a shown response that broke ends as a broken connection. Such a client recovers by retrying, as it does without a
- * gateway, and an error event would end its turn. This happens once; the repeat gets the error event.
+ * True if the gateway breaks the connection instead of sending an error event. The client then retries, as it does without a gateway; an
+ * error event would end its turn. If the response to the retry breaks too, the client gets the error event.
  */
 export const isLeftToClient = (
   { mends, onBreak }: Pick<Treatment, "mends" | "onBreak">,
@@ -61,9 +61,9 @@ export const isLeftToClient = (
 ): boolean => onBreak === "tell" && !repeated && (mends === "errors" || (mends === "cuts" && !said));
 
 /**
- * Builds the client's view of a run that failed for good.
+ * Describes a run that failed and cannot be recovered.
  *
- * @param request the client's request, whose credentials are redacted from the provider's words
+ * @param request the client's request, whose credentials are redacted from the provider's message
  */
 export const finalFailureOf = (error: RelayInterrupted, request?: RelayRequest): GivenUp => {
   const code = codeOf(error.failure);
@@ -84,7 +84,7 @@ const titleOf = (page: WebPage | undefined): ProviderWords | undefined =>
 
 const factsOf = ({ attempts, failure, rule }: RelayInterrupted) => ({ attempts, failure, rule });
 
-/** Builds the answer to a repeat of a failed request: the remembered failure, with its age in whole seconds. */
+/** Creates the response to a repeat of a failed request: the remembered failure and its age in whole seconds. */
 export const recallFailure = ({ ageMs, told }: Recalled): GivenUp => {
   const age = String(Math.floor(ageMs / 1000));
   return {
@@ -94,13 +94,13 @@ export const recallFailure = ({ ageMs, told }: Recalled): GivenUp => {
   };
 };
 
-/** Builds the sentence for a client. It quotes the provider's own words unless they would make the client retry. */
+/** Creates the sentence for a client. It quotes the provider unless the quotation would make the client retry. */
 export const sentenceOf = ({ message, said }: GivenUp, { asksByWords }: Pick<Treatment, "asksByWords">): string =>
   said === undefined ? message : quoting(message, said, asksByWords);
 
 /**
- * The complete response for a failure before the head. The document also has the code, unless the code is a word that makes clients retry,
- * because some of them read the whole document as the message.
+ * Creates the complete response for a failure before the head. The document contains the code only if the code does not look transient,
+ * because some clients read the whole document as the message.
  */
 export const refusalOf = (
   told: GivenUp,

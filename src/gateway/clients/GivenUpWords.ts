@@ -1,8 +1,8 @@
 /**
- * Words the final failure of a run for its client: the failure, and the reason why nothing more is tried.
+ * Describes the final failure of a run to its client: the failure, and the reason why the gateway stops trying.
  *
- * The sentences are fixed and name no provider. A provider's own words are quoted in full only for clients that decide by the status. For
- * others, "Overloaded" would be a reason to retry, although the run has already retried.
+ * The sentences are fixed and do not name a provider. A provider's message is quoted in full only for clients that decide by the status.
+ * Any other client might retry because of a word such as "Overloaded", although the run was already retried.
  */
 import type { ProviderWords } from "../../adapters/relay/RelayRepeats.ts";
 import type { Rule } from "../../domain/Decision.ts";
@@ -11,18 +11,18 @@ import { codedWords } from "../../policy/Explanation.ts";
 import { connectWords } from "../../story/PathWords.ts";
 import { isTransientText, withoutPassing } from "./PassingWords.ts";
 
-/** The facts that the message is built from. */
+/** Facts about a failed run that determine its message. */
 export interface GivenUpFacts {
   readonly failure: Failure;
   readonly rule: Rule;
   readonly attempts: number;
-  /** A clause about a web page that came in place of a response. */
+  /** A clause about a web page that arrived instead of a response. */
   readonly page?: string | undefined;
 }
 
 /**
- * Returns a one-word code for the failure: the code of the error, or else the kind of the failure. A code in any other form is text of
- * unknown origin and is left out.
+ * Returns a one-word code for the failure: the error's own code, or else the kind of the failure. A code with other characters may be any
+ * text, so it is not used.
  */
 export const codeOf = (failure: Failure): string => {
   const own = [failure.code, failure.fingerprint?.code].find((code) => code !== undefined && plainCode.test(code));
@@ -31,17 +31,17 @@ export const codeOf = (failure: Failure): string => {
 
 const plainCode = /^[A-Za-z][\w.-]{0,63}$/;
 
-/** Ends the clause about a web page; its title follows. */
+/** End of the clause about a web page. Its title may follow. */
 export const pageInPlace = "arrived instead of the model provider's response";
 
-/** The start of every message, which names its author. */
+/** Start of every message, which says who wrote it. */
 const speaker = "stream-recovery gateway: ";
 
 /**
- * Adds the provider's own words to a message.
+ * Adds a quotation of the provider to a message.
  *
  * @param message a result of `messageOf`
- * @param asksByWords true to leave out the words that make clients retry
+ * @param asksByWords true to omit the words that make clients retry
  */
 export const quoting = (
   message: string,
@@ -56,11 +56,11 @@ export const quoting = (
   const quote = text === undefined ? `answers${coded}` : `says "${text}"${coded}`;
   const own = named === undefined ? message : message.replace(coded, "");
   const quoted = `${speaker}the model provider ${quote}: ${own.slice(speaker.length)}`;
-  // Two harmless strings may form such a word together.
+  // Two harmless strings may together contain such a word.
   return asksByWords && isTransientText(quoted) ? message : quoted;
 };
 
-/** Builds the message: its author, the failure, and the reason why nothing more is tried. */
+/** Creates the message: its author, the failure, and the reason why the gateway stops trying. */
 export const messageOf = ({ attempts, failure, page, rule }: GivenUpFacts): string => {
   const code = codeOf(failure);
   const named = code === failure.kind || isTransientText(code) ? "" : ` (${code})`;
@@ -92,7 +92,7 @@ const whatHappened = (failure: Failure): string => {
   }
 };
 
-/** The most common codes of Node in plain words, because opencode retries if it reads one. */
+/** Replaces the most common Node codes with plain words, because opencode retries if a message contains such a code. */
 const plainly: ReadonlyMap<string, string> = new Map(
   ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"].map((code) => [
     code,
@@ -131,13 +131,13 @@ const mayHaveRun = "A tool may have run, so the request was not repeated.";
 const providerTool = "The provider may have run one of its own tools, so the request was not repeated.";
 const shown = "Part of the response had been shown, so the request was not repeated.";
 
-/** Explains a wait beyond the limit. An outage and an announced wait share one limit. */
+/** Explains that a run would have to wait too long, after an outage or because the provider asked for a wait. */
 const tooLong = ({ kind }: Failure): string =>
   kind === "rate_limited" || kind === "overloaded"
     ? "It asks for a longer wait than the limit allows."
     : "The gateway waited as long as the limit allows.";
 
-/** Reasons why a run stopped, for the rules whose reason the number of attempts does not explain. */
+/** Reasons why a run stopped, for the rules that the number of attempts does not explain. */
 const reasons: Readonly<Partial<Record<Rule, string>>> = {
   unknown_failure: "We cannot tell whether a retry is safe.",
   recovery_refused: "The rest of the response was refused.",

@@ -1,42 +1,42 @@
 /**
- * Chooses the treatment of a request's client from the request, the configuration and the client table.
+ * Chooses the treatment of a client from its request, the configuration and the client table.
  *
- * Every choice is right for some client. It is not a security boundary, because a client can forge any header.
+ * The treatment is not a security boundary: a client can forge any header, and then gets the treatment of another client.
  */
 import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ClientOverrides } from "./ClientOverrides.ts";
 import type { Treatment } from "./ClientRow.ts";
 import { type ConfiguredRow, rowOf, shippedTreatment, tableOf } from "./ClientTable.ts";
 
-/** The treatment of one request's client. */
+/** The treatment that one request gets. */
 export interface Manner extends Treatment {
-  /** A bounded label: a row's name, or `unknown`. */
+  /** A label of bounded length: the row's name, or `unknown`. */
   readonly client: string;
 }
 
 /** The parts of a request that determine its treatment. */
 export interface MannerRequest {
   readonly headers: RelayHeaders;
-  /** The id of the request's protocol. */
+  /** Id of the request's protocol. */
   readonly protocol: string;
-  /** The reveal that the request asks for by its path or header. */
+  /** The `reveal` that the request demands by its path or header. */
   readonly asked?: Treatment["reveal"] | undefined;
 }
 
-/** The configuration for all clients. Omitted fields leave the choice to the client's row. */
+/** The configuration for all clients. The client's row determines the omitted fields. */
 export interface MannerSettings {
   readonly reveal?: Treatment["reveal"] | undefined;
   readonly onBreak?: Treatment["onBreak"] | undefined;
-  /** Maximum hold, in milliseconds. The shorter of this and the row's applies. */
+  /** Maximum time that a response is withheld, in milliseconds. If the row has a shorter maximum, that one applies. */
   readonly holdMaxMs?: number | undefined;
   readonly clients?: ClientOverrides | undefined;
 }
 
 /**
- * Chooses the treatment of a request's client.
+ * Chooses the treatment of a client.
  *
- * The order for `reveal` is: the request, the configured row of the client, the configuration for all clients, the shipped row.
- * `onBreak` follows the same order without the request.
+ * Sources of `reveal`, in order: the request, the client's configured row, the configuration for all clients, the shipped row. `onBreak`
+ * has the same sources except the request.
  */
 export const mannerOf = (request: MannerRequest, settings: MannerSettings = {}): Manner => {
   const row = clientRowOf(request, settings);
@@ -53,7 +53,7 @@ export const mannerOf = (request: MannerRequest, settings: MannerSettings = {}):
   };
 };
 
-/** Returns only the client's label, for a request whose protocol is not known yet. */
+/** Returns only the client's label. It does not depend on the protocol. */
 export const clientNameOf = (request: Pick<MannerRequest, "headers">, settings: MannerSettings = {}): string =>
   clientRowOf(request, settings).name;
 
@@ -62,7 +62,7 @@ const clientRowOf = ({ headers }: Pick<MannerRequest, "headers">, { clients }: M
 
 const none: ClientOverrides = {};
 
-/** @param waits the timeout stated in the request, in milliseconds */
+/** @param waits the client's own timeout, stated in its request, in milliseconds */
 const patienceOf = (row: ConfiguredRow, shipped: Treatment, waits: number | undefined): number => {
   const configured = row.configured.patienceMs;
   if (waits === undefined) return configured ?? shipped.patienceMs;
@@ -70,8 +70,8 @@ const patienceOf = (row: ConfiguredRow, shipped: Treatment, waits: number | unde
 };
 
 /**
- * Timeouts that SDKs state, in seconds. OpenAI's and Anthropic's SDKs send the timeout for a head; those in Python send the one for
- * bytes.
+ * Headers in which SDKs state their timeouts, in seconds. The SDKs of OpenAI and Anthropic send the timeout for the response head; those in
+ * Python send the timeout for reading bytes.
  */
 const waitHeaders = ["x-stainless-timeout", "x-stainless-read-timeout"] as const;
 

@@ -1,8 +1,10 @@
-/** Lists the words that mark a transient fault to clients. They retry an error that contains one, regardless of its status. */
+/**
+ * Lists the words by which clients recognise a transient failure. They retry an error that contains such a word, regardless of its status.
+ */
 
 /**
- * The words that clients look for in an error's message or its JSON. Sources: pi 0.73 and its descendants, opencode 1.18, qwen-code
- * 0.24. The last row holds the signs of a context that is too long, which cline, opencode and pi shorten and send again.
+ * Words that clients search for in an error's message or its JSON. Sources: pi 0.73 and its descendants, opencode 1.18, qwen-code 0.24. The
+ * last row contains the signs of a context overflow, after which cline, opencode and pi shorten the context and send the request again.
  */
 const words: ReadonlyArray<RegExp> = [
   /overload|capacity|provider.?returned.?error|rate.?limit|too.?many.?requests|throttl/,
@@ -18,21 +20,21 @@ const words: ReadonlyArray<RegExp> = [
 
 const passing = new RegExp(words.map(({ source }) => source).join("|"), "i");
 
-/** Codes of Node. If one is in a message, or anywhere in a document, opencode retries without end, whatever the status. */
+/** Codes of Node. If a message or a document contains one, opencode retries without end, regardless of the status. */
 const codes = /getaddrinfo|enotfound|eai_again|econn(?:refused|reset|aborted)|etimedout|epipe/i;
 
-/** Matches the whole word around a listed one, because a fragment would still be read as the word. */
+/** Matches the whole word that contains a listed one, because clients would still recognise the listed word inside a fragment. */
 const whole = new RegExp(`\\w*(?:${passing.source}|${codes.source})\\w*`, "gi");
 
 /**
- * Replaces the words that look transient to clients by "[…]".
+ * Replaces the words that look transient to clients with "[…]".
  *
- * @returns the text; undefined if nothing is left to read
+ * @returns the text; undefined if nothing readable is left
  */
 export const withoutPassing = (text: string): string | undefined => {
   const rest = text.replaceAll(whole, "[…]").replaceAll(/\[…\](?:[\s,.:;-]*\[…\])+/g, "[…]");
   return isTransientText(rest) || !/[\p{L}\p{N}]/u.test(rest) ? undefined : rest;
 };
 
-/** True if clients take the text for a transient fault and retry. */
+/** True if clients take the text for a transient failure and retry. */
 export const isTransientText = (text: string): boolean => passing.test(text) || codes.test(text);

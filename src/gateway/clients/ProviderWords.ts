@@ -1,7 +1,7 @@
 /**
- * Reads what a person has to know from a provider's final refusal: its message, its code, and the response itself.
+ * Extracts from a provider's final refusal what a person needs to know: its message, its code, and the response itself.
  *
- * All of it comes from outside and may echo a credential, so it is redacted before it is sent.
+ * The provider may echo a credential, so all text is redacted before it is sent to the client.
  */
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import type { ProviderWords, ToldRefusal } from "../../adapters/relay/RelayRepeats.ts";
@@ -22,17 +22,17 @@ import { isTransientText, withoutPassing } from "./PassingWords.ts";
 export const quoteCharactersMax = 400;
 
 /**
- * Response headers that may hold a credential (`dropped`), and those that describe other bytes or that the gateway sets itself
- * (`replaced`).
+ * Response headers that are not forwarded: those that may contain a credential (`dropped`), and those that describe other bytes or that the
+ * gateway sets itself (`replaced`).
  */
 const dropped = ["authorization", "set-cookie", "set-cookie2", "x-api-key", "api-key", "x-goog-api-key"];
 const replaced = ["content-length", "content-encoding", "x-should-retry"];
 
 /**
- * Reads the provider's words from the final refusal of a run.
+ * Extracts the provider's message and code from the final refusal of a run.
  *
  * @param request the client's request, whose credentials are redacted
- * @returns undefined if no response was seen, or if it cannot be read
+ * @returns undefined if there was no response, or if it cannot be parsed
  */
 export const providerWordsOf = (
   error: RelayInterrupted,
@@ -42,7 +42,7 @@ export const providerWordsOf = (
   if (bytes === undefined) return undefined;
   const credentials = request === undefined ? [] : credentialsOf(request);
   const text = textOf(bytes);
-  // A web page with a success status does not speak for the provider.
+  // A web page with a success status comes from a proxy or a login page, not from the provider.
   if (error.response !== undefined && isPage(error.response.head, text)) return undefined;
   const { code, message } = wordsOf(text);
   const quoted = message === undefined ? undefined : quotable(redact(message, credentials));
@@ -53,16 +53,16 @@ export const providerWordsOf = (
 /** Maximum length of a quoted title, in UTF-16 code units. */
 export const titleCharactersMax = 80;
 
-/** A web page that came with a success status. */
+/** A web page that arrived with a success status. */
 export interface WebPage {
-  /** A clause that names the content type. */
+  /** A clause that describes the page and names its content type. */
   readonly clause: string;
-  /** The title, without words that make clients retry. */
+  /** The page's title, without words that make clients retry. */
   readonly title: string | undefined;
 }
 
 /**
- * Recognises a web page with a success status; undefined for any other response.
+ * Recognises a web page with a success status. Returns undefined for any other response.
  *
  * @param request the client's request, whose credentials are redacted
  */
@@ -87,7 +87,7 @@ const isPage = ({ headers, status }: RelayRefusal["head"], text: string): boolea
 /** Returns the bytes of an error event that ended a run. */
 const eventOf = (cause: unknown): ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined => {
   const bytes = Json.record(cause)?.bytes;
-  // The bytes of a relayed event are its own copy, never shared memory.
+  // A relayed event owns its bytes, which are never shared memory, so the cast is safe.
   return bytes instanceof Uint8Array ? [bytes as Uint8Array<ArrayBuffer>] : undefined;
 };
 
@@ -96,7 +96,8 @@ const wordsOf = (text: string): { readonly message: string | undefined; readonly
   const failed = Json.record(json?.response)?.error; // the Responses event `response.failed`
   const { codes, form, messages } = ErrorBody.read(failed === undefined ? (json ?? text) : { error: failed });
   const first = messages[0];
-  // A page is not quoted as a message. A router forwards its upstream's error as text inside its own.
+  // A web page is not quoted as a message. A router embeds its upstream's error as text in its own error, so the embedded error is
+  // preferred.
   const isMarkup = form === "text" && first?.trimStart().startsWith("<") === true;
   const inner = messages.map((it) => ErrorBody.parse(it)).find((it) => it !== undefined);
   return {
@@ -105,7 +106,7 @@ const wordsOf = (text: string): { readonly message: string | undefined; readonly
   };
 };
 
-/** Formats text as one line within the limit; undefined if it contains no words. */
+/** Formats text as one line of limited length. Returns undefined if the text contains no letter or digit. */
 const quotable = (message: string): string | undefined => {
   const line = message
     .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, " ")
@@ -125,15 +126,18 @@ const refusalOf = ({ head }: RelayRefusal, text: string, credentials: ReadonlyAr
 
 const redacted = "[redacted]";
 
-/** Minimum length of a credential that is matched literally, in UTF-16 code units. A shorter one would match ordinary words. */
+/**
+ * Minimum length of a credential that is redacted wherever it occurs, in UTF-16 code units. A shorter credential might equal an ordinary
+ * word.
+ */
 const exactCharactersMin = 6;
 
-/** Patterns of credentials, including foreign ones. Ids of requests and responses are kept by their prefix. */
+/** Patterns of credentials, including those of other services. Ids of requests and responses, recognised by their prefixes, are kept. */
 const patterns: ReadonlyArray<RegExp> = [
   // Keys by their prefix: OpenAI, Anthropic, xAI, Groq, Hugging Face, GitHub, Slack, Google, AWS, JSON web tokens.
   /\b(?:sk|pk|rk|xai|gsk|hf|gh[oprsu]|xox[abprs])[-_][\w.*-]{6,}/g,
   /\b(?:AIza|AKIA|ASIA|eyJ)[\w.*-]{12,}/g,
-  // A word of letters and digits that is too long for a name.
+  // A run of letters and digits that is too long for a name.
   /\b(?!(?:req|request|msg|resp|chatcmpl|gen)_)(?=[A-Za-z_]*\d)(?=[\d_]*[A-Za-z])[A-Za-z0-9_]{24,}\b/g,
   /(?<=\bbearer\s)[\w.~+/*-]{6,}=*/gi,
   /(?<=\b(?:api[-_ ]?key|access[-_ ]?token|secret|password)["']?\s{0,2}[:=]\s{0,2}["']?)(?=[^\s"'&,;\\]{0,64}\d)[^\s"'&,;\\{}[\]]{8,}/gi,
@@ -141,17 +145,17 @@ const patterns: ReadonlyArray<RegExp> = [
 
 const credentialHeaders = ["authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
 
-/** Returns the credentials of a request, in the form in which a response could repeat them. */
+/** Returns the credentials of a request, in the form in which a response might echo them. */
 export const credentialsOf = ({ headers, url }: RelayRequest): ReadonlyArray<string> =>
   [...credentialHeaders.map((name) => fieldOf(headers, name)), readAddress(url)?.searchParams.get("key") ?? undefined]
     .map((value) => value?.replace(/^\s*bearer\s+/i, "").trim())
     .filter((value): value is string => value !== undefined && value.length >= exactCharactersMin);
 
 /**
- * Replaces credentials in text.
+ * Redacts credentials in text.
  *
  * @param credentials the credentials of the request
- * @param kinds `exact`: only these. `any`: also text that looks like a credential
+ * @param kinds `exact`: redact only these credentials; `any`: also text that looks like a credential
  */
 export const redact = (text: string, credentials: ReadonlyArray<string>, kinds: "exact" | "any" = "any"): string => {
   const known = credentials.reduce((rest, credential) => rest.replaceAll(credential, redacted), text);

@@ -1,5 +1,5 @@
 /**
- * Reads a gateway's configuration file into its options: decodes it, resolves its references, and reports every problem at once.
+ * Builds the gateway's options from a configuration file: decodes the file, resolves its references, and reports every problem at once.
  */
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { Redacted, Result, Schema } from "effect";
@@ -26,16 +26,16 @@ import type { RouteLists, RouteSettings } from "./RouteSettings.ts";
 import { isUpstreamName, namePattern, upstreamNameWords } from "./UpstreamNames.ts";
 import type { CertificatePair, UpstreamSettings } from "./UpstreamSettings.ts";
 
-/** The result of reading a configuration file. */
+/** The options from a configuration file, or its problems. */
 export type ConfigRead =
   | {
       readonly options: ProgramOptions;
-      /** Problems that do not prevent the start; left out if there are none. */
+      /** Problems that do not prevent the start; omitted if there are none. */
       readonly warnings?: ReadonlyArray<ConfigProblem>;
     }
   | { readonly problems: readonly [ConfigProblem, ...ReadonlyArray<ConfigProblem>] };
 
-/** Reads a configuration file. */
+/** Reads a configuration file. If it has a problem, no options are returned. */
 export const readConfig = (sources: ConfigSources): ConfigRead => {
   const read = readJson(sources.text);
   if ("broken" in read) return { problems: [problemAt([], read.broken)] };
@@ -45,13 +45,13 @@ export const readConfig = (sources: ConfigSources): ConfigRead => {
     return toConfigRead([...twice, ...problemsOf(decoded.failure).map(addReplacement)], {}, []);
   const reader = new Reader(sources);
   const own = optionsOf(decoded.success);
-  // `ConfigSchema` consists of the schemas from which these types derive.
+  // `ConfigSchema` consists of the schemas from which these types derive, so the cast is safe.
   const options = { ...own, ...reader.buildOptions(decoded.success as ConfigParts) };
   return toConfigRead([...twice, ...reader.problems, ...problemsOfPolicy(own.policy)], options, reader.warnings);
 };
 
 /**
- * Reads only the prices of a file. Its secrets are not resolved, because a command that only reads runs may not have them.
+ * Reads only the prices of a file. Secrets are not resolved, because a command that only reads runs may have no access to them.
  *
  * @returns the prices, or the file's first problem as one line
  */
@@ -64,7 +64,7 @@ export const pricesIn = ({ text }: Pick<ConfigSources, "text">): Prices | string
   return problem === undefined ? "expected a configuration" : `${problem.path}: ${problem.message}`;
 };
 
-/** Adds to the problem of a removed key what to use instead. */
+/** Adds the replacement of a removed key to the key's problem. */
 const addReplacement = ({ message, path }: ConfigProblem): ConfigProblem => {
   const instead = findReplacement(path.replace(/^\$\./, ""));
   return { path, message: instead === undefined ? message : `${message}: ${instead}` };
@@ -111,7 +111,7 @@ class Reader {
     };
   }
 
-  /** Decodes rows one at a time, so that a problem in one row does not hide those of another. */
+  /** Decodes each row separately, so that a problem in one row does not hide the problems of other rows. */
   #clients(clients: NonNullable<ConfigParts["clients"]>): ClientOverrides | undefined {
     const rows = clientsOf(clients);
     for (const [name, row] of Object.entries(rows)) {
@@ -212,7 +212,7 @@ class Reader {
     ];
   }
 
-  /** Reports tokens with the same secret, because a secret with two names would have the permissions of either. */
+  /** Reports tokens with equal secrets. The name and the permissions of such a secret would be ambiguous. */
   #checkTokens(tokens: ReadonlyArray<GatewayToken>): void {
     for (const [name, other] of findRepeatedTokens(tokens))
       this.#addProblem(["tokens", name, "token"], `expected a different secret than that of the token ${other}`);
@@ -252,8 +252,8 @@ class Reader {
   }
 
   /**
-   * Warns about a secret file that others can read. It is not an error, because container runtimes mount secrets that every user of the
-   * container can read.
+   * Warns about a secret file that other users can read. This is only a warning, because container runtimes mount secrets with such
+   * permissions.
    */
   #warn(path: JsonPath, secretFile: string): void {
     if (this.#sources.isShared?.(secretFile) === true)
@@ -265,7 +265,7 @@ class Reader {
     return text === undefined ? undefined : Redacted.make(text);
   }
 
-  /** Resolves a secret; undefined after its problem was reported. */
+  /** Resolves a secret. If that fails, reports the problem and returns undefined. */
   #readText(path: JsonPath, value: Secret): string | undefined {
     const text = this.#resolveSecret(path, value);
     if (text !== "") return text;
@@ -291,12 +291,12 @@ class Reader {
     const text = this.#sources.file(value.file);
     if (text === undefined) this.#addProblem([...path, "file"], "expected the name of a readable file");
     else this.#warn([...path, "file"], value.file);
-    // Editors end a file with a line break that is not part of the secret.
+    // Editors end a file with a line break, which is not part of the secret.
     return text?.replace(/[\r\n]+$/, "");
   }
 }
 
-/** Checks that TLS accepts the PEM. OpenSSL's error is dropped, because it may quote part of a key. */
+/** Checks that TLS accepts the PEM text. OpenSSL's error is dropped, because it may quote part of a key. */
 const isReadable = (pem: SecureContextOptions): boolean => {
   try {
     createSecureContext(pem);
@@ -308,7 +308,7 @@ const isReadable = (pem: SecureContextOptions): boolean => {
 
 const decodeClients = Schema.decodeUnknownResult(ClientOverrides, parsing);
 
-/** Reports unknown rules, and actions that are not stricter than the policy's own. */
+/** Reports unknown rules, and actions that are not stricter than the rule's default. */
 export const problemsOfPolicy = (policy: StricterRules = {}): ReadonlyArray<ConfigProblem> =>
   Object.entries(policy).flatMap(([rule, action]) => {
     try {
@@ -322,14 +322,14 @@ export const problemsOfPolicy = (policy: StricterRules = {}): ReadonlyArray<Conf
     }
   });
 
-/** Builds the options that need nothing outside the file. A missing key leaves its option out. */
+/** Builds the options that depend only on the file. An option without a key in the file is omitted. */
 export const optionsOf = (config: object): ProgramOptions =>
   entries.reduce<ProgramOptions>((options, { apart, key, path, read = (value) => value }) => {
     const value = apart || key === undefined ? undefined : valueAt(config, key);
     return value === undefined ? options : withValue(options, path, read(value));
   }, {});
 
-/** Converts the file's rows to the names of the client table, which validates them. */
+/** Converts the file's rows to the form of the client table, which validates them. */
 export const clientsOf = (clients: NonNullable<ConfigParts["clients"]>): { readonly [name: string]: object } =>
   Object.fromEntries(
     Object.entries(clients).map(([name, { match, ...row }]) => [

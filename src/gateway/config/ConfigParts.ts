@@ -1,6 +1,6 @@
 /**
- * Schemas of the parts of a configuration file that name files, variables or each other: upstreams, routes, tokens and clients.
- * Options.ts defines their keys.
+ * Contains the schemas for the parts of a configuration file that name files, variables or each other: upstreams, routes, tokens and
+ * clients. Options.ts defines their keys.
  */
 import { Schema } from "effect";
 import { patienceMaxMs } from "../clients/ClientOverrides.ts";
@@ -14,7 +14,7 @@ const milliseconds = (description: string) => wholeNumber(0, numberMax).annotate
 
 const text = (description: string) => Schema.String.check(Schema.isMinLength(1)).annotate(describe(description));
 
-/** A secret, or a reference to one. */
+/** A secret as text, or a reference to a variable or file that contains it. */
 const secret = (description: string) =>
   Schema.Union([Schema.Struct({ env: Schema.String }), Schema.Struct({ file: Schema.String }), Schema.String]).annotate(
     {
@@ -23,7 +23,7 @@ const secret = (description: string) =>
     },
   );
 
-/** Continue shown text automatically, or break the response and possibly ask a person. */
+/** `auto` continues shown text automatically. `ask` ends the response with an error, or asks a person. */
 export const continueText = ["auto", "ask"] as const;
 
 const paths = (description: string) =>
@@ -37,7 +37,7 @@ export const certificate = Schema.Struct({
   key: text("File of its key (PEM)"),
 });
 
-/** A server that receives requests. */
+/** An upstream: a server to which the gateway forwards requests. */
 export const upstream = Schema.Struct({
   url: text("Base URL, as a client of this server would use it: `http(s)://host[:port][/path]`"),
   protocols: Schema.optionalKey(
@@ -130,13 +130,13 @@ export const route = Schema.Struct({
   ),
 });
 
-/** Send parts to the client as they arrive, or after the response is proven complete. */
+/** `live` sends parts to the client as they arrive. `on_complete` sends them once the response is proven complete. */
 export const reveal = ["live", "on_complete"] as const;
 
-/** Endings of a shown response that breaks permanently. */
+/** Endings of a shown response that broke and cannot be recovered. */
 export const onBreak = ["tell", "abort", "as_provider"] as const;
 
-/** A row of the client table, or changes to one. */
+/** A row of the client table, or changes to a row. */
 export const client = Schema.Struct({
   match: Schema.optionalKey(
     Schema.Union([
@@ -174,7 +174,7 @@ export const client = Schema.Struct({
   ),
 });
 
-/** A client token. */
+/** A token that clients of the gateway send. */
 export const token = Schema.Struct({
   token: secret("The secret that its clients send: at least 16 letters, digits and `-._~`"),
   upstreams: Schema.optionalKey(
@@ -187,7 +187,7 @@ export const token = Schema.Struct({
   metrics: Schema.optionalKey(Schema.Boolean.annotate(describe("Permits `/metrics`; if omitted, no"))),
 });
 
-/** The parts of a file that the reader resolves. */
+/** The parts of a file that the reader has to resolve. */
 export interface ConfigParts {
   readonly clients?: { readonly [name: string]: typeof client.Type };
   readonly listen?: { readonly tls?: typeof certificate.Type };

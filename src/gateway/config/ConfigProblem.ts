@@ -1,6 +1,6 @@
 /**
- * Describes a problem in a configuration file by its position and the expected value. No message contains a value of the file or
- * the environment, because it may be a secret.
+ * Describes a problem in a configuration file: its position and the expected value. Messages never quote the file or the environment,
+ * because the quoted value may be a secret.
  */
 import { type Schema, SchemaIssue } from "effect";
 import { pathText } from "./JsonText.ts";
@@ -9,11 +9,11 @@ import { pathText } from "./JsonText.ts";
 export interface ConfigProblem {
   /** Position in the file, for example `$.upstreams.groq.url`. */
   readonly path: string;
-  /** The expected value. */
+  /** Description of the expected value. */
   readonly message: string;
 }
 
-/** Creates a problem. */
+/** Creates a problem with its position as text. */
 export const problemAt = (path: ReadonlyArray<PropertyKey>, message: string): ConfigProblem => ({
   path: pathText(path),
   message,
@@ -30,7 +30,7 @@ export const problemsOf = (
 ): ReadonlyArray<ConfigProblem> => {
   const { issues } = format(error.issue);
   const found = issues.map(({ message, path = [] }) => problemAt([...below, ...path.map(stepOf)], sentence(message)));
-  // A union reports a problem for each member; one line is enough.
+  // A union reports a problem for each of its members, but one per position is enough.
   return found.filter(({ path }, at) => found.findIndex((other) => other.path === path) === at);
 };
 

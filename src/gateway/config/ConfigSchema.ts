@@ -1,11 +1,11 @@
 /**
- * Assembles the schema of the configuration file from every option with a key. The published JSON Schema and the table of keys in
- * the docs are generated from it.
+ * Assembles the schema of the configuration file from all options that have a key. The published JSON Schema and the table of keys in the
+ * docs are generated from this schema.
  */
 import { Schema } from "effect";
 import { entries, groups } from "./Options.ts";
 
-/** Returns the schemas of a group's keys, or of the file's own. */
+/** Returns the schemas of a group's keys. Without a group, returns those at the top level of the file. */
 const keysOf = (group: string | undefined) =>
   Object.fromEntries(
     entries.flatMap(({ key = [""], schema }) => {
@@ -25,7 +25,7 @@ export const ConfigSchema = Schema.Struct({
   $schema: Schema.optionalKey(Schema.String.annotate({ description: "Location of this schema, for editors" })),
   ...Object.fromEntries(listen === undefined ? [] : [listen]),
   ...keysOf(undefined),
-  // Not an option: it completes the lists of `routes`.
+  // `moves_on` is not a separate option: it completes the lists of `routes`.
   moves_on: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Array(Schema.Literals(["refused", "empty", "model_length"]))).annotate({
       description:
@@ -35,7 +35,7 @@ export const ConfigSchema = Schema.Struct({
   ...Object.fromEntries(others),
 });
 
-/** Builds the file's JSON Schema, draft 2020-12. The schema rejects unknown keys, as the gateway does. */
+/** Builds the file's JSON Schema, draft 2020-12. Like the gateway, it rejects unknown keys. */
 export const jsonSchema = (): object => {
   const { definitions, schema } = Schema.toJsonSchemaDocument(ConfigSchema);
   return {

@@ -4,16 +4,16 @@
 import { readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
-/** A configuration's text and access to its references. */
+/** The text of a configuration, and access to the variables and files that it names. */
 export interface ConfigSources {
   readonly text: string;
-  /** True if users other than the file's owner can read it. */
+  /** True if users other than the file's owner can read the configuration. */
   readonly shared: boolean;
   /** Returns a variable's value; undefined if it is not set. */
   readonly env: (name: string) => string | undefined;
-  /** Returns a file's text, with the path relative to the configuration's folder; undefined if it cannot be read. */
+  /** Returns a file's text; undefined if the file cannot be read. A relative path starts at the configuration's folder. */
   readonly file: (path: string) => string | undefined;
-  /** True if users other than the file's owner can read or write it; left out if unknown. */
+  /** True if users other than the file's owner can read or write the file. Omitted if that cannot be determined. */
   readonly isShared?: (path: string) => boolean;
 }
 
@@ -40,24 +40,24 @@ export const openConfig = (path: string): ConfigSources | { readonly unreadable:
   }
 };
 
-/** Windows has no mode bits; the folder's access rights protect the file. */
+/** Windows has no mode bits. There the folder's access rights protect the file. */
 const hasModes = process.platform !== "win32";
 
-/** Read permission of the group and of others. */
+/** Mode bits by which the group and other users may read a file. */
 const othersRead = 0o044;
 
 const othersWrite = 0o022;
 
-/** With this bit on a folder, only a file's owner can replace it. */
+/** In a folder with this bit, only the owner of a file can replace it. */
 const sticky = 0o1000;
 
 const everyoneWrites = 0o002;
 
 /**
- * Refuses a configuration that others can write, because they could redirect the operator's keys to their own address.
+ * Refuses a configuration that other users can write. They could otherwise redirect the operator's keys to an address of theirs.
  *
- * @param file the file's mode
- * @param folder its folder's mode
+ * @param file mode of the file
+ * @param folder mode of its folder
  */
 const problemOfWriters = (file: number, folder: number): string | undefined => {
   if (!hasModes) return undefined;

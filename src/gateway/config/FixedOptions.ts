@@ -1,5 +1,5 @@
 /**
- * Finds and keeps the options that a reload cannot change.
+ * Finds the options that a reload cannot change, and keeps their values.
  */
 import { isDeepStrictEqual } from "node:util";
 import { type Entry, valueAt, withValue } from "./Option.ts";
@@ -29,15 +29,15 @@ const startValueOf = ({ default: byDefault, path, restart }: Entry, options: Pro
 };
 
 /**
- * Merges a reload for a new worker. Options that need a restart keep their values from the start, because a worker that replaces a dead one
- * could otherwise have another store or address than its siblings.
+ * Merges a reload for a new worker. Options that need a restart keep their original values. Otherwise a worker that replaces a dead one
+ * could have another store or address than its siblings.
  */
 export const keepFixed = (started: ProgramOptions, next: ProgramOptions): ProgramOptions =>
   entries
     .filter(({ restart }) => restart !== undefined)
     .reduce((options, { path, restart }) => {
       const before = valueAt(started, path);
-      // A certificate may be renewed without a restart.
+      // A certificate can be replaced without a restart.
       const renewed = restart === "on_or_off" && before !== undefined ? valueAt(next, path) : undefined;
       return withValue(options, path, renewed ?? before);
     }, next);

@@ -8,7 +8,7 @@ const charactersMax = 512;
 
 const expected = "expected https://HOST[:PORT], or http://HOST[:PORT] of a loopback address, and nothing else";
 
-/** Accepts plain HTTP only for the loopback interface, because responses would otherwise cross a network in the clear. */
+/** Accepts plain HTTP only on the loopback interface. On a network, responses would otherwise be readable by others. */
 const isAddress = (text: string): boolean => {
   if (text.length > charactersMax || /[\s?#\\@]/.test(text) || !URL.canParse(text)) return false;
   const { hostname, pathname, protocol } = new URL(text);
@@ -16,12 +16,12 @@ const isAddress = (text: string): boolean => {
   return protocol === "https:" || (protocol === "http:" && loopback.test(hostname));
 };
 
-/** Maximum characters of an invalid address that are quoted. */
+/** Maximum number of characters of an invalid address that are quoted. */
 const shownMax = 80;
 
 const loopback = /^(?:localhost|\[::1\]|127(?:\.\d{1,3}){3})$/;
 
-/** Quotes an invalid address without its user, password, path and query, which may be secret. */
+/** Quotes an invalid address without its user, password, path and query, because these may be secret. */
 const redactAddress = (text: string): string => {
   if (!URL.canParse(text)) return "text that is not a URL";
   const { host, protocol } = new URL(text);

@@ -30,7 +30,7 @@ import { type CertificatePair, hasOwnCredential, type UpstreamSettings } from ".
 /** A certificate and its key for TLS, as PEM text. */
 export interface ListenTls extends CertificatePair {}
 
-/** Options of a gateway. Options.ts describes them; each has a default. */
+/** Options of a gateway. Every option has a default; Options.ts describes them. */
 export interface GatewayOptions extends Given<typeof server> {
   readonly upstreams?: Partial<Upstreams>;
   readonly tolerance?: Given<typeof tolerance>;
@@ -39,31 +39,31 @@ export interface GatewayOptions extends Given<typeof server> {
   readonly limits?: Given<typeof limits>;
 }
 
-/** The gateway cannot start. The message is one line that names the option, or the address in use. */
+/** The gateway cannot start. The message is one line that names the invalid option or the unavailable address. */
 export class GatewayError extends Schema.TaggedError<GatewayError>()("GatewayError", {
   reason: Schema.Literals(["bad_option", "cannot_listen"]),
   message: Schema.String,
 }) {}
 
-/** A token with the digest that clients' tokens are compared with. */
+/** A token and its digest. Tokens of clients are compared by digest. */
 export interface AdmittedToken extends GatewayToken {
   readonly digest: Buffer;
 }
 
-/** Validated options with their defaults. */
+/** All settings of a gateway: validated options with defaults applied. */
 export interface GatewaySettings extends Filled<typeof server> {
   readonly tls: ListenTls | undefined;
   /** Addresses of the three upstreams that need no prefix. */
   readonly upstreams: Upstreams;
-  /** All upstreams by name, including those of `upstreams`. */
+  /** All upstreams by name, including the three in `upstreams`. */
   readonly servers: ReadonlyMap<string, UpstreamSettings>;
-  /** Further routes by the name of the upstream that a request addresses. */
+  /** Further routes, by the name of the upstream that requests address. */
   readonly routes: ReadonlyMap<string, RouteList>;
-  /** Settings for all clients, and the configured rows of the client table. A configured row takes precedence. */
+  /** Settings for all clients, and the configured rows of the client table. A configured row takes precedence over the settings. */
   readonly manner: Given<Pick<typeof server, "reveal" | "onBreak" | "holdMaxMs" | "clients">>;
-  /** Empty if every client is admitted. */
+  /** Admitted tokens. If there are none, every client is admitted. */
   readonly tokens: ReadonlyArray<AdmittedToken>;
-  /** The configured budget of a run. Missing fields keep the defaults of a run. */
+  /** The configured budget of a run. Missing fields have the processor's defaults. */
   readonly budget: Partial<Budget> & Pick<Budget, "max_outage_ms">;
   readonly limits: GatewayLimits;
   /** True if the gateway listens on the loopback interface only. */
@@ -71,7 +71,7 @@ export interface GatewaySettings extends Filled<typeof server> {
 }
 
 /**
- * Fills in defaults and validates.
+ * Adds defaults and validates.
  *
  * @returns the settings, or the first problem as one line
  */
@@ -98,9 +98,9 @@ const serverDefaults = defaultsOf(server);
 
 const settledNames = new Set(entriesOf(server).flatMap(({ apart, name }) => (apart ? [] : [name])));
 
-/** Returns the options that become settings unchanged. */
+/** Returns the options that are settings without conversion. */
 const directSettings = (options: GatewayOptions): Given<typeof server> =>
-  // The filtered entries are a subset of the options, and every one is optional.
+  // The filtered entries are a subset of the options, all of which are optional, so the cast is safe.
   Object.fromEntries(Object.entries(options).filter(([name]) => settledNames.has(name))) as Given<typeof server>;
 
 const makeManner = ({ clients, holdMaxMs, onBreak, reveal }: GatewayOptions): GatewaySettings["manner"] => ({
@@ -110,7 +110,7 @@ const makeManner = ({ clients, holdMaxMs, onBreak, reveal }: GatewayOptions): Ga
   ...(clients === undefined ? {} : { clients }),
 });
 
-/** Builds the three default upstreams and the named ones. An upstream's own settings override the general ones. */
+/** Creates the three default upstreams and the named ones. An upstream's own settings override the general ones. */
 const makeServers = (options: GatewayOptions): Pick<GatewaySettings, "servers" | "upstreams"> => {
   const { clocks: { connect } = {}, named = [], tolerance } = options;
   const addresses = { ...upstreamsDefault, ...options.upstreams };
@@ -130,7 +130,7 @@ const makeServers = (options: GatewayOptions): Pick<GatewaySettings, "servers" |
 /** Names of the upstreams that need no prefix. */
 export const defaultNames = ["openai", "anthropic", "gemini"] as const;
 
-/** Name of the `token` option's token. */
+/** Name of the token in the `token` option. */
 export const tokenNameDefault = "default";
 
 const tokensOf = ({ token, tokens = [] }: GatewayOptions): ReadonlyArray<AdmittedToken> => {
@@ -139,7 +139,7 @@ const tokensOf = ({ token, tokens = [] }: GatewayOptions): ReadonlyArray<Admitte
   return [...one, ...tokens].map((it) => ({ ...it, digest: digestOf(Redacted.value(it.token)) }));
 };
 
-/** Lists tokens that repeat the secret of an earlier one, with the earlier one's name. */
+/** Lists the tokens that have the same secret as an earlier token, each with the earlier token's name. */
 export const findRepeatedTokens = (
   tokens: ReadonlyArray<Pick<GatewayToken, "name" | "token">>,
 ): ReadonlyArray<readonly [name: string, other: string]> => {
@@ -151,10 +151,10 @@ export const findRepeatedTokens = (
   });
 };
 
-/** Hashes a token. Digests have a fixed length, so a comparison reveals nothing about a token, not even its length. */
+/** Hashes a token. Digests have a fixed length, so their comparison reveals nothing about a token, not even its length. */
 export const digestOf = (token: string): Buffer => createHash("sha256").update(token).digest();
 
-/** Minimum length of a token, so that it cannot be guessed. */
+/** Minimum length of a token, in characters, so that it cannot be guessed. */
 export const tokenCharactersMin = 16;
 
 /** Describes why a token is invalid, without quoting it. */
@@ -170,7 +170,7 @@ export const problemOfUrl = (address: string): string | undefined => {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   const isAddress =
     url !== undefined &&
-    // `URL` drops white space and an empty query, so a path appended after them would be lost.
+    // `URL` drops white space and an empty query. A path that is appended to the address would then become part of the query.
     !/[\s?#\\]/.test(address) &&
     /^https?:$/.test(url.protocol) &&
     url.username === "" &&
@@ -202,7 +202,7 @@ const problemOf = (
   return problemOfLinger === undefined ? undefined : `lingerMs: ${problemOfLinger}`;
 };
 
-/** Validates each option with its schema. Options whose form differs from the file's are checked where they are built. */
+/** Validates each option with its schema. An option whose type differs from that in the file is checked where it is built. */
 const problemsOfValues = (options: GatewayOptions): ReadonlyArray<string> =>
   entries.flatMap((entry) => {
     const value = entry.apart || entry.read !== undefined ? undefined : valueAt(options, entry.path);
@@ -235,8 +235,8 @@ const problemOfNames = ({ named = [], token, tokens = [] }: GatewayOptions): str
 };
 
 /**
- * Describes the first problem of the routes. Without tokens, every program on this machine, and any web page that guesses the
- * address, could use the operator's credential after its own key was refused.
+ * Describes the first problem of the routes. A route with a credential of the operator requires tokens. Otherwise every local program, and
+ * any web page that guesses the address, could use that credential after the upstream refused the client's own key.
  */
 const problemOfRoutes = ({ routes, servers, tokens }: GatewaySettings): string | undefined => {
   const [first] = problemsOfRoutes(Object.fromEntries(routes), servers.values());

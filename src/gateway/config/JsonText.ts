@@ -1,9 +1,9 @@
 /**
- * Parses JSON that a person wrote. Errors do not quote it, and repeated names in an object are reported, because `JSON.parse`
- * keeps only the last one.
+ * Parses JSON that a person wrote. Errors do not quote the text. Repeated names in an object are reported, because `JSON.parse` silently
+ * keeps the last one.
  */
 
-/** Steps from the root of a value to a part of it. */
+/** Path from the root of a value to one of its parts. */
 export type JsonPath = ReadonlyArray<string | number>;
 
 /** A parsed value with the paths of its repeated names, or an error. */
@@ -11,10 +11,10 @@ export type JsonRead =
   | { readonly value: unknown; readonly repeated: ReadonlyArray<JsonPath> }
   | { readonly broken: string };
 
-/** Parses JSON text. Errors never quote it, because it may contain a secret. */
+/** Parses JSON text. Errors never quote the text, because it may contain a secret. */
 export const readJson = (text: string): JsonRead => {
   try {
-    // A byte order mark is not part of the text.
+    // JSON.parse does not accept a byte order mark.
     const plain = text.replace(/^\uFEFF/, "");
     return { value: JSON.parse(plain), repeated: findDuplicateNames(plain) };
   } catch (error) {
@@ -25,23 +25,22 @@ export const readJson = (text: string): JsonRead => {
   }
 };
 
-/** Formats a path for a person: `$.upstreams.groq.url`. */
+/** Formats a path for a person, for example `$.upstreams.groq.url`. */
 export const pathText = (path: ReadonlyArray<PropertyKey>): string =>
   `$${path.map((step) => (typeof step === "string" && /^[\w$-]+$/.test(step) ? `.${step}` : `[${stepText(step)}]`)).join("")}`;
 
 const stepText = (step: PropertyKey): string =>
   typeof step === "number" ? String(step) : JSON.stringify(String(step).slice(0, shownMax));
 
-/** Maximum characters of a name in a path. */
+/** Maximum number of characters of a name in a formatted path. */
 const shownMax = 64;
 
-/** An open object or array. */
 interface Frame {
   readonly names: Set<string> | undefined;
   step: string | number;
 }
 
-/** Finds repeated names. The text must be valid JSON. */
+/** Finds names that occur twice in the same object. The text must be valid JSON. */
 const findDuplicateNames = (text: string): ReadonlyArray<JsonPath> => {
   const found: Array<JsonPath> = [];
   const frames: Array<Frame> = [];

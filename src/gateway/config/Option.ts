@@ -1,6 +1,6 @@
 /**
- * Builds the entries of the option table (Options.ts). An entry holds everything about one option: type, default, flag, variable,
- * key in the configuration file, checks, description and docs derive from it.
+ * Creates the entries of the option table (Options.ts). An entry describes one option completely: its type, default, flag, variable, key in
+ * the configuration file, checks, description and docs derive from the entry.
  */
 import { Result, Schema } from "effect";
 import { type ConfigProblem, problemsOf } from "./ConfigProblem.ts";
@@ -8,8 +8,8 @@ import { type ConfigProblem, problemsOf } from "./ConfigProblem.ts";
 declare const valueType: unique symbol;
 
 /**
- * The form of an option as a flag or a variable. An array lists the choices, `list` is split at commas, and `pairs` are
- * repeatable `NAME=VALUE`.
+ * The form of an option as a flag or a variable. An array lists the allowed words, `list` is split at commas, and `pairs` is `NAME=VALUE`,
+ * repeated.
  */
 export type Form =
   | "integer"
@@ -23,44 +23,44 @@ export type Form =
   | "none"
   | ReadonlyArray<string>;
 
-/** The optional fields of an entry. */
+/** The fields of an entry that may be omitted. */
 export interface About<D = unknown> {
   readonly default?: D;
   readonly unit?: "bytes" | "ms";
   /** Key in the configuration file. Default: derived from the name; `false` for none. */
   readonly key?: string | false;
-  /** Flag without `--`. Default: derived from the name; `false` for none. */
+  /** Flag, without `--`. Default: derived from the name; `false` for none. */
   readonly flag?: string | false;
-  /** True if a change needs a restart; `on_or_off` if only adding or removing it does. */
+  /** True if a change of the option needs a restart. `on_or_off` if only adding or removing the option does. */
   readonly restart?: true | "on_or_off";
-  /** The reason for the default. */
+  /** The reason for the default, as the docs print it. */
   readonly from?: string;
 }
 
-/** An option. `A` is its type, `D` that of its default. */
+/** An option. `A` is its type, `D` the type of its default. */
 export interface Option<A = unknown, D = unknown> extends Omit<About, "default"> {
   readonly [valueType]?: A;
   readonly description: string;
   readonly default: D;
   readonly form: Form;
-  /** Validates the value of a file or a flag. */
+  /** Validates a value from a file or a flag. */
   readonly schema: Schema.Codec<unknown, unknown>;
-  /** Converts a validated value to the option. Default: no conversion. */
+  /** Converts a validated value to the option's type. Default: no conversion. */
   readonly read?: (value: unknown) => A;
 }
 
-/** An option that names files, variables or other options, or whose setting has another form. */
+/** An option that is built separately, because it names files, variables or other options, or because its setting has another form. */
 export interface ApartOption<A> extends Option<A, undefined> {
   readonly apart: true;
 }
 
-/** The type of an option. */
+/** The type of an option's value. */
 export type ValueOf<O> = O extends { readonly [valueType]?: infer A } ? Exclude<A, undefined> : never;
 
-/** Options as the caller gives them, all optional. */
+/** The options of a table as a caller passes them, all optional. */
 export type Given<T> = { readonly [K in keyof T]?: ValueOf<T[K]> };
 
-/** Options with their defaults. */
+/** The options of a table with their defaults. */
 export type Filled<T> = {
   readonly [K in keyof T as T[K] extends { readonly apart: true } ? never : K]: T[K] extends {
     readonly default: infer D;
@@ -71,7 +71,7 @@ export type Filled<T> = {
     : never;
 };
 
-/** Maximum delay of a timer, in milliseconds. It also serves as the maximum of every limit in bytes. */
+/** Maximum delay of a timer, in milliseconds. It is also the maximum of every limit in bytes. */
 export const numberMax = 2_147_483_647;
 
 const restarts: Readonly<Record<string, string>> = {
@@ -85,7 +85,7 @@ const makeOption = <A, D>(form: Form, description: string, schema: Schema.Codec<
   const entry: Option<A, D> = {
     ...about,
     description: `${description}${unit}`,
-    // Without a default, `D` is undefined.
+    // An entry without a default has the type undefined for `D`, so the cast is safe.
     default: about.default as D,
     form,
     schema: schema.annotate({
@@ -107,11 +107,11 @@ export const wholeNumber = (minimum: number, maximum: number, message?: string) 
     ),
   );
 
-/** Schema of a word or a whole number. */
+/** Schema of a whole number or one word. */
 const orWholeNumber = (word: string, minimum: number, maximum: number, message: string) =>
   Schema.Union([Schema.Literal(word), wholeNumber(minimum, maximum, message)]).annotate({ message });
 
-/** A whole-number option. */
+/** Creates a whole-number option. */
 export const integer = <const D extends number | undefined = undefined>(
   description: string,
   about: About<D> & { readonly min?: number; readonly max?: number } = {},
@@ -120,14 +120,14 @@ export const integer = <const D extends number | undefined = undefined>(
   return makeOption<number, D>("integer", description, wholeNumber(min, max), rest);
 };
 
-/** A limit of the gateway. It requires a default with a reason. */
+/** Creates a limit of the gateway. A limit requires a default and the reason for it. */
 export const limit = (
   description: string,
   byDefault: number,
   about: About<number> & { readonly from: string },
 ): Option<number, number> => integer(description, { ...about, default: byDefault });
 
-/** An option that is a whole number or one word. */
+/** Creates an option that is a whole number or one word. */
 export const integerOr = <W extends string, const D extends number | W | undefined = undefined>(
   word: W,
   description: string,
@@ -138,7 +138,7 @@ export const integerOr = <W extends string, const D extends number | W | undefin
   return makeOption("integer_or_word", description, orWholeNumber(word, min, max, expected), rest);
 };
 
-/** A timeout in milliseconds. Files and flags disable it with `off`, programs with `false`. */
+/** Creates a timeout in milliseconds. Files and flags disable it with `off`, programs with `false`. */
 export const clock = (description: string): Option<number | false, undefined> => ({
   ...makeOption<number | false, undefined>(
     "integer_or_word",
@@ -149,14 +149,14 @@ export const clock = (description: string): Option<number | false, undefined> =>
   read: (value) => (typeof value === "number" ? value : false),
 });
 
-/** An option with a fixed set of words. */
+/** Creates an option that is one of several words. */
 export const words = <const W extends string, const D extends W | undefined = undefined>(
   description: string,
   choices: ReadonlyArray<W>,
   about: About<D> = {},
 ): Option<W, D> => makeOption<W, D>(choices, description, Schema.Literals(choices), about);
 
-/** A non-empty text option. */
+/** Creates an option with non-empty text. */
 export const text = <const D extends string | undefined = undefined>(
   description: string,
   about: About<D> & { readonly schema?: Schema.Codec<string> } = {},
@@ -165,14 +165,14 @@ export const text = <const D extends string | undefined = undefined>(
   return makeOption<string, D>("text", description, schema, rest);
 };
 
-/** A boolean option. Its flag is `on` or `off`, or has no value. */
+/** Creates a boolean option. Its flag takes `on` or `off`, or no value. */
 export const yesOrNo = (
   description: string,
   form: "on_off" | "switch",
   about: About<boolean> & { readonly default: boolean },
 ): Option<boolean, boolean> => makeOption<boolean, boolean>(form, description, Schema.Boolean, about);
 
-/** An option of any other shape. */
+/** Creates an option of any other type. */
 export const custom = <A, const D extends A | undefined = undefined>(
   form: Form,
   description: string,
@@ -180,7 +180,7 @@ export const custom = <A, const D extends A | undefined = undefined>(
   about: About<D> = {},
 ): Option<A, D> => makeOption<A, D>(form, description, schema, about);
 
-/** An option that its schema alone cannot build. */
+/** Creates an option that needs more than its schema to be built. */
 export const apart =
   <A>() =>
   (
@@ -193,25 +193,25 @@ export const apart =
     apart: true,
   });
 
-/** An option with its names. */
+/** An option with its names in all places. */
 export interface Entry extends Omit<Option, "flag" | "key"> {
-  /** Name in errors and logs. */
+  /** Name of the option in errors and logs. */
   readonly name: string;
-  /** Path in the options. */
+  /** Path of the option in the options object. */
   readonly path: readonly [name: string, inner?: string];
-  /** Path in the configuration file. */
+  /** Path of the option in the configuration file. */
   readonly key: readonly [name: string, inner?: string] | undefined;
-  /** Flag without `--`. */
+  /** Flag of the option, without `--`. */
   readonly flag: string | undefined;
   readonly variable: string | undefined;
-  /** True if the gateway's settings hold it in another form. */
+  /** True if the gateway's settings contain the option in another form. */
   readonly apart: boolean;
 }
 
 /**
- * Builds the entries of a table with their names.
+ * Creates the entries of a table with their names.
  *
- * @param group the key of the table's options, in the options and in the file
+ * @param group the key that contains the table's options, in programs and in the file
  */
 export const entriesOf = (
   table: Readonly<Record<string, Option & { readonly apart?: true }>>,
@@ -232,10 +232,9 @@ export const entriesOf = (
     };
   });
 
-/** An object with named parts. */
 type Parts = Readonly<Record<string, unknown>>;
 
-/** Recognises a group of options by its plain object. Secrets and lists are not groups. */
+/** True if a value is a group of options, that is, a plain object. Secrets and lists are not. */
 export const isParts = (value: unknown): value is Parts =>
   typeof value === "object" && value !== null && [Object.prototype, null].includes(Object.getPrototypeOf(value));
 
@@ -246,7 +245,7 @@ export const valueAt = (within: object, [name, inner]: Entry["path"]): unknown =
   return isParts(value) ? value[inner] : undefined;
 };
 
-/** Returns the options with a value replaced; undefined removes it. */
+/** Returns a copy of the options with one value replaced; undefined removes the value. */
 export const withValue = <T extends object>(options: T, [name, inner]: Entry["path"], value: unknown): T => {
   if (inner !== undefined) {
     const group = valueAt(options, [name]);
@@ -255,14 +254,14 @@ export const withValue = <T extends object>(options: T, [name, inner]: Entry["pa
   }
   const { [name]: _, ...others }: Parts = Object.fromEntries(Object.entries(options));
   const made: unknown = value === undefined ? others : { ...others, [name]: value };
-  // The option's schema validated the value, so the result has the same type.
+  // The option's schema has validated the value, so the copy has the same type.
   return made as T;
 };
 
-/** Reports every problem and rejects unknown keys. */
+/** Parse options that report every problem and reject unknown keys. */
 export const parsing = { errors: "all", onExcessProperty: "error" } as const;
 
-/** Validates and converts an option's value from a file or a flag, or lists its problems. */
+/** Validates and converts an option's value from a file or a flag. On failure, returns all problems. */
 export const readValue = (
   { read = (value) => value, schema }: Pick<Entry, "read" | "schema">,
   said: unknown,

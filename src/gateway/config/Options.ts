@@ -1,7 +1,7 @@
 /**
- * Describes each option of the gateway and of `serve` once. Types, the configuration file and its JSON Schema, flags and
- * environment variables, `--check`, validation, the split into reloadable and restart-only options, and the tables in the docs
- * derive from these entries.
+ * Describes each option of the gateway and of `serve` once. Everything else derives from these entries: types, the configuration file and
+ * its JSON Schema, flags and environment variables, `--check`, validation, the difference between reloadable and restart-only options, and
+ * the tables in the docs.
  */
 import { type Redacted, Schema } from "effect";
 import type { Prices } from "../../domain/Prices.ts";
@@ -89,7 +89,7 @@ export const clocks = {
 const budgetLimit = (description: string, unit?: "ms") =>
   integer(description, { min: 0, flag: false, ...(unit === undefined ? {} : { unit }) });
 
-/** The budget of a run. */
+/** Retry budget of a run. */
 export const budget = {
   max_auto_retries: budgetLimit("Automatic retries, all modes together"),
   max_not_processed: budgetLimit("Retries of requests that were not sent or that the provider did not process"),
@@ -127,7 +127,7 @@ export const upstreams = {
   gemini: address("gemini", "Gemini", "https://generativelanguage.googleapis.com"),
 };
 
-/** Ways in which the upstreams' healthy streams differ from their protocols. */
+/** Ways in which a healthy stream of an upstream may differ from its protocol. */
 export const tolerance = {
   doneWithoutFinish: yesOrNo(
     "Accepts [DONE] as the end of a chat completion even if no finish_reason arrived from a server that sends the field; only for servers that are known to end this way",
@@ -136,18 +136,18 @@ export const tolerance = {
   ),
 };
 
-/** A client token. */
+/** A token that clients of the gateway send, with its permissions. */
 export interface GatewayToken {
-  /** Replaces the token in logs and metrics. */
+  /** Identifies the token in logs and metrics. */
   readonly name: string;
   readonly token: Redacted.Redacted<string>;
-  /** Names of the permitted upstreams. Default: all. */
+  /** Names of the upstreams that the token may use. Default: all. */
   readonly upstreams?: ReadonlyArray<string>;
-  /** Permitted requests other than model requests, to upstreams with their own credential: `METHOD /path` with `*`. */
+  /** Requests other than model requests that the token may send to upstreams with their own credential: `METHOD /path` with `*`. */
   readonly paths?: ReadonlyArray<string>;
-  /** True to permit the page and its API, which give access to runs and accept answers. */
+  /** True if the token may use the page and its API, which show runs and accept answers. */
   readonly page: boolean;
-  /** True to permit `/metrics`. */
+  /** True if the token may read `/metrics`. */
   readonly metrics: boolean;
 }
 
@@ -270,10 +270,10 @@ export const server = {
 const dollars = (description: string) =>
   Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description });
 
-/** Maximum worker processes: more than the cores of any machine with one port. */
+/** Maximum number of worker processes. It exceeds the number of cores of any usual machine. */
 export const workersMax = 128;
 
-/** Options of the store, questions, log and processes. All are read only at the start. */
+/** Options of the store, questions, log and processes. They are read only at the start. */
 export const program = {
   db: text("SQLite file with the runs, `postgres://…`, or `memory`; if omitted, the store that `runs` reads", {
     restart: true,
@@ -340,8 +340,7 @@ export const program = {
 };
 
 /**
- * Groups of options that share a name in the file and in programs: their description, and the flag that accepts them as
- * `NAME=VALUE`.
+ * Groups of options that have a common key in the file and in programs: their description, and the flag that accepts them as `NAME=VALUE`.
  */
 export const groups: Readonly<Record<string, { readonly description: string; readonly pairs?: string }>> = {
   listen: { description: "The address that it listens on" },
@@ -354,7 +353,7 @@ export const groups: Readonly<Record<string, { readonly description: string; rea
   log: { description: "The log's content and format" },
 };
 
-/** Options of a gateway without its program. */
+/** The options of a gateway, without those of its program. */
 export const gatewayEntries: ReadonlyArray<Entry> = [
   ...entriesOf(server),
   ...entriesOf(upstreams, "upstreams"),
@@ -367,9 +366,9 @@ export const gatewayEntries: ReadonlyArray<Entry> = [
 /** All options. */
 export const entries: ReadonlyArray<Entry> = [...gatewayEntries, ...entriesOf(program)];
 
-/** Collects the defaults of a table by option name. */
+/** Returns the defaults of a table by option name. */
 export const defaultsOf = <T extends Readonly<Record<string, Option>>>(table: T): Filled<T> =>
-  // `Filled` derives each option's type from its entry's default.
+  // `Filled` derives the type of each option from its entry's default, so the cast is safe.
   Object.fromEntries(Object.entries(table).map(([name, entry]) => [name, entry.default])) as Filled<T>;
 
 /** Limits of a gateway. Times are in milliseconds, sizes in bytes. */
@@ -384,10 +383,10 @@ export const programDefaults: Filled<typeof program> = defaultsOf(program);
 /** The name of an upstream that needs no prefix. */
 export type UpstreamName = keyof typeof upstreams;
 
-/** Base addresses, each as a client of that provider would be given it. */
+/** Base addresses of these upstreams, in the form in which a client of the provider configures them. */
 export type Upstreams = Readonly<Record<UpstreamName, string>>;
 
-/** The providers' own addresses, as in their SDKs. */
+/** The providers' own addresses, which are also the defaults of their SDKs. */
 export const upstreamsDefault: Upstreams = {
   openai: upstreams.openai.default,
   anthropic: upstreams.anthropic.default,

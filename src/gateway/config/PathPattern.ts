@@ -1,20 +1,20 @@
 /**
- * Parses the entries of `paths`: the requests that an operator permits besides model requests.
+ * Parses the entries of `paths`: the requests besides model requests that an operator permits.
  */
 
 /** A parsed entry of `paths`. */
 export interface PathPattern {
-  /** Undefined for every method. */
+  /** The permitted method; undefined for all methods. */
   readonly method: string | undefined;
-  /** Matches a whole path without its version. */
+  /** Matches a complete path without its version. */
   readonly path: RegExp;
 }
 
-/** Describes the form of an entry, for error messages. */
+/** Describes the form of an entry, as part of an error message. */
 export const pathPatternForm =
   "METHOD /path, or /path for every method, in which * matches any text without a slash, as in GET /v1/files/*";
 
-/** Maximum entries per list. */
+/** Maximum number of entries in a list. */
 export const pathPatternsMax = 64;
 
 /** Maximum length of an entry, in characters. */
@@ -23,10 +23,10 @@ const charactersMax = 256;
 /** Matches every valid entry. */
 export const pathPatternExpression = /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE) )?((?:\/[\w.~:@*-]+)+)$/u;
 
-/** Characters that `*` matches. Percent escapes are excluded, because a server that decodes them may see another path. */
+/** Characters that `*` matches. Percent escapes are excluded, because a server that decodes them might see another path. */
 const anyText = "[\\w.~:@-]";
 
-/** A segment that starts with `*` is not empty: `GET /v1/files/*` does not permit listing the files. */
+/** A `*` at the start of a segment matches at least one character: `GET /v1/files/*` does not permit listing the files. */
 const sources: Readonly<Record<string, string>> = { "/*": `/${anyText}+`, "*": `${anyText}*`, ".": "\\." };
 
 /**
@@ -41,7 +41,7 @@ export const readPathPattern = (text: string): PathPattern | undefined => {
   return { method, path: new RegExp(`^${source}$`) };
 };
 
-/** Removes a leading version. Base addresses may or may not include one, so it does not affect permissions. */
+/** Removes the version at the start of a path. A base address may already contain the version, so permissions ignore it. */
 export const withoutVersion = (path: string): string => path.replace(/^\/v\d\w*(?=\/)/, "");
 
 /** Describes the first problem of a list; undefined if it is valid. */

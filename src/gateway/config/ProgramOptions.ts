@@ -9,17 +9,17 @@ import type { GatewayOptions } from "./GatewayOptions.ts";
 import type { Given } from "./Option.ts";
 import { limitsDefault, type program, workersMax } from "./Options.ts";
 
-/** Options of a gateway program, as described in Options.ts. Only `serve` starts several processes. */
+/** Options of a gateway program; Options.ts describes them. Only `serve` starts several processes. */
 export interface ProgramOptions extends GatewayOptions, Given<typeof program> {}
 
-/** Returns the number of worker processes. */
+/** Returns the number of worker processes. `auto` means one per available core, up to `workersMax`. */
 export const workersOf = ({ workers = 1 }: ProgramOptions): number =>
   workers === "auto" ? Math.min(workersMax, availableParallelism()) : workers;
 
-/** Returns the store of a program. */
+/** Returns the store of a program: the configured one, or the default file. */
 export const storeOf = ({ db }: ProgramOptions): string => db ?? defaultFile();
 
-/** Describes the first problem of the program's options other than the server's, in one line. */
+/** Describes the first problem of the options that are not the server's, as one line. */
 export const problemOf = (program: ProgramOptions): string | undefined =>
   problemOfWorkers(program) ?? problemOfAdvertise(program) ?? problemOfRetention(program);
 
@@ -44,8 +44,7 @@ const problemOfRetention = (program: ProgramOptions): string | undefined => {
 /**
  * Divides the gateway's limits among its workers.
  *
- * A worker's share of all bodies is never less than the maximum of one body, so that each worker accepts every request that a
- * single process would.
+ * A worker may always hold at least one body of the maximum size, so that each worker accepts every request that a single process accepts.
  */
 export const shareOf = (program: ProgramOptions, workers: number): ProgramOptions => {
   const limits = { ...limitsDefault, ...program.limits };

@@ -9,11 +9,11 @@ import type { RouteList, RouteLists, RouteSettings } from "./RouteSettings.ts";
 import { namePattern } from "./UpstreamNames.ts";
 import type { UpstreamSettings } from "./UpstreamSettings.ts";
 
-/** A problem in a list of routes. */
+/** A problem in a list of routes, with its position. */
 export interface RouteProblem {
   /** Position below the key `routes`. */
   readonly path: JsonPath;
-  /** The expected value. */
+  /** Description of the expected value. */
   readonly message: string;
 }
 
@@ -61,7 +61,10 @@ const idProblems = (name: string, { routes }: RouteList, { id }: RouteSettings, 
   return [];
 };
 
-/** Headers, records and metrics show a route's id without its list, so an id must mean the same upstream everywhere. */
+/**
+ * Lists problems of a route's upstream. Headers, records and metrics show a route's id without its list, so an id must belong to the same
+ * upstream in every list.
+ */
 const upstreamProblems = (
   first: Server,
   { drop, id, set, upstream }: RouteSettings,
@@ -102,7 +105,7 @@ const headerProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProble
   const problem = (name: string): string | undefined => {
     const key = name.toLowerCase();
     if (!isClientHeader(name) || ofBody.test(name)) return "expected the name of a request header";
-    // Only an upstream holds a credential, so that its own settings decide where the credential is sent.
+    // A credential must be configured at an upstream, whose settings determine where the credential is sent.
     if (isCredentialName(name)) return "expected a header without a credential: the upstream holds the credential";
     if (seen.has(key)) return "expected each header once";
     seen.add(key);
@@ -120,7 +123,7 @@ const headerProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProble
   ];
 };
 
-/** Headers that describe a body. */
+/** Headers that describe the body of a message. */
 const ofBody = /^(?:accept|content-(?:encoding|type))$/i;
 
 const bodyProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProblem> => {
@@ -146,20 +149,20 @@ const bodyProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProblem>
   ];
 };
 
-/** A part of a protected field is protected too, except in Gemini's configuration object. */
+/** True for a part of a protected field, which is protected too, except in Gemini's configuration object. */
 const isWithinKept = (field: string): boolean => {
   const [outer = ""] = field.split(".");
   return !/^generation_?config$/i.test(outer) && kept.has(outer);
 };
 
-/** Maximum body fields that a route changes. */
+/** Maximum number of body fields that a route changes. */
 const fieldsMax = 32;
 
 const fieldPattern = /^[\w-]{1,64}(?:\.[\w-]{1,64})?$/;
 
 /**
- * Fields that a route must not change, because they define the request: its content, its tools, streaming, the number of choices,
- * and what is stored.
+ * Fields that a route must not change, because they determine the request's meaning: its content, its tools, streaming, the number of
+ * choices, and storage.
  */
 const kept: ReadonlySet<string> = new Set([
   ...["messages", "input", "contents", "prompt", "tools", "functions", "mcp_servers", "container"],

@@ -1,6 +1,6 @@
 /**
- * Describes the further routes of an upstream: where a request moves when the addressed upstream fails, for which models, and
- * with which changes.
+ * Describes the further routes of an upstream: to which upstream a request moves if the addressed one fails, for which models, and with
+ * which changes.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 
@@ -9,11 +9,11 @@ export type FinishFailure = "refused" | "empty" | "model_length";
 
 /** A further route. */
 export interface RouteSettings {
-  /** Names the route to clients, in logs, in records and in its breaker. */
+  /** Name of the route for clients, logs, records and the route's circuit breaker. */
   readonly id: string;
-  /** The name of its upstream. */
+  /** Name of the upstream that receives its requests. */
   readonly upstream: string;
-  /** Requested models that it serves, with `*` for any text. Default: all. */
+  /** Requested models that the route serves; `*` matches any text. Default: all. */
   readonly models?: ReadonlyArray<string>;
   /** Headers and body fields that replace those of the request. A field is a key, or two keys joined by a dot. */
   readonly set: {

@@ -1,8 +1,8 @@
 /**
- * Defines valid upstream names. A name is part of a path and must not clash with the path's other words.
+ * Defines valid upstream names. A name is a segment of a path, so it must differ from the other first segments.
  */
 
-/** First words of the paths of the gateway or of a provider. */
+/** First segments of the gateway's or a provider's paths. */
 export const reservedNames = [
   "t",
   "u",
@@ -16,10 +16,10 @@ export const reservedNames = [
   "v1beta",
 ] as const;
 
-/** Pattern of a name. It is short because logs and metrics contain it. */
+/** Pattern of a name. The length is limited because logs and metrics contain names. */
 export const namePattern = /^[a-z0-9-]{1,32}$/;
 
-/** Describes a valid name, for error messages. */
+/** Describes a valid name, as part of an error message. */
 export const upstreamNameWords = `1 to 32 of a-z, 0-9 and -, and none of ${reservedNames.join(", ")}`;
 
 const reserved: ReadonlySet<string> = new Set(reservedNames);

@@ -1,16 +1,16 @@
 /**
- * Divides a gateway's resources between its clients. No client may hold more than half of what the others leave, so there is
- * always room for one more.
+ * Divides a gateway's resources among its clients. No client may hold more than half of what the other clients leave, so a new client
+ * always finds some room.
  */
 import type { Socket } from "node:net";
 import { connectionsFor, maxDescriptors } from "./Descriptors.ts";
 
-/** Client that holds something; undefined if no share limits it. */
+/** Client that holds resources; undefined for a client without a limit. */
 export type Holder = string | undefined;
 
 /**
- * Identifies the client of a request: its token if there are several tokens, and otherwise its address. A gateway used from its
- * own machine has one user, who may use everything.
+ * Identifies the client of a request: by its token if there are several tokens, otherwise by its address. A client on the gateway's own
+ * machine has no limit, because such a gateway serves one user.
  */
 export const holderOf = (
   token: string | undefined,
@@ -30,7 +30,7 @@ export class Shares {
     return this.#total;
   }
 
-  /** True if a client may hold this much more. Its first request may exceed its share. */
+  /** True if a client may hold this much more. A client's first request may exceed its share. */
   mayHold(holder: Holder, more: number, max: number, isFirst = false): boolean {
     if (holder === undefined || isFirst) return true;
     const held = this.#held.get(holder) ?? 0;
@@ -51,28 +51,28 @@ export class Shares {
   }
 }
 
-/** Number of new connections after which the descriptor limit is read again, since it can change while the process runs. */
+/** Number of new connections after which the descriptor limit is read again, since it may change while the process runs. */
 const limitReadEvery = 16;
 
-/** Identifies a connection, also if TLS wraps it. */
+/** Identifies a connection. The values are the same for a TCP socket and the TLS socket above it. */
 type Ends = Pick<Socket, "remoteAddress" | "remotePort">;
 
-/** Connections of a gateway, by the client whose requests they have carried. */
+/** The connections of a gateway, each assigned to the client whose requests it carries. */
 export class Connections {
   #max: number;
   readonly #shares = new Shares();
   readonly #claimed = new Map<string, { readonly holder: Holder }>();
-  /** Connections without an admitted request, oldest first. */
+  /** Connections that have not carried an admitted request yet, oldest first. */
   readonly #unclaimed = new Map<string, Socket>();
   readonly #whenShort: () => void;
   readonly #readLimit: () => number | undefined;
   #opened = 0;
-  /** Number of connections for which there are descriptors. */
+  /** Number of connections that the descriptors allow. */
   #room = Number.POSITIVE_INFINITY;
 
   /**
    * @param max maximum number of connections
-   * @param whenShort called for each connection closed because descriptors are exhausted
+   * @param whenShort called for each connection that is closed because descriptors are exhausted
    * @param readLimit returns the descriptor limit of the process
    */
   constructor(max: number, whenShort: () => void = () => undefined, readLimit = maxDescriptors) {
@@ -89,7 +89,7 @@ export class Connections {
     return this.#claimed.size + this.#unclaimed.size;
   }
 
-  /** Number of connections without an admitted request. */
+  /** Number of connections that have not carried an admitted request yet. */
   get unclaimed(): number {
     return this.#unclaimed.size;
   }
@@ -99,8 +99,8 @@ export class Connections {
   }
 
   /**
-   * Registers a new connection. If more than half of the maximum are unclaimed, the oldest of those is closed. The new connection
-   * is closed if descriptors are short, so that earlier ones can reach their providers.
+   * Registers a new connection. If more than half of the maximum are unclaimed, the oldest unclaimed connection is closed. If descriptors
+   * are short, the new connection is closed, so that earlier connections can reach their providers.
    */
   register(socket: Socket): void {
     if (this.#opened++ % limitReadEvery === 0)
@@ -120,7 +120,7 @@ export class Connections {
   /**
    * Assigns a connection to the client of an admitted request.
    *
-   * @returns true if the client may have it in addition to its others
+   * @returns false if the client holds too many connections
    */
   claim(socket: Ends, holder: Holder): boolean {
     const key = keyOf(socket);

@@ -1,6 +1,6 @@
 /**
- * Collects the facts of one request for its access line and its metrics: origin, destination, outcome and durations. It never holds
- * a header's value, a query, a prompt, a key or a token.
+ * Collects the facts of one request for its access line and its metrics: origin, destination, outcome and durations. The facts never
+ * include a header's value, a query, a prompt, a key or a token.
  */
 
 import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
@@ -10,10 +10,10 @@ import { dropOldest } from "../../domain/Limits.ts";
 import type { PassedReason } from "../wires/Wires.ts";
 
 /**
- * The outcomes of a request. `from_memory`: a repeat of a run that had just failed for good got the same refusal without a new attempt.
- * `attached`: it received the response of an existing run. `left`: its client has gone, and the run continues. `cancelled`: its client
- * left, which ended the run. `run_cancelled`: a person ended the run while the client was there. A client that closes after the terminal
- * marker has `completed`.
+ * Outcomes of a request. `from_memory`: the request repeats one whose run failed recently, and got the same refusal without a new attempt.
+ * `attached`: it received the response of an existing run. `left`: its client has left, and the run continues. `cancelled`: its client has
+ * left, which ended the run. `run_cancelled`: a person ended the run while the client was connected. A request whose client closes after
+ * the terminal marker is `completed`.
  */
 export const outcomes = [
   "completed",
@@ -110,7 +110,7 @@ type Learned =
   | "memory_ms"
   | "attached_at";
 
-/** Facts that a part of the gateway contributes. An undefined fact is ignored. */
+/** Facts that parts of the gateway contribute. Undefined facts are ignored. */
 export type AccessFacts = { readonly [Key in Learned]?: AccessRecord[Key] | undefined };
 
 type KnownFacts = { -readonly [Key in keyof AccessFacts]: AccessFacts[Key] };
@@ -144,19 +144,19 @@ export class Access {
   /**
    * Records the request line.
    *
-   * @param target path and query as they arrived
+   * @param target path and query as received
    */
   recordRequest(method: string, target: string): void {
     this.#method = method.slice(0, methodCharactersMax);
     this.#path = pathOf(target);
   }
 
-  /** Marks the path as the gateway's own. */
+  /** Records that the path is one of the gateway's own. */
   markOwn(): void {
     this.#own = true;
   }
 
-  /** True if the path is the gateway's own, which probes and pages request repeatedly. */
+  /** True if the path is the gateway's own. Probes and pages request such paths repeatedly. */
   get own(): boolean {
     return this.#own;
   }
@@ -171,7 +171,7 @@ export class Access {
     copyDefined(this.#facts, facts);
   }
 
-  /** Records an event of the request's run. */
+  /** Records facts that an event of the request's run contains. */
   recordEvent(event: RelayEvent, run_id: string): void {
     this.#facts.run_id = run_id;
     if (event._tag === "AttemptStarted") this.#facts.attempts = event.attempt;
@@ -192,23 +192,22 @@ export class Access {
     this.#headAt ??= this.#now();
   }
 
-  /** Records that bytes of a body were written. */
   recordWrite(bytes: number): void {
     this.#firstAt ??= this.#now();
     this.#bytes += bytes;
   }
 
-  /** Records an event or comment that the gateway itself sent. */
+  /** Records an event or comment that the gateway added to keep the client waiting. */
   recordNoOp(): void {
     this.#noOps += 1;
   }
 
-  /** Records that the run waited for a path or a cooldown. */
+  /** Records that the run has waited for a path or a cooldown. */
   addWait(ms: number): void {
     this.#waitedMs = (this.#waitedMs ?? 0) + ms;
   }
 
-  /** Takes over the counts of a run that another worker owns. */
+  /** Replaces the counts with those of a run that another process owns. */
   takeOverCounts({
     no_ops = 0,
     seams = 0,
@@ -225,7 +224,7 @@ export class Access {
     if (this.#end === "left") this.#leftAt ??= this.#now();
   }
 
-  /** The record of a request that is over. */
+  /** The record. It is complete only after the response has ended. */
   get record(): AccessRecord {
     const since = (at: number) => Math.max(0, Math.round(at - this.#begun));
     const {
@@ -269,7 +268,7 @@ export class Access {
       bytes: this.#bytes,
       head_ms: this.#headAt === undefined ? undefined : since(this.#headAt),
       first_ms: this.#firstAt === undefined ? undefined : since(this.#firstAt),
-      // The time that a run continues without its client does not count.
+      // The time after the client has left does not count, even if the run continues.
       ms: since(this.#leftAt ?? this.#now()),
     });
   }
@@ -286,19 +285,20 @@ export class Access {
   }
 }
 
-/** Refusals that report a failure of the upstream or the gateway, not of the request. */
+/** Refusal reasons that blame the upstream or the gateway, not the request. */
 const failures: ReadonlySet<string> = new Set(["upstream_failed", "unavailable", "defect", "page"]);
 
-/** The rule of a run that was cancelled. */
 const userCancelled: Rule = "user_cancelled";
 
-/** Maximum length of a recorded method, in characters. Node accepts no longer method. */
+/** Maximum length of a recorded method, in characters. Node rejects longer methods. */
 const methodCharactersMax = 32;
 
-/** A segment that looks like a provider's key, which a client may have put into its base URL. */
+/** Matches a segment that looks like a provider's key. A client may have put the key into its base URL. */
 const keyLike = /^(?:sk-|sk_|AIza|gsk_|xai-|hf_|ghp_|eyJ)[\w.-]{12,}$/;
 
-/** Returns the path as it is logged. Nearly every request has one of a few paths that need no masking, so these are cached. */
+/**
+ * Returns a path in the form in which it is logged. Nearly every request has one of a few paths that need no masking, so these are cached.
+ */
 const pathOf = (target: string): string => {
   if (plain.has(target)) return target;
   const shown = redactPath(target);
@@ -308,12 +308,12 @@ const pathOf = (target: string): string => {
   return shown;
 };
 
-/** At most `plainMax` paths that need no masking: they have no query, token or key. */
+/** Cache of paths that need no masking, because they contain no query, token or key. It holds at most `plainMax` paths. */
 const plain = new Set<string>();
 
 const plainMax = 64;
 
-/** Removes the query, and masks possible tokens and keys in any spelling, because refused paths are logged too. */
+/** Removes the query and masks possible tokens and keys in any spelling. Invalid paths are logged too, so the masking is strict. */
 const redactPath = (target: string): string => {
   if (!target.startsWith("/")) return "";
   const [path = ""] = target.slice(0, 4 * pathCharactersMax).split(/[?#]/);
@@ -328,7 +328,7 @@ const redactPath = (target: string): string => {
   return told.length <= pathCharactersMax ? told : `${told.slice(0, pathCharactersMax - 1)}…`;
 };
 
-/** Decodes a segment as the most lenient reader would. */
+/** Decodes a segment repeatedly, because another reader of the log may decode it more than once. */
 const decodeSegment = (segment: string): string => {
   let plain = segment;
   for (let round = 0; round < 3 && /%[0-9a-f]{2}/i.test(plain); round += 1)
@@ -338,15 +338,14 @@ const decodeSegment = (segment: string): string => {
 
 type Optional = { readonly [Key in keyof AccessRecord]: AccessRecord[Key] | undefined };
 
-/** Drops undefined fields and keeps the order. */
+/** Removes undefined fields. */
 const withoutUndefined = (fields: Optional): AccessRecord => {
   const known = {};
   copyDefined<object>(known, fields);
-  // The loop loses the type, but changes no value.
+  // Only undefined values were dropped, so the cast is safe.
   return known as AccessRecord;
 };
 
-/** Copies the defined fields. */
 const copyDefined = <Fields extends object>(to: Fields, from: Fields): void => {
   for (const name in from) if (from[name] !== undefined) to[name] = from[name];
 };

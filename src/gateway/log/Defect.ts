@@ -1,10 +1,11 @@
 /**
- * Describes a defect for a log by its class, its code and its location only. Its message may hold data of a client or a provider.
+ * Describes a defect for a log by its class, its code and its location only, because its message may contain data of a client or a
+ * provider.
  */
 import { Cause, Effect } from "effect";
 import { label } from "../../domain/Limits.ts";
 
-/** The facts of a defect that a log may hold. */
+/** The facts of a defect that may be logged. */
 export interface DefectLabels {
   readonly class: string;
   readonly code?: string;
@@ -12,14 +13,14 @@ export interface DefectLabels {
 }
 
 /**
- * Logs a defect. An interrupt alone is not one.
+ * Logs a defect. A cause that consists only of interrupts is not logged.
  *
  * @param what the failure, as a sentence
  */
 export const logDefect = (what: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(what, labelsOf(Cause.squash(cause)));
 
-/** Returns the facts of an error that a log may hold. */
+/** Returns the facts of an error that may be logged. */
 export const labelsOf = (defect: unknown): DefectLabels => {
   if (!(defect instanceof Error)) return { class: typeof defect };
   const at = framesOf(defect.stack ?? "");
@@ -30,7 +31,7 @@ export const labelsOf = (defect: unknown): DefectLabels => {
   };
 };
 
-/** Returns the first frames of a stack, without the message above them. */
+/** Returns the first frames of a stack trace, without the message. */
 const framesOf = (stack: string): string =>
   stack
     .split("\n")

@@ -7,16 +7,17 @@ import type { Access, AccessRecord } from "./AccessRecord.ts";
 import { type LogFormat, lineOf } from "./LogLine.ts";
 
 /**
- * Replaces the program's loggers by one that writes lines to its console, or to stderr if `Logger.LogToStderr` is set.
+ * Replaces the program's loggers with one that writes lines to the console, or to stderr if `Logger.LogToStderr` is set.
  *
- * Lines that arrive within `linesMs` are written together, because each write blocks the loop. A warning or an error flushes at
- * once. The rest is flushed when the process exits, and lines after the layer's end are written at once.
+ * Each write blocks the event loop, so lines that arrive within `linesMs` are written together. A warning or an error is written at once,
+ * together with pending lines. Pending lines are also written when the process exits. After the layer is closed, each line is written at
+ * once.
  *
  * @param format the format of the lines
  */
 export const layer = (format: LogFormat): Layer.Layer<never> => Logger.layer([makeLogger(format)]);
 
-/** Maximum delay of a line, in milliseconds. */
+/** Maximum delay of a log line, in milliseconds. */
 export const linesMs = 10;
 
 const makeLogger = Effect.fnUntraced(function* (
@@ -64,7 +65,8 @@ class WaitingLines {
   }
 
   /**
-   * Flushes, and writes every later line at once, because a fiber may outlive its logger, and the process may exit before a delayed flush.
+   * Writes the pending lines, and from now on each line at once. A fiber may outlive its logger, and the process might exit before a
+   * delayed write.
    */
   waitNoMore(): void {
     this.#waits = false;
@@ -82,8 +84,8 @@ class WaitingLines {
 }
 
 /**
- * Writes the access line of a request that is over. Successful requests for the gateway's own paths have the level Debug, because
- * probes and open pages repeat them.
+ * Writes the access line of a completed request. Successful requests for the gateway's own paths have the level Debug, because probes and
+ * open pages repeat them.
  */
 export const accessLine = ({ own }: Pick<Access, "own">, record: AccessRecord): Effect.Effect<void> =>
   own && (record.status ?? 0) < 400 ? Effect.logDebug("request", record) : Effect.logInfo("request", record);

@@ -1,6 +1,6 @@
 /**
- * Writes one log event as one line, as text for a person or as JSON for a program. A line never contains a line break or a control
- * character, so data from outside cannot forge one.
+ * Formats one log event as one line, as text for a person or as JSON for a program. A line contains no line breaks or control characters,
+ * so that no value from outside can forge a line.
  */
 import { Cause, type Logger } from "effect";
 import { dropOldest } from "../../domain/Limits.ts";
@@ -11,7 +11,7 @@ export const logFormats = ["text", "json"] as const;
 /** One of `logFormats`. */
 export type LogFormat = (typeof logFormats)[number];
 
-/** The parts of a log event that its line shows. */
+/** The parts of a log event that appear in its line. */
 export interface LogEvent extends Pick<Logger.Options<unknown>, "cause" | "date" | "logLevel" | "message"> {
   readonly annotations: Readonly<Record<string, unknown>>;
 }
@@ -19,16 +19,16 @@ export interface LogEvent extends Pick<Logger.Options<unknown>, "cause" | "date"
 /** Maximum length of a field's value, in characters. The rest is cut. */
 export const valueCharactersMax = 2_048;
 
-/** Maximum fields of a line. Further ones are dropped. */
+/** Maximum number of fields in a line. Further fields are dropped. */
 export const fieldsMax = 48;
 
-/** Names reserved for the fields that every line has. */
+/** Names of the fields that every line has. */
 const head = ["time", "level", "message"] as const;
 
 /**
  * Formats the line of an event, without a line break at its end.
  *
- * @param format `text`: time, level, message and then `name=value`; `json`: an object with `time`, `level`, `message` first
+ * @param format `text`: time, level, message, then `name=value` fields; `json`: an object that starts with `time`, `level` and `message`
  */
 export const lineOf = (format: LogFormat, event: LogEvent): string => {
   const time = event.date.toISOString();
@@ -46,7 +46,7 @@ export const lineOf = (format: LogFormat, event: LogEvent): string => {
 };
 
 /**
- * Splits an event: strings form the message; records, annotations and a cause become fields.
+ * Splits an event: its strings form the message; records, annotations and a cause become fields.
  *
  * @param tell called with each field, in order
  * @returns the message
@@ -78,7 +78,7 @@ const splitEvent = (
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Error);
 
-/** Returns the name of a field, cached because the same few dozen recur. */
+/** Returns the name of a field. Names are cached, because the same few dozen are logged all the time. */
 const nameOf = (name: string): string => {
   const known = names.get(name);
   if (known !== undefined) return known;
@@ -89,7 +89,7 @@ const nameOf = (name: string): string => {
   return made;
 };
 
-/** At most `namesMax` cached names. */
+/** Cache of names, at most `namesMax`. */
 const names = new Map<string, string>();
 
 const namesMax = 256;
@@ -97,13 +97,13 @@ const namesMax = 256;
 /** Maximum length of a cached name, in characters. */
 const nameCharactersMax = 64;
 
-/** Renames a field that could be mistaken for one that every line has. */
+/** Replaces invalid characters in a name, and renames a field that would clash with one that every line has. */
 const sanitizeName = (name: string): string => {
   const word = /^[\w.-]*$/.test(name) ? truncate(name) : truncate(name).replaceAll(/[^\w.-]/g, "_");
   return head.some((taken) => taken === word) ? `_${word}` : word;
 };
 
-/** Numbers and booleans stay as they are. Anything else becomes text, and a nested value its JSON. */
+/** Keeps numbers and booleans. Any other value becomes text; objects become JSON. */
 const fieldOf = (value: unknown): unknown => {
   if (typeof value === "boolean" || value === null) return value;
   if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
@@ -112,7 +112,7 @@ const fieldOf = (value: unknown): unknown => {
   try {
     return truncate(JSON.stringify(value) ?? String(value));
   } catch {
-    // A circular value, or a bigint.
+    // The value is circular or a bigint.
     return truncate(String(value));
   }
 };
@@ -120,25 +120,25 @@ const fieldOf = (value: unknown): unknown => {
 const truncate = (text: string): string =>
   text.length <= valueCharactersMax ? text : `${text.slice(0, valueCharactersMax - 1)}…`;
 
-/** Writes plain words as they are, anything else as a JSON string. */
+/** Formats a plain word as it is, and any other value as a JSON string. */
 const textOf = (value: unknown): string =>
   typeof value === "string" && !/^[\w.:/@%+,;~…-]+$/.test(value) ? JSON.stringify(value) : String(value);
 
-/** Formats a message, which is a sentence of the program. A line break in it is written as `\n`. */
+/** Escapes line breaks in a message. A message is a sentence of the program, so it is not quoted. */
 const escapeLineBreaks = (message: string): string => message.replaceAll("\r", "\\r").replaceAll("\n", "\\n");
 
 /**
- * Escapes every character that a terminal or a line reader might interpret as `\uXXXX`: control characters, line and paragraph
- * separators, and marks that change the direction of text.
+ * Escapes characters that a terminal or a line reader might interpret, as `\uXXXX`: control characters, line and paragraph separators, and
+ * marks that change the direction of text.
  */
 const escapeControls = (line: string): string =>
   isPrintable.test(line)
     ? line
     : line.replaceAll(
-        // Tabs are escaped too, so that a value cannot shift columns.
+        // Tabs are escaped too. Otherwise a value could shift columns.
         /[\p{Cc}\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/gu,
         (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
       );
 
-/** Nearly every line is plain ASCII and needs no escaping. */
+/** Matches plain ASCII. Nearly every line consists of it and needs no escaping. */
 const isPrintable = /^[\u0020-\u007e]*$/;

@@ -1,15 +1,18 @@
 /**
- * Extracts the id under which a provider stores a response, while its bytes pass.
+ * Extracts the id under which a provider stores a response, while the response's bytes pass.
  */
 import type { Arrivals, RelayExchange } from "../../adapters/relay/RelayTransport.ts";
 import * as Json from "../../domain/Json.ts";
 import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 
-/** Maximum number of bytes searched. OpenAI's first event repeats instructions and tools, and a document is searched as a whole. */
+/**
+ * Maximum number of bytes that are searched. OpenAI's first event repeats instructions and tools, so it can be long, and a document is
+ * searched as a whole.
+ */
 export const searchedBytesMax = 8 * 1024 * 1024;
 
-/** Extracts the id of one response: from a stream's first event with an id, or from a document. */
+/** Extracts the id of one response: from the first event of a stream that contains an id, or from a document. */
 export class MadeId {
   readonly #onFound: (id: string) => void;
   readonly #framer = makeFramer({ lineBytesMax: searchedBytesMax, eventBytesMax: searchedBytesMax });
@@ -17,12 +20,12 @@ export class MadeId {
   #bytes = 0;
   #isOver = false;
 
-  /** @param onFound called at most once, before the bytes that complete the id are passed on */
+  /** @param onFound called at most once, before the bytes that complete the id are forwarded */
   constructor(onFound: (id: string) => void) {
     this.#onFound = onFound;
   }
 
-  /** Adds the next bytes, split at any position. */
+  /** Adds the next bytes. They may be split at any position. */
   take(bytes: Uint8Array): void {
     if (this.#isOver) return;
     this.#bytes += bytes.byteLength;
@@ -59,7 +62,7 @@ export class MadeId {
 }
 
 /**
- * Extracts the id from an exchange's bytes as they pass.
+ * Wraps an exchange so that the id is extracted from its bytes.
  *
  * @param onFound called at most once
  */

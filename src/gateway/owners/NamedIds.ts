@@ -1,7 +1,8 @@
 /**
  * Extracts the stored responses and conversations that a request's body continues.
  *
- * Every occurrence of a key counts, because servers differ in which duplicate they use, and some match keys case-insensitively.
+ * If a key occurs several times, every occurrence counts, because servers differ in which one they use. Keys match case-insensitively,
+ * because some servers ignore case.
  */
 import { Effect } from "effect";
 import { type JsonMember, membersInTurns } from "../../adapters/relay/form/JsonMembers.ts";
@@ -13,17 +14,17 @@ export interface NamedId {
   readonly id: string;
 }
 
-/** Maximum length of an id that is read, in bytes. */
+/** Maximum length of an extracted id, in bytes. */
 const textBytesMax = 1_024;
 
-/** Maximum number of ids that are read from one body. */
+/** Maximum number of ids that are extracted from one body. */
 export const namedIdsMax = 16;
 
 /**
  * Extracts the ids from a body.
  *
- * @param plain a body that is known to be an object, without content encoding
- * @returns undefined for a body with more than `namedIdsMax` ids, or too deep or wide to be read
+ * @param plain a body without content encoding that is known to be an object
+ * @returns undefined for a body with more than `namedIdsMax` ids, or one that is too deep or wide to be parsed
  */
 export const extractIds = (plain: Uint8Array): Effect.Effect<ReadonlyArray<NamedId> | undefined> =>
   Effect.map(membersInTurns(plain), (object) => {

@@ -1,9 +1,9 @@
 /**
- * Remembers the token that created each stored response or conversation, because with the operator's credential they all belong to one
- * account.
+ * Remembers which token created each stored response or conversation. For the provider they all belong to one account, that of the
+ * operator's credential.
  *
- * The processes of a store share this memory, for `keptMs`. Without a store it ends with the process. An unknown id belongs to no token.
- * Ids are kept as keyed digests.
+ * The processes of a store share this memory for `keptMs`. Without a store, it ends with the process. An id that is not remembered belongs
+ * to no token. Ids are kept as keyed digests.
  */
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import { Effect, FiberSet, Option, Schema, type Scope } from "effect";
@@ -13,7 +13,7 @@ import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import type { FactsFault, SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 import { sharedKey } from "../workers/SharedKey.ts";
 
-/** Maximum number of remembered ids per token. A token that creates more evicts its own oldest ids, and no other token's. */
+/** Maximum number of remembered ids per token. If a token creates more, its own oldest ids are evicted, and no other token's. */
 export const idsMax = 16_384;
 
 const tokensMax = 1_024;
@@ -23,10 +23,10 @@ export const keptMs = 30 * 24 * 3_600_000;
 
 const storeWaitMs = 500;
 
-/** Number of characters kept of a digest: 132 bits. */
+/** Number of characters of a digest that are kept: 132 bits. */
 const digestCharacters = 22;
 
-/** Ids in memory, by the token that created them. */
+/** Ids in the memory of this process, by the token that created them. */
 export class OwnerMemory {
   readonly #tokens = new Map<string, Set<string>>();
   readonly #max: number;
@@ -35,7 +35,10 @@ export class OwnerMemory {
     this.#max = max;
   }
 
-  /** Records that a token created an id. The first creator owns it, because some servers let a client choose the id of its response. */
+  /**
+   * Records that a token created an id. If the id already has an owner, the owner keeps it, because some servers let a client choose the id
+   * of its response.
+   */
   keep(token: string, digest: string): void {
     if (this.find(digest) !== undefined) return;
     const ids = this.#tokens.get(token) ?? new Set();
@@ -51,15 +54,15 @@ export class OwnerMemory {
   }
 }
 
-/** Owners of stored objects. Requests without a token belong to the single client of a gateway without tokens. */
+/** Owners of stored objects. A gateway without tokens has a single client, whose requests have no token. */
 export interface ResponseOwners {
   /** Records that a token received a response or conversation with this id. */
   readonly keep: (token: string | undefined, id: string) => void;
-  /** Returns the owner of an id, relative to a token. */
+  /** Determines if an id belongs to this token, to another token, or to no known token. */
   readonly ownerOf: (id: string, token: string | undefined) => Effect.Effect<"own" | "other" | "unknown">;
 }
 
-/** Creates a gateway's memory of owners. */
+/** Creates a gateway's memory of owners. If there is a store, its processes share the memory. */
 export const make: Effect.Effect<ResponseOwners, never, Scope.Scope> = Effect.gen(function* () {
   const facts = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder))?.shared;
   const key: KeyObject = facts === undefined ? createSecretKey(randomBytes(32)) : sharedKey(facts.secret, "response");
@@ -75,7 +78,7 @@ export const make: Effect.Effect<ResponseOwners, never, Scope.Scope> = Effect.ge
     },
     ownerOf: (id, tenant) => {
       const digest = digestOf(id);
-      // The store knows the creator of an id at any gateway.
+      // Only the store knows the ids that were created at other gateways.
       const stored = store?.find(digest) ?? Effect.undefined;
       return Effect.map(stored, (first) => {
         const token = first ?? memory.find(digest);
@@ -87,7 +90,7 @@ export const make: Effect.Effect<ResponseOwners, never, Scope.Scope> = Effect.ge
 
 const tokenIn = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.String));
 
-/** Finds no owners while the store is unavailable, and logs that once. */
+/** Accesses the owners in the store. While the store is unavailable it finds no owner, and the outage is logged once. */
 const storeOf = (facts: SharedFacts) => {
   const outage = new OutageLog({
     away: "cannot read which tokens made stored responses at other gateways",

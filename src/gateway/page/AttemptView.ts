@@ -1,5 +1,5 @@
 /**
- * Renders one attempt: its facts, its calls, its failure, and the decision with its rule.
+ * Renders one attempt: its facts, its calls, its failure, and the decision with the rule behind it.
  */
 
 import * as Schema from "effect/Schema";
@@ -16,10 +16,10 @@ import { effects, events, phases } from "../../story/Words.ts";
 import { type Html, html, label, none } from "./Html.ts";
 import { answerLine, type QuestionPlace, questionBox } from "./QuestionBox.ts";
 
-/** Maximum calls listed per attempt; the rest are counted. */
+/** Maximum number of calls listed per attempt. The others are only counted. */
 const callsMax = 40;
 
-/** Renders an attempt. */
+/** Renders an attempt, with the open question if this attempt has caused it. */
 export const attemptView = (record: RunRecord, story: AttemptStory, place: QuestionPlace): Html => {
   const { facts } = story.record;
   const { tone, word } = story.said;
@@ -37,7 +37,7 @@ export const attemptView = (record: RunRecord, story: AttemptStory, place: Quest
   </li>`;
 };
 
-/** Shows each fact as a level, which only grows within an attempt. */
+/** Shows each fact as a level. Levels only grow within an attempt. */
 const meters = (facts: AttemptFacts): Html => html`<dl class="meters">
     ${growth(facts).map(meter)}
   </dl>`;
@@ -59,7 +59,7 @@ const callRow = ({ call, effect, executor, phase, tool }: ToolRow): Html => {
 const runtimePhases: ReadonlyArray<string> = ToolPhase.literals.filter((it) => it !== "outcome_unknown");
 const providerPhases: ReadonlyArray<string> = ["input_started", "input_complete", "settled"];
 
-/** Lists the recorded evidence of the attempt with its times. */
+/** Lists the recorded evidence of the attempt, each item with its time. */
 const anchors = ({ evidence, from }: AttemptStory): Html =>
   evidence.length === 0
     ? none
@@ -68,7 +68,7 @@ const anchors = ({ evidence, from }: AttemptStory): Html =>
           html`<li class="${isLoud(it) ? "loud" : "low"}"><time>+${formatLasting(Math.max(0, it.at_ms - from))}</time> ${events[it.event]}${it.detail !== undefined && html`: ${label(it.detail.replaceAll("_", " "))}`}</li>`,
       )}</ol>`;
 
-/** True for a failure, or evidence of one. */
+/** True for evidence of a failure. Such evidence is highlighted. */
 const isLoud = ({ detail, event }: Evidence): boolean =>
   loud.includes(event) || (event === "seam" && detail !== undefined && isFault(detail));
 
@@ -78,7 +78,6 @@ const loud: ReadonlyArray<string> = Evidence.fields.event.literals.filter(
   (it) => it === "failure" || it === "watchdog" || it === "abandoned" || it === "late_part_refused",
 );
 
-/** Renders the failure, the decision and its rule. */
 const breakBox = ({ action, failure, incident, next, policy, became, refusal, title }: IncidentStory): Html =>
   html`<section class="break ${action.tone}" aria-label="${title}">
     <p class="failure"><b>${title}</b> <bdi>${failure}</bdi></p>

@@ -1,6 +1,6 @@
 /**
- * Runs in the browser: keeps the page up to date and sends answers. The file is served with only its types removed, so it imports
- * nothing. It also builds no HTML: the server renders every view, and changes are merged into the document.
+ * Runs in the browser: keeps the page up to date and sends answers. The server removes only the types from this file, so it must not import
+ * anything. It builds no HTML either: the server renders every view, and this script merges the changes into the document.
  */
 import type { FeedMessage } from "../api/Feed.ts";
 import type { Asked, PageDocument, PageElement, PageEvents, PageNode, PageWindow, Said } from "./BrowserDom.ts";
@@ -14,42 +14,41 @@ declare const EventSource: new (address: string) => PageEvents;
 /** Polling interval without a live feed, in milliseconds. */
 const pollMs = 3_000;
 
-/** Polling interval of a hidden tab, in milliseconds. Its title shows the number of open questions. */
+/** Polling interval of a hidden tab, in milliseconds. The tab's title shows the number of open questions. */
 const hiddenPollMs = 30_000;
 
-/** Timeout of a view, in milliseconds, so that a hung server does not stop the polling. */
+/** Timeout for fetching a view, in milliseconds. A server that hangs must not stop the polling. */
 const viewMs = 10_000;
 
 /**
- * Time without a message after which the page shows the feed as silent, in milliseconds. The feed normally sends about one message per
- * second.
+ * Time without a message after which the page shows that the feed is silent, in milliseconds. The feed sends about one message per second.
  */
 const silentMs = 5_000;
 
-/** Time without a message after which the feed is reopened, in milliseconds. Its connection may have died while the machine slept. */
+/** Time without a message after which the feed is reopened, in milliseconds. Its connection may have died while the computer slept. */
 const deafMs = 15_000;
 
-/** Timer interval, in milliseconds. The leading tab sends a message to the others at the same interval. */
+/** Interval of the timers, in milliseconds. The leading tab also sends a message to the other tabs at this interval. */
 const tickMs = 1_000;
 
-/** Maximum runs that the feed watches, which is the server's limit. */
+/** Maximum number of runs that the feed watches. The server has the same limit. */
 const shownMax = 8;
 
-/** Messages without news, about one per second, after which a view is refreshed to update relative times. */
+/** Number of messages without news, about one per second, after which a view is refreshed so that relative times are right. */
 const quietMax = 30;
 
-/** Display time of a message, in milliseconds. */
+/** Time for which a message is displayed, in milliseconds. */
 const saidMs = 6_000;
 
 const shown = new URLSearchParams(location.search).get("run");
 
-/** The error of the last fetch; undefined if it succeeded. */
+/** Error of the last fetch; undefined if the fetch succeeded. */
 let refusal: string | undefined;
 
 let refreshing = false;
 let again = false;
 
-/** Fetches the server's newest view. Concurrent calls are merged into one further fetch. */
+/** Fetches the newest view from the server. All calls during a fetch together cause one more fetch. */
 const refresh = async (): Promise<void> => {
   if (refreshing) {
     again = true;
@@ -67,8 +66,8 @@ const refresh = async (): Promise<void> => {
 };
 
 /**
- * Fetches a view once, and returns an error message on failure. Status 404 (no such run) and 400 (invalid search) also have a
- * view.
+ * Fetches a view once. Returns an error message on failure. Responses with status 404 (no such run) and 400 (invalid search) contain a view
+ * too.
  */
 const poll = async (): Promise<string | undefined> => {
   try {
@@ -93,9 +92,9 @@ const applyPage = (text: string): void => {
   morph(to, from);
 };
 
-/** Makes one element equal to another and reuses its nodes, so that focus, selection and scroll position survive. */
+/** Makes one element equal to another. Existing nodes are reused, so that focus, selection and scroll position are kept. */
 const morph = (to: PageElement, from: PageElement): void => {
-  // Keep opened details open.
+  // The user may have opened these details, so they stay open.
   const isKept = (name: string) => name === "open" && to.nodeName === "DETAILS";
   for (const name of to.getAttributeNames()) {
     if (from.getAttribute(name) === null && !isKept(name)) to.removeAttribute(name);
@@ -128,7 +127,7 @@ const removeNode = (parent: PageElement, node: PageNode): PageNode | null => {
   return next;
 };
 
-/** Finds the node to reuse: the next one of the same kind, or a later one with the same id. */
+/** Finds the node to reuse: the next node if it is of the same kind, or a later one with the same id. */
 const findMatch = (at: PageNode | null, wanted: PageNode): PageNode | null => {
   const id = isElement(wanted) ? wanted.id : "";
   for (let node = at; node !== null; node = node.nextSibling) {
@@ -164,7 +163,7 @@ const cancelPrompt = (run: string): Asked => ({
   text: "The run ends on behalf of its user, in whichever process owns it. Its client receives nothing more, its running tools are interrupted, and no request is sent again.",
 });
 
-/** Asks for confirmation; Escape means no. */
+/** Asks for confirmation. The Escape key means no. */
 const confirmChoice = (asked: Asked): Promise<boolean> =>
   new Promise((resolve) => {
     const dialog = document.querySelector("dialog");
@@ -207,7 +206,7 @@ const tryPath = async (button: PageElement): Promise<void> => {
   });
 };
 
-/** Sends a button's request to the API and disables the button meanwhile. */
+/** Sends a button's request to the API. The button is disabled until the response has arrived. */
 const post = async (
   button: PageElement,
   path: string,
@@ -225,7 +224,7 @@ const post = async (
   button.disabled = false;
   // The refreshed view shows the effect of the request.
   await refresh();
-  // If the focused button is gone, move the focus to the view and not to the start of the document.
+  // If the focused button was removed, the focus moves to the view, and not to the start of the document.
   if (document.activeElement === document.body) document.getElementById("view")?.focus();
 };
 
@@ -242,25 +241,25 @@ document.addEventListener("click", ({ target }) => {
   if (button.id === "confirm-no") document.querySelector("dialog")?.close("no");
 });
 
-/** The freshness of the page. */
+/** Freshness of the page. */
 type Standing = "start" | "live" | "silent" | "polling" | "lost";
 
 /** Returns monotonic time, in milliseconds. */
 const clock = (): number => performance.now();
 
-/** Times of the feed's last message, the leading tab's last message, this tab's last fetch, and its last news. */
+/** Times of the last message from the feed, the last message from the leading tab, the last fetch of this tab, and the last news. */
 const last = { fed: clock(), led: clock(), looked: clock(), seen: clock() };
 
 let feed: "start" | "open" | "down" = "start";
 
-/** True if this tab has refreshed since it joined the feed. */
+/** True if this tab has refreshed its view since it joined the feed. */
 let isCaughtUp = false;
 
 let isLeading = false;
 
 let quiet = 0;
 
-/** True if a message requires a refresh: it reports a change, a running bar grows, or relative times are out of date. */
+/** True if a message requires a refresh: it reports a change, a running bar has to grow, or relative times are out of date. */
 const isRefreshDue = ({ paths, runs }: FeedMessage): boolean => {
   if (paths === true && shown === null) return true;
   if (runs.length === 0) {
@@ -270,16 +269,16 @@ const isRefreshDue = ({ paths, runs }: FeedMessage): boolean => {
   return shown === null || runs.includes(shown);
 };
 
-/** Runs shown in other tabs, with the time of each tab's last message. Closed and hidden tabs send none. */
+/** Runs shown in other tabs, with the time of the last message from each tab. Closed and hidden tabs send no messages. */
 const followed = new Map<string, number>();
 
-/** Returns the runs that the feed should watch: this tab's, and those of the tabs that follow it. */
+/** Returns the runs that the feed should watch: those shown in this tab and in the tabs that follow it. */
 const wantedRuns = (): ReadonlyArray<string> => {
   for (const [run, at] of followed) if (clock() - at > silentMs) followed.delete(run);
   return [...new Set([...(shown === null ? [] : [shown]), ...followed.keys()])].slice(0, shownMax);
 };
 
-/** Handles a message of the feed's tab, or of a tab that shows a run. */
+/** Handles a message from the tab that holds the feed, or from a tab that shows a run. */
 const onFeed = (said: Said): void => {
   if ("shows" in said) return void followed.set(said.shows, clock());
   const { message, open, opened } = said;
@@ -296,9 +295,9 @@ const onFeed = (said: Said): void => {
 };
 
 /**
- * Opens the browser's only feed.
+ * Opens the feed. Only one tab of the browser does so.
  *
- * @returns a function that closes it
+ * @returns a function that closes the feed
  */
 const listen = (tell: (said: Said) => void): (() => void) => {
   const openSource = () => {
@@ -307,7 +306,7 @@ const listen = (tell: (said: Said) => void): (() => void) => {
     source.addEventListener("open", () => tell({ open: true, opened: true }));
     source.addEventListener("error", () => tell({ open: false, opened: false }));
     source.addEventListener("message", ({ data }) => {
-      // The feed is from our server, which sends this type.
+      // The feed comes from our server, which sends messages of this type only, so the cast is safe.
       tell({ open: true, opened: false, message: JSON.parse(data) as FeedMessage });
     });
     return { source, runs, at: clock() };
@@ -315,14 +314,14 @@ const listen = (tell: (said: Said) => void): (() => void) => {
   let now = openSource();
   const timer = window.setInterval(() => {
     const isDeaf = clock() - Math.max(now.at, last.fed) > deafMs;
-    // The browser does not reconnect a feed that was refused.
+    // A browser does not reconnect a feed that the server refused.
     const isOver = now.source.readyState === 2 && clock() - now.at > pollMs;
     const isNarrow = wantedRuns().some((run) => !now.runs.includes(run));
     if (isDeaf || isOver || isNarrow) {
       now.source.close();
       now = openSource();
     }
-    // While the feed reopens for another run, the old state is kept.
+    // While the feed is reopened to watch another run, its state stays the same.
     if (!isNarrow) tell({ open: now.source.readyState === 1, opened: false });
   }, tickMs);
   return () => {
@@ -331,17 +330,17 @@ const listen = (tell: (said: Said) => void): (() => void) => {
   };
 };
 
-/** Name of the lock and the channel: the feed's address, which differs between gateways and tokens on one origin. */
+/** Name of the lock and of the channel. It contains the feed's address, because one origin may serve several gateways or tokens. */
 const shared = `stream-recovery ${new URL("api/events", location.href).pathname}`;
 
-/** Leaves the feed; undefined if this tab has not joined it. */
+/** Leaves the feed; undefined if this tab has not joined. */
 let leave: (() => void) | undefined;
 
 /**
- * Joins the feed: the tab that holds the lock opens it and forwards its messages to the others. Without locks, every visible tab opens a
- * feed.
+ * Joins the feed: the tab that holds the lock opens the feed and forwards messages to the others. In a browser without locks, every visible
+ * tab opens its own feed.
  *
- * @param steal true to replace a leading tab that sends no messages any more
+ * @param steal true to replace a leading tab that no longer sends messages
  */
 const join = (steal: boolean): void => {
   leave?.();
@@ -377,12 +376,12 @@ const join = (steal: boolean): void => {
     });
   if (locks === undefined || channel === undefined) return void lead();
   locks.request(shared, steal ? { steal } : { signal: part.signal }, lead).catch(() => {
-    // Another tab has replaced this one because it was silent. Follow that tab.
+    // Another tab has taken the lead because this tab was silent, so this tab follows it.
     if (!part.signal.aborted) join(false);
   });
 };
 
-/** Runs every second: replaces a silent leader, and polls while there is no live feed. */
+/** Runs every second: replaces a leading tab that is silent, and polls while there is no live feed. */
 const tick = (): void => {
   if (!isLeading && clock() - last.led > silentMs) join(true);
   if (standing() !== "live" && clock() - last.looked >= pollMs) void refresh();
@@ -403,7 +402,10 @@ const words: Readonly<Record<Standing, string>> = {
   lost: "",
 };
 
-/** Shows the freshness of the page. Screen readers announce the words, which rarely change; the age changes every second. */
+/**
+ * Shows the freshness of the page. The words are in their own element, because screen readers announce each change of it, and the age
+ * changes every second.
+ */
 const badge = (): void => {
   const [place, said, age] = ["feed", "feed-words", "feed-age"].map((id) => document.getElementById(id));
   if (!place || !said || !age) return;
@@ -422,7 +424,7 @@ const rough = (ms: number): string => {
 
 let hiddenTimer: number | undefined;
 
-/** Joins the feed in a visible tab. A hidden tab holds no connection and polls slowly for its title. */
+/** Joins the feed if the tab is visible. A hidden tab holds no connection and polls slowly, for its title. */
 const follow = (): void => {
   window.clearInterval(hiddenTimer);
   hiddenTimer = undefined;

@@ -1,9 +1,10 @@
 /**
- * Declares the parts of the DOM that `Browser` uses, so that DOM types stay out of the other sources.
+ * Declares the parts of the DOM that `Browser` uses. Including TypeScript's DOM library would make DOM types available in all other
+ * sources.
  */
 import type { FeedMessage } from "../api/Feed.ts";
 
-/** A node of the document. */
+/** The parts of a DOM node that the page uses. */
 export interface PageNode {
   readonly nodeType: number;
   readonly nodeName: string;
@@ -14,7 +15,7 @@ export interface PageNode {
   removeChild(node: PageNode): void;
 }
 
-/** An element of the document. */
+/** The parts of a DOM element that the page uses. */
 export interface PageElement extends PageNode {
   id: string;
   textContent: string;
@@ -28,7 +29,7 @@ export interface PageElement extends PageNode {
   focus(): void;
 }
 
-/** The confirmation dialog. */
+/** The dialog that asks for confirmation. */
 export interface PageDialog extends PageElement {
   returnValue: string;
   showModal(): void;
@@ -36,10 +37,10 @@ export interface PageDialog extends PageElement {
   addEventListener(name: "close", listener: () => void, options: { readonly once: true }): void;
 }
 
-/** The strings of the dialog, by the suffixes of its element ids. */
+/** Strings of the dialog. Each key is the end of an element's id. */
 export type Asked = Readonly<Record<"title" | "run" | "text" | "no" | "yes", string>>;
 
-/** The window. */
+/** The parts of `window` that the page uses. */
 export interface PageWindow {
   readonly BroadcastChannel?: new (name: string) => PageChannel;
   readonly navigator: { readonly locks?: PageLocks };
@@ -50,7 +51,7 @@ export interface PageWindow {
   readonly addEventListener: (name: "pagehide" | "pageshow" | "online", listener: () => void) => void;
 }
 
-/** The document. */
+/** The parts of `document` that the page uses. */
 export interface PageDocument {
   title: string;
   readonly hidden: boolean;
@@ -63,7 +64,7 @@ export interface PageDocument {
   addEventListener(name: "visibilitychange", listener: () => void): void;
 }
 
-/** The feed's `EventSource`. */
+/** The `EventSource` of the feed. */
 export interface PageEvents {
   readonly readyState: number;
   close(): void;
@@ -71,14 +72,14 @@ export interface PageEvents {
   addEventListener(name: "message", listener: (event: { readonly data: string }) => void): void;
 }
 
-/** A channel between the tabs of a gateway. */
+/** Channel between the tabs of the same gateway. */
 export interface PageChannel {
   postMessage(said: Said): void;
   close(): void;
   addEventListener(name: "message", listener: (event: { readonly data: Said }) => void): void;
 }
 
-/** Web Locks. Browsers offer them only over TLS or from this machine. */
+/** Web Locks. Browsers provide them only over TLS or on localhost. */
 export interface PageLocks {
   request(
     name: string,
@@ -87,20 +88,20 @@ export interface PageLocks {
   ): Promise<void>;
 }
 
-/** A message of the leading tab to the others, about once per second. */
+/** Message from the leading tab to the others, about once per second. */
 export interface Told {
-  /** True if the feed is open. */
+  /** True if the connection of the feed is open. */
   readonly open: boolean;
-  /** True if the feed was just opened, so that earlier events may be missing. */
+  /** True if the feed was just opened, so that messages before it may be missing. */
   readonly opened: boolean;
-  /** The feed's message; undefined if it sent none. */
+  /** Message of the feed; undefined if the feed sent none. */
   readonly message?: FeedMessage | undefined;
 }
 
-/** A message of a following tab that shows one run, about once per second, so that the feed watches it. */
+/** Message from a tab that shows one run, about once per second, so that the feed watches that run. */
 export interface Showing {
   readonly shows: string;
 }
 
-/** A message between tabs of one gateway. */
+/** Message between tabs of the same gateway. */
 export type Said = Told | Showing;

@@ -1,8 +1,8 @@
 /**
- * Builds HTML from untrusted text, so template values are escaped unless they are HTML.
+ * Builds HTML from untrusted text: values in a template are escaped unless they are `Html`.
  *
- * Every label of a record (provider, model, tool, call, code, finish reason) comes from outside. Attributes are always double-quoted, so
- * text and attributes need the same escaping.
+ * All labels of a record (provider, model, tool, call, code, finish reason) are untrusted. Attributes are always double-quoted, so that the
+ * same escaping is right for text and attributes.
  */
 
 /** Markup that is safe to embed. */
@@ -13,7 +13,7 @@ export class Html {
   }
 }
 
-/** A template value. `undefined` and `false` render as nothing. */
+/** A value in a template. `undefined` and `false` render as nothing. */
 export type HtmlValue = Html | string | number | undefined | false | ReadonlyArray<HtmlValue>;
 
 /**
@@ -27,11 +27,7 @@ export const html = (parts: TemplateStringsArray, ...values: ReadonlyArray<HtmlV
 /** Empty markup. */
 export const none: Html = new Html("");
 
-/**
- * Renders a label of a record, isolated from the direction of the surrounding text.
- *
- * @param text any text
- */
+/** Renders a label of a record, escaped and isolated from the text direction around it. */
 export const label = (text: string): Html => html`<bdi class="label">${text}</bdi>`;
 
 const markupOf = (value: HtmlValue): string => {
@@ -53,10 +49,7 @@ const entities: Readonly<Record<string, string>> = {
 const escapeText = (text: string): string =>
   replaceUnprintable(text).replace(/[&<>"'`]/g, (character) => entities[character] ?? character);
 
-/**
- * Replaces control characters and lone surrogates, which are invalid in a document, and direction overrides, which could reverse
- * its text.
- */
+/** Replaces control characters and lone surrogates, which are invalid in HTML, and direction overrides, which could reverse text. */
 const replaceUnprintable = (text: string): string =>
   text
     .toWellFormed()

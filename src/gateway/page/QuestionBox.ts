@@ -1,5 +1,5 @@
 /**
- * Renders a question: the incident and the choices with their effects, or its answer.
+ * Renders a question: the incident and the choices with their effects, or the answer.
  */
 
 import type { Choice } from "../../domain/Decision.ts";
@@ -17,15 +17,15 @@ import { type Html, html, label, none } from "./Html.ts";
 
 /** The context in which a question is rendered. */
 export interface QuestionPlace {
-  /** Wall clock, milliseconds since the epoch. */
+  /** Wall clock, in milliseconds since the epoch. */
   readonly now: number;
-  /** True if it can be answered here. A file can only show it. */
+  /** True if the question can be answered here. An exported file can only show it. */
   readonly answers: boolean;
-  /** True to describe the incident here. It is false next to the failure, because the description is already shown there. */
+  /** True to describe the incident. False next to the failure, where the description is already shown. */
   readonly tells: boolean;
   /** Prices of models, if known. */
   readonly prices?: Prices;
-  /** The time in which the run continues without its client, if it does. */
+  /** Time for which the run continues without its client; undefined if the client is connected. */
   readonly absence?: Absence;
 }
 
@@ -36,7 +36,7 @@ export const questionCard = (record: RunRecord, open: OpenQuestion, now: number)
     ${questionBox(record, open, { now, answers: true, tells: true })}</article>`;
 };
 
-/** Renders an open question. */
+/** Renders an open question with its choices. */
 export const questionBox = (record: RunRecord, open: OpenQuestion, place: QuestionPlace): Html => {
   const { message, question, refusal, repeats } = open;
   const isRisky = (choice: Choice) => choice === "retry" && repeats !== undefined;
@@ -71,15 +71,15 @@ const questionDetails = (record: RunRecord, open: OpenQuestion, now: number): Ht
     </dl>`;
 };
 
-/** Maximum calls that a question names. */
+/** Maximum number of calls that a question lists. */
 const callsMax = 6;
 
-/** Questions that expire within this time are marked, in milliseconds. */
+/** Remaining time below which a question is highlighted, in milliseconds. */
 const soonMs = 120_000;
 
 const isSoon = (expires: number | undefined, now: number): boolean => expires !== undefined && expires - now < soonMs;
 
-/** Sorts safe choices first, then those that may repeat a call, then `stop`. */
+/** Sorts choices: safe ones, then those that may run a call again, then `stop`. */
 const sortChoices = (offered: ReadonlyArray<Choice>, isRisky: (choice: Choice) => boolean): ReadonlyArray<Choice> => {
   const rank = (choice: Choice) => (choice === "stop" ? 2 : isRisky(choice) ? 1 : 0);
   return offered.toSorted((a, b) => rank(a) - rank(b));
@@ -97,7 +97,7 @@ const button = (
       : html` data-of="${provider.model ?? provider.id}, run ${run_id}" data-confirm="${describeRepeats(risk)}"`
   }>${choices[choice].title}</button>`;
 
-/** Renders a closed question and its answer. */
+/** Renders a question that is closed, with its answer. */
 export const answerLine = ({ by, question: { answer, choices: offered, revision } }: AnswerStory): Html =>
   html`<p class="answered"><b>Question ${revision}</b> offered ${offered.map((it) => choices[it].title).join(", ")}. ${
     answer === undefined ? "It was not answered." : html`${by} said <b>${choices[answer].title}</b>.`

@@ -1,5 +1,5 @@
 /**
- * Renders a run as one self-contained HTML file, without scripts or requests and with its style embedded.
+ * Renders a run as one self-contained HTML file: the style is embedded, and the file contains no scripts and makes no requests.
  */
 import { createHash } from "node:crypto";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
@@ -12,7 +12,7 @@ import { style } from "./style/Style.ts";
  * Renders the file of a run.
  *
  * @param record the recorded run
- * @param now wall clock, milliseconds since the epoch; anything unfinished is drawn up to it
+ * @param now wall clock, in milliseconds since the epoch; unfinished attempts and gaps are drawn up to this time
  */
 export const runDocument = (record: RunRecord, now: number): string => {
   const hash = createHash("sha256").update(style).digest("base64");

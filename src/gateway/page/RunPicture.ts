@@ -1,5 +1,5 @@
 /**
- * Renders one run, for the page and for `runs show --html`. A pure function of the run's record.
+ * Renders one run, for the page and for `runs show --html`. The result depends only on the run's record and the given time.
  */
 import { none as noPrices, type Prices } from "../../domain/Prices.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
@@ -22,8 +22,8 @@ import { timelineFigure } from "./TimelineFigure.ts";
 /**
  * Renders a run.
  *
- * @param record the recorded run: facts, lengths and labels, never text
- * @param place the current time, and whether the question can be answered here
+ * @param record the recorded run: facts, lengths and labels, but no text of the response
+ * @param place the current time, and if the question can be answered here
  * @param link builds the address of another run; undefined in a file
  */
 export const runPicture = (record: RunRecord, place: QuestionPlace, link?: (runId: string) => string): Html => {
@@ -82,7 +82,7 @@ const orphanedQuestion = (record: RunRecord, { attempts }: RunStory, place: Ques
 const omittedNote = ({ omitted }: RunStory): Html =>
   omitted.length === 0 ? none : html`<p class="hint">Not kept: ${omitted.join(", ")}.</p>`;
 
-/** Lists the calls with an unknown outcome that were settled, and by whom. */
+/** Lists the calls with an unknown outcome that an answer has settled, and who answered. */
 const callWords = ({ calls }: RunStory): Html => {
   const settled = calls.flatMap(callWord);
   return settled.length === 0
@@ -95,16 +95,16 @@ const callWord = ({ record: { attempt, call, tool }, word }: CallStory): Readonl
     ? []
     : [html`<li>${label(tool)} (attempt ${attempt}, call ${call}): <b>${word.said}</b>, according to ${word.by}.</li>`];
 
-/** Cancels the run on behalf of its user, after a confirmation. */
+/** Renders the button that cancels the run in its user's name, after a confirmation. */
 const cancelButton = ({ provider, run_id }: RunRecord): Html =>
   html`<button type="button" class="cancel" id="cancel" data-cancel="${run_id}" data-of="${provider.model ?? provider.id}, run ${run_id}">Cancel run</button> · `;
 
 /**
  * Renders the view of a run on the page, with its downloads.
  *
- * @param now wall clock, milliseconds since the epoch
+ * @param now wall clock, in milliseconds since the epoch
  * @param prices prices of models, if known
- * @param absence the time in which the run continues without its client, if it does
+ * @param absence time for which the run continues without its client; undefined if the client is connected
  */
 export const runView = (record: RunRecord, now: number, prices: Prices = noPrices, absence?: Absence): Html => {
   const id = encodeURIComponent(record.run_id);

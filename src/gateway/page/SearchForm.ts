@@ -1,5 +1,5 @@
 /**
- * Renders the search for runs, a plain form without scripts, and builds the addresses of its pages.
+ * Renders the form that searches runs, which works without scripts, and builds the addresses of its result pages.
  */
 import type { Rule } from "../../domain/Decision.ts";
 import { labelCharactersMax } from "../../domain/Limits.ts";
@@ -8,25 +8,25 @@ import type { SearchSent } from "../api/RunSearch.ts";
 import type { Totals } from "../api/Totals.ts";
 import { type Html, html, none } from "./Html.ts";
 
-/** The one-click filters of the list. */
+/** Filters of the list that a single click selects. */
 export const filters = ["all", "broken", "asking", "live", "parked", "ended"] as const;
-/** A one-click filter. */
+/** One of `filters`. */
 export type Filter = (typeof filters)[number];
 
-/** The fields of the form. `within` is the maximum age of a run's start; `since` overrides it. */
+/** Fields of the form. `within` is the maximum age of a run's start; `since` overrides it. */
 const fields = ["q", "within", "rule", "end", "model", "provider", "since", "until"] as const;
 type Field = (typeof fields)[number];
 
-/** A request for the page. */
+/** Parameters of a request for the page. */
 export interface Asked {
   readonly filter: Filter;
-  /** The last run of the previous page. */
+  /** Last run of the previous page. */
   readonly before: string | undefined;
-  /** The non-empty form fields, as sent. */
+  /** Non-empty fields of the form, as sent. */
   readonly sent: { readonly [F in Field]?: string };
 }
 
-/** Parses the query of the page's address. An unknown filter means all runs. */
+/** Parses the query in the page's address. An unknown filter selects all runs. */
 export const parseQuery = (query: URLSearchParams): Asked => ({
   filter: filters.find((it) => it === query.get("filter")) ?? "all",
   before: query.get("before") ?? undefined,
@@ -46,7 +46,7 @@ export const searchOf = ({ before, filter, sent: { within, ...sent } }: Asked): 
   ...(filter === "all" ? {} : filter === "broken" ? { broken: "true" } : { state: filter }),
 });
 
-/** True if the form narrows the list. */
+/** True if a field of the form restricts the list. */
 export const isNarrowed = ({ sent }: Asked): boolean => Object.keys(sent).length > 0;
 
 /** Builds the address of a list, relative to the page. */
@@ -60,7 +60,7 @@ export const listAddress = ({ before, filter, sent }: Asked): string => {
 /**
  * Renders the form.
  *
- * @param totals the source of the models, providers and rules to choose from
+ * @param totals provides the models, providers and rules to choose from
  * @param invalid the field that could not be parsed
  */
 export const searchForm = (asked: Asked, totals: Totals, invalid: ApiInvalid | undefined): Html => {
@@ -102,7 +102,7 @@ export const searchForm = (asked: Asked, totals: Totals, invalid: ApiInvalid | u
 
 interface FormParts {
   readonly sent: Asked["sent"];
-  /** The field that could not be parsed. */
+  /** Name of the field that could not be parsed. */
   readonly field: string | undefined;
 }
 
@@ -125,7 +125,7 @@ const invalidAttributes = ({ field }: FormParts, name: Field): Html =>
 
 const input = (form: FormParts, name: Field, type: string, list?: string): Html => {
   const value = form.sent[name] ?? "";
-  // A date field shows nothing but a valid date, so a duration needs a text field.
+  // A date input shows only valid dates, so a duration needs a text input.
   const shownAs =
     type === "datetime-local" && value !== "" && !/^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(value) ? "text" : type;
   return html`<input type="${shownAs}" name="${name}" value="${value}" maxlength="${labelCharactersMax}" autocomplete="off"${list !== undefined && html` list="${list}"`}${invalidAttributes(form, name)}>`;

@@ -1,10 +1,10 @@
-/** Renders a response's text in pieces: the attempt that wrote each piece, and the seams between them. */
+/** Renders the text of a response as pieces, one per attempt, and the seams between them. */
 import type { RunStory } from "../../story/RunStory.ts";
 import { formatCharacters, seamProofs, type TextPiece } from "../../story/SeamWords.ts";
 import { groupDigits } from "../../story/Times.ts";
 import { type Html, html, none } from "./Html.ts";
 
-/** Minimum share of the width for the last piece. Its exact length is not recorded. */
+/** Minimum share of the width for the last piece, whose exact length is not recorded. */
 const lastShareMin = 0.15;
 
 /** Renders the texts of a run that were continued at a seam; empty if there are none. */
@@ -26,7 +26,10 @@ const textFigure = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number,
 const legendOf = ({ attempt, from, proof, to }: TextPiece, index: number): Html =>
   html`<li><span class="key piece p${index % 2}"><i></i>attempt ${attempt}</span> ${to === undefined ? html`from ${groupDigits(from)} on` : html`${groupDigits(from)} to ${groupDigits(to)}`}${proof !== undefined && html` <span class="key seam"><i></i>after ${formatCharacters(from)}: ${seamProofs[proof]}</span>`}</li>`;
 
-/** Returns the width of the drawing. The last piece is as long as its attempt reports, but long enough to be visible. */
+/**
+ * Returns the width of the drawing, in characters. The last piece has the length that its attempt reports, but is always wide enough to be
+ * visible.
+ */
 const widthOf = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number, number>): number => {
   const last = text.at(-1);
   if (last === undefined) return 1;

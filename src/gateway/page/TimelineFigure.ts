@@ -1,5 +1,5 @@
 /**
- * Renders a timeline as SVG. Positions are percentages, so the same drawing fits any screen width without scaling its text.
+ * Renders a timeline as SVG. Positions are percentages, so that the drawing fits any screen width without scaled text.
  */
 import * as Schema from "effect/Schema";
 import type { Evidence } from "../../domain/RunIncident.ts";
@@ -13,7 +13,7 @@ import { type Html, html, none } from "./Html.ts";
 import { stitch } from "./TextFigure.ts";
 
 /**
- * Renders a run's timeline: one row per attempt, with a common axis.
+ * Renders a run's timeline: one row per attempt, on a common axis.
  *
  * @param timeline the timeline
  */
@@ -58,7 +58,7 @@ const round = (ms: number): string => {
 const grid = ({ place, ticks }: Timeline): ReadonlyArray<Html> =>
   ticks.map((ms) => html`<line class="grid" x1="${percent(place(ms))}" x2="${percent(place(ms))}" y1="0" y2="30"/>`);
 
-/** Draws the bar: first the time in which all output was withheld, then the phases of the output that the caller was shown. */
+/** Draws the bar of an attempt: first the time in which all output was withheld, then the phases by the kind of output that was shown. */
 const body = (bar: AttemptStory, timeline: Timeline): Html => {
   const stops = bar.evidence.filter(({ event }) => event === "shown");
   const phases = [
@@ -110,7 +110,7 @@ const markOf = (it: Evidence, bar: AttemptStory, timeline: Timeline): Html => {
 
 const isProof = Schema.is(SeamProof);
 
-/** Marks the time from which this attempt's output is appended to the text already shown. */
+/** Marks the time from which the output of this attempt was appended to the text already shown. */
 const seamMark = ({ at_ms }: Evidence, { seam }: AttemptStory, x: string): Html =>
   html`<svg x="${x}" overflow="visible"><title>${seam === undefined ? events.seam : `continues after ${formatCharacters(seam.at)}`} at ${formatLasting(at_ms)}</title>${stitch}</svg>`;
 
@@ -132,7 +132,7 @@ const gapLine = (gap: Gap, { place }: Timeline): Html => {
   return html`<line class="gap ${gap.what}" x1="${percent(from)}" x2="${percent(to)}" y1="15" y2="15"><title>${text}</title></line>${break_}`;
 };
 
-/** Explains only the symbols in the drawing. */
+/** Explains the symbols that occur in the drawing. */
 const legend = ({ bars, gaps }: Timeline): ReadonlyArray<Html> => {
   const evidence = bars.flatMap((bar) => bar.evidence);
   const has = (name: Evidence["event"], detail?: string) =>

@@ -7,10 +7,10 @@ import { actions } from "../../story/Words.ts";
 import type { Totals } from "../api/Totals.ts";
 import { type Html, html, label, none } from "./Html.ts";
 
-/** Maximum rows of a table; the API has the rest. */
+/** Maximum number of rows in a table. The API returns all rows. */
 const rowsMax = 8;
 
-/** Renders the totals in a row. */
+/** Renders the totals as one row of tiles. */
 export const totalsTiles = (totals: Totals): Html => {
   const { asked, broken, recovered, stopped, tokens } = totals;
   return html`<section aria-labelledby="totals-title"><h2 id="totals-title">Totals <small>${scope(totals)}</small></h2>
@@ -30,7 +30,7 @@ export const totalsTables = (totals: Totals): Html =>
     ? none
     : html`<section aria-labelledby="tables-title"><h2 id="tables-title">By rule and by model</h2><div class="split">${byRule(totals)}${byProvider(totals)}</div></section>`;
 
-/** Shows the total that includes the wasted tokens, and the cost of both if models have prices. */
+/** Shows the total number of tokens, including the wasted ones, and the cost of both if the models have prices. */
 const tokenTotal = ({ cost_usd: cost, estimated, used, wasted }: Totals["tokens"]): Html =>
   used + wasted === 0
     ? none

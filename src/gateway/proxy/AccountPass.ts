@@ -1,5 +1,6 @@
 /**
- * Passes requests through with the operator's credential. Responses never quote the credential, and stored responses get an owner.
+ * Forwards requests that are not runs with the operator's credential. The credential is masked in responses, and the objects that a request
+ * stores get an owner.
  */
 import { Readable } from "node:stream";
 import { fieldOf, isNamed } from "../../adapters/relay/RelayTransport.ts";
@@ -12,12 +13,12 @@ import type { PassedResponse, Upstream } from "../upstream/Upstream.ts";
 /**
  * Wraps an upstream for requests that use the operator's credential.
  *
- * @param made called with the id of each object that a request stores; without it the response is not searched for ids
+ * @param made called with the id of each object that a request stores; without it, responses are not searched for ids
  */
 export const guardPass = (upstream: Upstream, secrets: Secrets, made?: (id: string) => void): Upstream => ({
   ...upstream,
   pass: async (request, signal) => {
-    // A secret cannot be masked in compressed bytes.
+    // Asks for an uncompressed response, because a secret in compressed bytes cannot be masked.
     const headers = request.headers.filter(([name]) => !isNamed(name, "accept-encoding"));
     const response = await upstream.pass({ ...request, headers: [...headers, plain] }, signal);
     const { status } = response.head;
@@ -25,7 +26,7 @@ export const guardPass = (upstream: Upstream, secrets: Secrets, made?: (id: stri
     const { body, head } = isError ? plainError(response) : response;
     const seen = made === undefined || isError ? body : identifiedBody(body, made);
     const masked = Readable.from(secrets.body(seen), { objectMode: false });
-    // A body abandoned before its first byte was read has not started to read its source, so the source is destroyed separately.
+    // If the body is destroyed before its first read, it does not destroy its source, so the source is destroyed here.
     masked.once("close", () => response.body.on("error", ignoreError).destroy());
     return { head: secrets.head(head), body: masked };
   },
@@ -35,7 +36,7 @@ const plain = ["accept-encoding", "identity"] as const;
 
 const ignoreError = (): void => undefined;
 
-/** Decodes an error's body so that secrets can be masked. With an unknown encoding the error is passed without its body. */
+/** Decodes the body of an error, so that secrets in it can be masked. If the encoding is unknown, the body is dropped. */
 const plainError = ({ body, head }: PassedResponse): { head: PassedResponse["head"]; body: AsyncIterable<Bytes> } => {
   const encoding = fieldOf(head.headers, "content-encoding") ?? "";
   if (!isEncoded(encoding)) return { head, body };
@@ -51,7 +52,7 @@ const plainError = ({ body, head }: PassedResponse): { head: PassedResponse["hea
 async function* identifiedBody(body: AsyncIterable<Bytes>, found: (id: string) => void): AsyncGenerator<Bytes> {
   const made = new MadeId(found);
   let last: Bytes | undefined;
-  // The last chunk is held until the whole document has been searched for the id.
+  // The last chunk is withheld until the whole document has been searched for the id.
   for await (const chunk of body) {
     if (last !== undefined) yield last;
     made.take(chunk);

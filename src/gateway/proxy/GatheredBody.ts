@@ -1,29 +1,29 @@
 /**
- * Collects an incoming body without copying much of it in any turn of the event loop. In a memory-constrained environment,
- * copying 7 MB takes 60 ms.
+ * Collects an incoming body and copies only a little of it in each turn of the event loop. With little memory, copying 7 MB at once takes
+ * 60 ms.
  */
 import { Effect } from "effect";
 import { wholeBytesMax } from "../body/BodyOutline.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 
 /**
- * Divisor of a declared length: a large body gets a buffer of that length after this share of it has arrived. A declared length alone
- * therefore allocates no memory.
+ * A large body gets a buffer of its declared length after this fraction (one eighth) has arrived. A false declared length therefore
+ * allocates no memory.
  */
 const claimedMost = 8;
 
 /**
- * Each new chunk also moves earlier bytes into the buffer: its own length divided by this. The last seven eighths of a body thus move more
- * than the first eighth.
+ * Each new chunk also moves earlier bytes into the buffer, a quarter of its own length. The last seven eighths of a body thus move all of
+ * the first eighth.
  */
 const takenAlong = 4;
 
-/** A body that is arriving. */
+/** A body that is being received. */
 export class GatheredBody {
   readonly #claimed: number;
   /**
-   * Chunks that arrived before the buffer was allocated: less than one part in `claimedMost` of a declared length, or the whole
-   * body if its length is undeclared or short. Each new chunk moves some of them into the buffer.
+   * Chunks that are not in the buffer yet: less than one eighth of the declared length, or the whole body if its length is small or not
+   * declared. Each new chunk moves some of them into the buffer.
    */
   readonly #chunks: Array<Uint8Array> = [];
   /** Total size of `#chunks`, in bytes. */
@@ -31,12 +31,12 @@ export class GatheredBody {
   #place: Buffer<ArrayBuffer> | undefined;
   #length = 0;
 
-  /** @param claimed declared length, in bytes; 0 if none is declared */
+  /** @param claimed declared length, in bytes; 0 if the request declares none */
   constructor(claimed: number) {
     this.#claimed = claimed;
   }
 
-  /** Adds a chunk. Also moves up to a quarter of its length of earlier bytes, rounded up to a whole chunk. */
+  /** Adds a chunk. Also moves earlier chunks into the buffer: a quarter of the new chunk's length, rounded up to whole chunks. */
   take(chunk: Uint8Array): void {
     this.#length += chunk.byteLength;
     if (this.#place === undefined && this.#claimed > wholeBytesMax && this.#length * claimedMost >= this.#claimed)
@@ -53,13 +53,13 @@ export class GatheredBody {
   get whole(): Effect.Effect<Bytes> {
     return Effect.suspend(() => {
       if (this.#place === undefined) return concatBytes(this.#chunks);
-      // After a body has arrived in full, nothing waits any more.
+      // If the body is complete, no chunks are left to move.
       this.#settle(this.#place, this.#waiting);
       return Effect.succeed(this.#place.subarray(0, this.#length));
     });
   }
 
-  /** Moves chunks into the buffer, last one first, because removing an array's last element is free. */
+  /** Moves chunks into the buffer, starting with the last one, because removing the last element of an array is cheap. */
   #settle(place: Buffer<ArrayBuffer>, bytes: number): void {
     const until = Math.max(0, this.#waiting - bytes);
     while (this.#waiting > until) {
@@ -73,10 +73,10 @@ export class GatheredBody {
 
 const copiedBytes = 1_024 * 1_024;
 
-/** Concatenates chunks. A large total is copied over several turns. */
+/** Concatenates chunks. A large result is copied over several turns of the event loop. */
 export const concatBytes = (chunks: ReadonlyArray<Uint8Array>): Effect.Effect<Bytes> => {
   const length = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
-  // The buffer is unpooled, because a slice would keep all of Node's pool alive.
+  // The buffer is not from Node's pool, because a slice would keep the whole pool in memory.
   return length > copiedBytes
     ? concatBytesInTurns(chunks, length)
     : Effect.sync(() => copyInto(chunks, Buffer.allocUnsafeSlow(length)));

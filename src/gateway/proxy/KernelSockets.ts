@@ -1,35 +1,31 @@
 /**
- * Detects clients that do not acknowledge what they were sent. Node knows only about bytes that the system has not accepted yet. For a
- * client on a lost network, the system has accepted a few bytes and keeps retransmitting them.
+ * Detects clients that do not acknowledge received bytes. Node knows only about bytes that the system has not accepted yet. If the client's
+ * network is lost, the system has accepted the bytes and retransmits them without success.
  *
- * Linux reports this for each socket (`/proc/net/tcp`, proc(5)). Other systems do not report it, so no socket counts as silent for this
- * reason.
+ * Linux reports this state for each socket (`/proc/net/tcp`, proc(5)). Other systems do not report it, so there no client is detected.
  */
 import { readFileSync } from "node:fs";
 import { isIPv6, type Socket } from "node:net";
 
 /**
- * Number of retransmissions of the same bytes after which a client is silent. The first follows after 0.2 s and each further one
- * takes twice as long, so one lost packet does not reach this number.
+ * Number of retransmissions of the same bytes after which a client counts as silent. The first follows after 0.2 s, and the delay doubles
+ * each time, so one lost packet is not enough.
  */
 export const retransmitsMin = 2;
 
-/** Maximum length of a table that is read, in characters: about 100,000 sockets. */
+/** Maximum length of a table that is parsed, in characters: about 100,000 sockets. */
 const tableMax = 16 * 1024 * 1024;
 
-/** The parts of a socket that identify its line in a table. */
+/** The properties of a socket that identify its line in a table. */
 export type Ends = Pick<Socket, "localPort" | "remoteAddress" | "remotePort">;
 
-/** Checks that a socket's client leaves bytes unacknowledged. */
+/** True if the client of a socket leaves bytes unacknowledged. */
 export const isUnacknowledged = (socket: Ends): boolean => {
   const line = lineOf(socket);
   return line !== undefined && line.unsent > 0 && line.retransmits >= retransmitsMin;
 };
 
-/**
- * Returns the number of bytes that the system accepted and the client's system has not acknowledged; undefined if the system does
- * not report it.
- */
+/** Returns the number of bytes that the client's system has not acknowledged; undefined if the operating system does not report it. */
 export const unsentBytes = (socket: Ends): number | undefined => lineOf(socket)?.unsent;
 
 interface SocketLine {
@@ -43,7 +39,7 @@ const lineOf = (ends: Ends): SocketLine | undefined => {
   return key === undefined ? undefined : linesNow().get(key);
 };
 
-/** The tables as read in this turn of the event loop. If a provider fails, many responses break in the same turn. */
+/** Cache of the tables for this turn of the event loop. If a provider fails, many responses break in the same turn. */
 let lines: ReadonlyMap<string, SocketLine> | undefined;
 
 const linesNow = (): ReadonlyMap<string, SocketLine> => {
@@ -64,7 +60,7 @@ const textOf = (table: string): string => {
 };
 
 /**
- * Parses tables and indexes their sockets.
+ * Parses tables into their sockets, by key.
  *
  * @param text content of `/proc/net/tcp`, `/proc/net/tcp6` or both
  */
@@ -83,7 +79,7 @@ export const linesOf = (text: string): ReadonlyMap<string, SocketLine> => {
 /** Prefix of an IPv4-mapped IPv6 address in a table. */
 const mappedPrefix = /^0{16}FFFF0000/;
 
-/** Computes the key of a socket in the parsed tables; undefined for an address that the tables cannot contain. */
+/** Computes the key of a socket. Returns undefined for an address that no table contains. */
 export const keyOf = ({ localPort, remoteAddress, remotePort }: Ends): string | undefined => {
   const address = hexOf(remoteAddress ?? "");
   if (address === undefined || localPort === undefined || remotePort === undefined) return undefined;
@@ -92,7 +88,9 @@ export const keyOf = ({ localPort, remoteAddress, remotePort }: Ends): string | 
 
 const portOf = (port: number): string => port.toString(16).toUpperCase().padStart(4, "0");
 
-/** Formats an IP address as in a table. IPv4 has its last byte first, also if it is mapped into IPv6; undefined for other text. */
+/**
+ * Formats an IP address as in a table; undefined for other text. An IPv4 address starts with its last byte, even if it is mapped into IPv6.
+ */
 const hexOf = (address: string): string | undefined => {
   const parts = /^(?:::ffff:)?(\d+)\.(\d+)\.(\d+)\.(\d+)$/i.exec(address)?.slice(1);
   if (parts !== undefined) return parts.toReversed().map(byteOf).join("");
@@ -101,7 +99,7 @@ const hexOf = (address: string): string | undefined => {
 
 const byteOf = (decimal: string): string => Number(decimal).toString(16).toUpperCase().padStart(2, "0");
 
-/** Formats an IPv6 address as in a table: four words of four bytes, the last byte of each first. */
+/** Formats an IPv6 address as in a table: four words of four bytes, each starting with its last byte. */
 const hexOf6 = (address: string): string => {
   const [before = "", after] = (address.split("%")[0] ?? "").split("::");
   const groups = (text: string | undefined): ReadonlyArray<string> =>

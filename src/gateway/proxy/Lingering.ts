@@ -1,22 +1,22 @@
 /**
- * Reads and discards data that a client still sends after its response. Closing a socket with unread bytes makes the kernel reset
- * it, and the client loses the response that it has not read yet (RFC 9112, 9.6).
+ * Reads and discards data that a client still sends after its response. If a socket is closed with unread bytes, the kernel resets it, and
+ * the client loses the part of the response that it has not read yet (RFC 9112, 9.6).
  */
 import type { IncomingMessage } from "node:http";
 import { Effect } from "effect";
 import { hasBody } from "./RequestBody.ts";
 
-/** Maximum number of discarded bytes: twice the default maximum of a model request's body. */
+/** Maximum number of bytes that are discarded: twice the default maximum of a model request's body. */
 export const lingerBytesMax = 128 * 1024 * 1024;
 
-/** Maximum wait for a client to stop sending, in milliseconds: the time that browsers are known to need. */
+/** Maximum time that a client may continue to send, in milliseconds. Browsers are known to need that long. */
 export const lingerMs = 10_000;
 
-/** True if more of a request's body may arrive. */
+/** True if a part of a request's body may still arrive. */
 export const isUnread = (request: IncomingMessage): boolean =>
   !request.complete && !request.destroyed && !request.socket.destroyed && hasBody(request);
 
-/** Discards the rest of a request's body, until its end, the client's departure or a limit. */
+/** Discards the rest of a request's body, until the body ends, the client leaves, or a limit is reached. */
 export const discardRest = (request: IncomingMessage): Effect.Effect<void> => {
   const rest = Effect.callback<void>((resume) => {
     if (!isUnread(request)) return resume(Effect.void);
@@ -33,7 +33,7 @@ export const discardRest = (request: IncomingMessage): Effect.Effect<void> => {
       if (bytes > lingerBytesMax) over();
     };
     request.on("data", data).on("end", over).on("close", over).on("error", over);
-    // After the response has ended, Node does not notify the request when its connection closes.
+    // After the response has ended, Node no longer tells the request that its connection has closed.
     socket.on("close", over);
     request.resume();
     return Effect.sync(over);

@@ -1,8 +1,8 @@
 /**
- * Serves the gateway's own paths: passes the request to the page, and the page's response to the client.
+ * Serves the gateway's own paths: forwards a request to the page, and the page's response to the client.
  *
- * By then the server has checked the token and removed its `/t/TOKEN` prefix, checked Host and Origin, and enforced the body and
- * header limits. Links in the page must therefore be relative.
+ * Before that, the server has checked the token, removed the `/t/TOKEN` prefix, checked Host and Origin, and enforced the limits of body
+ * and head. Links in the page must be relative, because the page does not know the prefix.
  */
 import type { IncomingMessage } from "node:http";
 import { Context, Effect } from "effect";
@@ -12,15 +12,15 @@ import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { isEventStream, without } from "../upstream/Headers.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 
-/** Serves `/recovery`, `/recovery/…` and `/metrics`. Without this service these paths are not found. */
+/** Serves `/recovery`, `/recovery/…` and `/metrics`. Without this service these paths return 404. */
 export class Page extends Context.Service<
   Page,
   {
     /**
-     * Serves a request. A live feed may run indefinitely: the effect is interrupted, and the response's body cancelled, when the
-     * client leaves or the gateway stops.
+     * Serves a request. A live feed does not end by itself: when the client leaves or the gateway stops, the effect is interrupted and the
+     * response's body is cancelled.
      *
-     * @param request its URL has no token prefix; its body is fully read and bounded
+     * @param request its URL has no token prefix; its body is complete and of limited size
      * @returns undefined if nothing exists at this path
      */
     readonly handle: (request: Request) => Effect.Effect<Response | undefined>;
@@ -30,21 +30,21 @@ export class Page extends Context.Service<
 /** Maximum size of a request body for the page, in bytes. An answer to a question is short. */
 export const pageBodyBytesMax = 64 * 1024;
 
-/** A request to the page. */
+/** A request to the page, with its body already read. */
 export interface PageRequest {
   readonly target: string;
   readonly headers: RelayHeaders;
   readonly body: Bytes | undefined;
 }
 
-/** Services of the gateway for serving the page. */
+/** Services of the gateway that serve the page. */
 export interface PageServing {
   readonly page: Page["Service"] | undefined;
-  /** Completes when a shutdown begins. */
+  /** Succeeds when a shutdown begins. */
   readonly closing: Effect.Effect<void>;
 }
 
-/** Serves a request until its response ends, which for a live feed is when the client leaves or the gateway stops. */
+/** Serves a request until its response ends. A live feed ends when the client leaves or the gateway stops. */
 export const serve = (
   request: IncomingMessage,
   asked: PageRequest,
@@ -60,7 +60,7 @@ export const serve = (
       const { status, statusText } = response;
       const headers = [...response.headers];
       client.head({ status, statusText, headers });
-      // Only a feed has to be ended by a shutdown.
+      // A shutdown has to end only feeds, because other responses end soon.
       if (response.body !== null)
         yield* copyBody(response.body, client, isEventStream(headers) ? closing : Effect.never);
       yield* client.end;
@@ -95,7 +95,7 @@ const copyBody = (
           yield* client.write([next.value]);
         }
       }),
-    // Cancelling a feed whose source has failed rejects.
+    // Cancelling a reader rejects if the source has failed.
     (reader) => Effect.sync(() => void reader.cancel().catch(() => undefined)),
   );
 

@@ -1,4 +1,4 @@
-/** Passes a request that is not a run to its provider once, and the response back, with bytes and headers unchanged. */
+/** Forwards a request that is not a run to its provider, without retries, and returns the response with unchanged bytes and headers. */
 import { Context, Effect, Schema } from "effect";
 import { classify } from "../../failure/FailureClassifier.ts";
 import type { UpstreamName } from "../config/Options.ts";
@@ -20,15 +20,15 @@ import type { ClientResponse } from "./ClientResponse.ts";
 import { BodyRefused } from "./RequestBody.ts";
 
 /**
- * The provider was unreachable, or its response broke. Only class and code of the error are logged, because its message may
- * contain an address.
+ * The provider was unreachable, or its response broke. Only class and code of the error are logged, because the error's message may contain
+ * an address.
  */
 class PassFailed extends Schema.TaggedError<PassFailed>()("PassFailed", {
   reason: Schema.Literals(["unreachable", "broken", "too_long"]),
   error: Schema.Unknown,
 }) {}
 
-/** A POST that is not a run. If its response streams, the client and the operator learn that it is not recovered. */
+/** A POST that is not a run. If its response is a stream, the client and the operator are told that the stream is not recovered. */
 export interface Unrecovered {
   readonly reason: PassedReason;
   /** Path and query without the gateway's own prefixes. */
@@ -37,7 +37,7 @@ export interface Unrecovered {
 }
 
 /**
- * Passes a request through to its end.
+ * Forwards a request and its response until the response ends.
  *
  * @param name provider in whose format gateway errors are written
  * @param unrecovered undefined for methods other than POST
@@ -92,7 +92,7 @@ const passThrough = Effect.fnUntraced(function* (
 const report = ({ reason, reported, target }: Unrecovered, { access }: ClientResponse): Effect.Effect<void> =>
   Effect.suspend(() => {
     access.addFacts({ passed: reason });
-    // Each unread body was logged already.
+    // A body that could not be parsed was logged earlier.
     const path = reason === "unread_body" ? undefined : reported.takeNew(target);
     return path === undefined
       ? Effect.void
@@ -111,7 +111,7 @@ const copyBody = Effect.fnUntraced(function* (body: PassedResponse["body"], clie
   }
 });
 
-/** Errors of an abandoned body no longer matter. */
+/** The body was abandoned, so its errors are ignored. */
 const ignoreError = (): void => undefined;
 
 const refuse = (
@@ -126,7 +126,7 @@ const refuse = (
     return isOwn ? reportOutOfDescriptors : Effect.void;
   });
 
-/** Builds the refusal. It includes the error's code, which distinguishes a wrong address from a wrong certificate. */
+/** Creates the refusal. Its message contains the error's code, which distinguishes a wrong address from a wrong certificate. */
 const refusalOf = (reason: PassFailed["reason"], code: string | undefined): Refused => {
   const refused = words[reason];
   return code === undefined ? refused : { ...refused, message: refused.message.replace(/\.$/, ` (${code}).`) };

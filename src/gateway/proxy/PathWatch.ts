@@ -1,8 +1,8 @@
 /**
- * Logs paths that go down, come back or cool down, and counts cooldowns.
+ * Logs when a path goes down, works again or cools down, and counts cooldowns.
  *
- * Nothing is checked while all paths are up. A run that breaks or waits requests a check, and checks follow every second until all paths
- * are up again. A change between two checks is not logged if it affects no run.
+ * While all paths are up, nothing is checked. A run that breaks or waits requests a check, and further checks follow every second until all
+ * paths are up again. A change between two checks is missed if it affects no run.
  */
 import { type Context, Effect, Metric, Option, Queue, type Scope } from "effect";
 import { dropOldest } from "../../domain/Limits.ts";
@@ -11,36 +11,36 @@ import { measure } from "../../runtime/run/Measures.ts";
 import { describeDown } from "../../story/PathWords.ts";
 import { isDisturbed } from "../api/PathList.ts";
 
-/** Cooldowns that have begun, by `kind`: `rate_limited` or `overloaded`. */
+/** Number of cooldowns that have begun, by `kind`: `rate_limited` or `overloaded`. */
 export const cooldowns = Metric.counter("stream_recovery.gateway.cooldowns", {
   description: "Waits that providers announced to runs",
   incremental: true,
 });
 
-/** Interval between checks while something is wrong, in milliseconds. */
+/** Interval between checks while a path is down or cools down, in milliseconds. */
 export const watchMs = 1_000;
 
-/** Maximum number of counted runs per outage, and of cooldowns remembered as logged. */
+/** Maximum number of runs counted per outage, of paths whose outage is not logged yet, and of cooldowns that are remembered as logged. */
 export const watchedMax = 10_000;
 
 /** Watches the paths of a gateway. */
 export interface PathWatch {
   readonly look: () => void;
-  /** Called when a request that is not a run receives a response over a path. */
+  /** Called when a request that is not a run has received a response over a path. */
   readonly onResponse: (path: string) => void;
   /** Called when a run starts to wait for a path. */
   readonly onWait: (path: string, runId: string) => void;
 }
 
 interface Outage {
-  /** Wall clock, in milliseconds since the epoch. */
+  /** Start of the outage: wall clock, in milliseconds since the epoch. */
   readonly since: number;
   readonly runs: Set<string>;
 }
 
 const blind: PathWatch = { look: () => undefined, onResponse: () => undefined, onWait: () => undefined };
 
-/** Starts the watch. Without the `Paths` service it does nothing. */
+/** Starts the watch. Without the `Paths` service, the watch does nothing. */
 export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(function* () {
   const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
   if (paths === undefined) return blind;
@@ -60,7 +60,7 @@ export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(fun
   yield* Effect.forkScoped(Effect.forever(turn));
   const watch: PathWatch = {
     look,
-    // Credential and model do not matter for reachability.
+    // Reachability does not depend on the credential or the model.
     onResponse: (path) => paths.recordResponse({ path, credential: "", model: undefined }),
     onWait: (path, runId) => {
       watcher.onWait(path, runId);
@@ -72,13 +72,13 @@ export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(fun
 
 type Line = readonly [message: string, fields: Readonly<Record<string, string | number | undefined>>];
 
-/** Compares each check with what was logged before. */
+/** Logs the differences between the current paths and those logged before. */
 class Watcher {
   readonly #context: Context.Context<never>;
   readonly #outages = new Map<string, Outage>();
-  /** Runs waiting for a path whose outage is not logged yet. */
+  /** Runs that wait for a path whose outage is not logged yet. */
   readonly #early = new Map<string, Set<string>>();
-  /** Cooldowns that were logged, by scope. */
+  /** Cooldowns that were already logged, by scope. */
   #cooling = new Set<string>();
 
   constructor(context: Context.Context<never>) {
@@ -110,7 +110,7 @@ class Watcher {
       const status = known.get(path);
       if (status?.state === "down") continue;
       this.#outages.delete(path);
-      // A forgotten path is not known to be back.
+      // The path is no longer in the list, so it is not known to work again.
       if (status === undefined) continue;
       yield ["a provider can be reached again", { path, down_ms: Math.max(0, status.since - since), runs: runs.size }];
     }

@@ -1,6 +1,6 @@
 /**
- * Answers the probes of an orchestrator: `/livez` while the process is alive, `/readyz` while it accepts requests. Probes need no
- * token, and reveal nothing else.
+ * Answers the probes of an orchestrator: `/livez` while the process is alive, `/readyz` while it accepts requests. Probes need no token,
+ * and their responses reveal nothing else.
  */
 import { Effect } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
@@ -9,11 +9,11 @@ import type { GatewaySettings } from "../config/GatewayOptions.ts";
 import { isProbeHost, type Refused } from "../routing/Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 
-/** State that probes report. */
+/** The state that the probes report. */
 export interface ProbeServing {
   readonly settings: Pick<GatewaySettings, "allowedHosts" | "local" | "requireStore">;
   readonly store: () => StoreState;
-  /** Returns true after a shutdown has begun. */
+  /** Returns true once a shutdown has begun. */
   readonly draining: () => boolean;
 }
 
@@ -23,17 +23,17 @@ export const probeOf = (target: string): "livez" | "readyz" | undefined => {
   return path === "/livez" ? "livez" : path === "/readyz" ? "readyz" : undefined;
 };
 
-/** Response to a probe. */
+/** Status and body of the response to a probe. */
 export interface ProbeVerdict {
   readonly status: 200 | 503;
   readonly body: { readonly status: "ok" | "degraded" | "draining"; readonly degraded?: "store" };
 }
 
 /**
- * Computes the response to a probe. A draining process is alive but not ready. A process whose store is unavailable stays ready, unless a
- * store is required.
+ * Determines the response to a probe. A process that drains is alive but not ready. A process whose store is unavailable stays ready,
+ * unless the store is required.
  *
- * @param requireStore true if a store that accepts no writes makes the gateway unready
+ * @param requireStore true if the gateway is not ready while its store accepts no writes
  */
 export const verdictOf = (
   probe: "livez" | "readyz",
@@ -45,12 +45,12 @@ export const verdictOf = (
 ): ProbeVerdict => {
   if (probe === "livez") return { status: 200, body: { status: "ok" } };
   if (draining) return { status: 503, body: { status: "draining" } };
-  // A slow store is not a reason to move traffic. The API's health reports it.
+  // A slow store is no reason to move traffic to another process. The API's health endpoint reports it.
   if (writes !== "failing") return { status: 200, body: { status: "ok" } };
   return { status: requireStore ? 503 : 200, body: { status: "degraded", degraded: "store" } };
 };
 
-/** Serves a probe. */
+/** Serves a probe. The request may be refused because of its Host. */
 export const serveProbe = (
   probe: "livez" | "readyz",
   { headers, method }: { readonly headers: RelayHeaders; readonly method: string },

@@ -1,9 +1,9 @@
 /**
- * Ends the response of a run that broke for good: by an error status if no head was sent, and otherwise by an error in the stream
- * that the client understands, or by a broken connection.
+ * Ends the response of a run that cannot be recovered. If no head was sent, the client gets an error status. Otherwise it gets an error
+ * event of its protocol, or a broken connection.
  *
- * A provider's refusal that no run retried passes unchanged. A failure that the gateway reports itself is reported once, with the
- * provider's last error. A repeat of the request is answered from memory.
+ * A provider's refusal that was not retried is forwarded unchanged. For any other failure the gateway writes its own error, which quotes
+ * the provider's last one. A repeat of the request gets the same error from memory.
  */
 import { Effect } from "effect";
 import type { RelayResponse } from "../../adapters/relay/Relay.ts";
@@ -27,19 +27,19 @@ import { askAgain, isOutOfDescriptors, outOfDescriptors, reportOutOfDescriptors 
 import type { Refused } from "../routing/Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 
-/** A request whose run has ended, and its client or a substitute for it. */
+/** A request whose run has ended, and the client or a substitute for it. */
 export interface EndedRequest<Client = ClientResponse> {
   readonly plan: RelayPlan;
   readonly manner: Manner;
   /** Provider in whose format gateway errors are written. */
   readonly upstream: UpstreamName;
   readonly client: Client;
-  /** Memory of failures that clients were told. */
+  /** Memory of the failures that were reported to clients. */
   readonly repeats: RelayRepeats | undefined;
 }
 
 /**
- * Answers a repeat of a recently failed request from memory, without contacting a provider.
+ * Answers a repeat of a request that failed recently from memory, without a request to a provider.
  *
  * @returns true if the request was answered
  */
@@ -56,13 +56,13 @@ const remembering = Effect.fnUntraced(function* (request: EndedRequest, repeats:
   return true;
 });
 
-/** Ends a response whose head was not sent. */
+/** Ends a response whose head was not sent yet. */
 export const beforeHead = Effect.fnUntraced(function* (error: RelayInterrupted, request: EndedRequest) {
   const { client, upstream } = request;
   if (isOutOfDescriptors(error.failure)) return yield* outOfRoom(error, request);
   if (error.again_ms !== undefined) return reportStillWaiting(error, error.again_ms, request);
   if (isGivenUp(error, error.retry_of !== undefined)) return refuse(request, yield* rememberFailure(error, request));
-  // A client that is still connected did not cancel, and would retry an error that looks transient.
+  // The client is still connected, so another person cancelled the run. The client would retry an error that looks transient.
   if (isCancelled(error)) return refuse(request, finalFailureOf(error));
   if (error.response !== undefined) return yield* forwardRefusal(error.response, error.headers, client);
   client.refuse({ status: 503, reason: "unavailable", message: error.message }, upstream, [
@@ -71,7 +71,7 @@ export const beforeHead = Effect.fnUntraced(function* (error: RelayInterrupted, 
   ]);
 });
 
-/** Reports that the gateway had no descriptor for a connection. The request can be retried, so the failure is not remembered. */
+/** Reports that no file descriptor was left for a connection. The request can be retried, so the failure is not remembered. */
 const outOfRoom = (error: RelayInterrupted, { client, upstream }: EndedRequest): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { code, kind } = error.failure;
@@ -82,11 +82,11 @@ const outOfRoom = (error: RelayInterrupted, { client, upstream }: EndedRequest):
   });
 
 /**
- * Ends a response whose head was sent. If the gateway closes or cannot record, the connection is broken so that the client
- * retries. A first break of shown text is also left to a client that repairs it.
+ * Ends a response whose head was sent. If the gateway shuts down or cannot record, the connection is broken, so that the client retries.
+ * The first break of shown text also breaks the connection, if the client can recover from that.
  *
- * @param response the error follows its last event. After the provider's own error event the failure is stated once more, for
- *   clients that do not read that event. The provider's error is authoritative, so nothing is remembered
+ * @param response the stream to which the error is appended, even after an error event of the provider, because some clients do not read
+ *   that event. In that case nothing is remembered, because the provider itself has reported the failure
  */
 export const behindHead = Effect.fnUntraced(function* (
   error: RelayInterrupted,
@@ -113,19 +113,22 @@ export const behindHead = Effect.fnUntraced(function* (
   yield* manner.ending === "clean" ? client.end : client.break;
 });
 
-/** An error in the stream has no status that stops a client, so every client gets a message without the words that make clients retry. */
+/**
+ * The head was sent, so no status can stop the client from retrying. Every client therefore gets a message without the words that make
+ * clients retry.
+ */
 const inStream = { asksByWords: true };
 
 /**
- * True if only the shown text prevented a second attempt. If the client repairs nothing, the program above it may retry at once. The retry
- * is not answered from memory, because the provider may be healthy.
+ * True if only the shown text prevented a second attempt. If the client does not retry, the program above it may do so at once. That retry
+ * is not answered from memory, because the provider may work again.
  */
 const isOpen = ({ attempts, retry_of, rule }: RelayInterrupted, { mends }: Manner): boolean =>
   rule === "text_shown" && attempts === 1 && retry_of === undefined && mends === "nothing";
 
 /**
- * Reports that a request is still waiting for its path, so that its client retries. It is not remembered, because the repeat
- * continues to wait.
+ * Reports that a request still waits for its path, so that its client retries. The refusal is not remembered, because the retry resumes the
+ * wait.
  */
 const reportStillWaiting = (error: RelayInterrupted, againMs: number, { client, upstream }: EndedRequest): void => {
   const { code, kind } = error.failure;
@@ -138,16 +141,16 @@ const reportStillWaiting = (error: RelayInterrupted, againMs: number, { client, 
 };
 
 /**
- * True if a person cancelled the run: on the page, by the command line, or by a DELETE of its stream. A cancel is not remembered for
+ * True if a person cancelled the run: on the page, on the command line, or by a DELETE of its stream. A cancel is not remembered for
  * repeats.
  */
 const isCancelled = ({ rule }: RelayInterrupted): boolean => rule === "user_cancelled";
 
-/** True if this gateway ended the run for reasons that have nothing to do with the request. */
+/** True if this gateway ended the run for a reason that does not depend on the request. */
 const isOfGateway = ({ failure, reason, rule }: RelayInterrupted): boolean =>
   isOutOfDescriptors(failure) || rule === "lifecycle_closed" || reason === "refused" || reason === "record_failed";
 
-/** Remembers the failure of a run that ended before its head and without a client. */
+/** Remembers the failure of a run that failed before its head while no client was connected. */
 export const unheard = (error: RelayInterrupted, request: EndedRequest<unknown>): Effect.Effect<void> =>
   error.again_ms === undefined && isGivenUp(error, error.retry_of !== undefined)
     ? Effect.asVoid(rememberFailure(error, request))
@@ -162,7 +165,8 @@ const rememberFailure = (
 };
 
 /**
- * Reports a failed run to its client: in the form of its row for a known client, and by the provider's own refusal for an unknown one.
+ * Reports a failed run to its client. A known client gets the form in its row; an unknown client gets the provider's own refusal, if there
+ * is one.
  */
 const refuse = ({ client, manner, plan }: EndedRequest, told: GivenUp): void => {
   const refusal = manner.client === unknownName ? told.said?.response : undefined;

@@ -1,6 +1,6 @@
 /**
- * Shares the memory of failed requests between all processes of a store. A client's retries share one budget and get a failure reported
- * once, whichever process they reach. Each process also keeps what it told the clients of failed runs in its own memory (`StoredRepeats`).
+ * Shares the memory of failed requests among all processes of a store. The retries of a client therefore share one budget, and get the same
+ * failure, whichever process they reach. Each process also keeps a local memory (`StoredRepeats`).
  */
 import { createHash, createHmac } from "node:crypto";
 import { Effect, Option } from "effect";
@@ -10,7 +10,7 @@ import { formHash } from "../body/FormHash.ts";
 import { sharedKey } from "../workers/SharedKey.ts";
 import * as StoredRepeats from "./StoredRepeats.ts";
 
-/** Creates a gateway's memory of failed requests, shared through the store if there is one. */
+/** Creates a gateway's memory of failed requests. If there is a store, the memory is shared through it. */
 export const make: Effect.Effect<RelayRepeats> = Effect.gen(function* () {
   const facts = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder))?.shared;
   if (facts === undefined) return new RelayRepeats((form) => formHash(form, createHash("sha256")));

@@ -1,26 +1,26 @@
 /**
  * Writes a small chunk of a response to its socket in one piece (RFC 9112, 7.1).
  *
- * Node writes a chunk in four pieces and gathers them until the end of the turn. Events nearly always arrive alone, and those
- * four writes were a fifteenth of their cost in the gateway.
+ * Node writes a chunk in four pieces, which it buffers until the end of the turn. Nearly every event arrives alone, and the four writes
+ * were a fifteenth of an event's cost in the gateway.
  */
 import type { ServerResponse } from "node:http";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 
 /**
- * Maximum size of a chunk written this way, in bytes. A socket without pending bytes accepts it without requesting a drain, which
- * Node would not report.
+ * Maximum size of a chunk that is written this way, in bytes. A socket without pending bytes accepts that much without a drain event, which
+ * Node would not emit for such a write.
  */
 export const smallBytesMax = 8 * 1024;
 
 const lineEnd = "\r\n";
 
 /**
- * Writes bytes as one chunk after everything written before. The response must not be corked, since Node would buffer earlier writes, and
- * its head must not name a transfer coding, since Node would take a response to HEAD for a chunked one.
+ * Writes bytes as one chunk, after everything that was written before. The response must not be corked, because Node would buffer earlier
+ * writes. Its head must not name a transfer coding, because Node would then treat a response to HEAD as chunked.
  *
- * @returns false if nothing was written and Node has to write it: the response is not chunked, has ended or is waiting for its turn,
- *   earlier bytes are still pending in this process, or the size is zero (an empty chunk would end the response) or too large
+ * @returns false if nothing was written, so that Node has to write the bytes: the response is not chunked, has ended or has no connection
+ *   yet; earlier bytes are still pending; or the size is zero (an empty chunk would end the response) or too large
  */
 export const wroteChunk = (response: ServerResponse, parts: ReadonlyArray<Bytes>): boolean => {
   const { chunkedEncoding, socket, writableEnded } = response;

@@ -1,6 +1,5 @@
 /**
- * Marks a response's head while the store accepts no writes. Output that the client sees is then unrecorded until the store accepts writes
- * again (L8).
+ * Marks a response's head while the store accepts no writes. The client then sees output that is not recorded (L8).
  */
 import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
 import type { StoreState } from "../api/StoreHealth.ts";
@@ -9,7 +8,7 @@ import type { StoreState } from "../api/StoreHealth.ts";
 export const unrecordedHeader = "x-recovery-unrecorded";
 
 /**
- * Adds the header to a head if the store fails.
+ * Adds the header to a head while the store fails.
  *
  * @param store returns the state of the store's writes
  */

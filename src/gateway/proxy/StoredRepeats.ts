@@ -1,13 +1,16 @@
 /**
- * Remembers failed requests in the store, so that a client's repeats share one budget across its processes.
+ * Remembers failed requests in the store, so that a client's repeats share one budget, whichever process they reach.
  *
- * R1 No first attempt waits for the store, with two exceptions: a request that declares itself a repeat, which may be told its
- *   earlier failure, and a request that repeats a run which failed in this process.
- * R2 A failed run counts for a request whose run began after the failure, and at most `repeatMs` after it. So a run that breaks
- *   much later finds what it would have found when it began, and concurrent runs stay separate.
- * R3 If several requests take a failed run at the same moment, one gets it.
- * R4 A key is a digest under the shared secret of the store's processes. A value is a name, a count and the gateway's own text.
- *   Neither contains anything that a client has sent.
+ * R1 A first attempt does not wait for the store, with two exceptions: a request that declares itself a repeat, because its earlier failure
+ * may have to be reported, and a request whose earlier run failed in this process.
+ *
+ * R2 A failed run counts for a request if the request's run began after the failure, and at most `repeatMs` after it. A run that breaks
+ * much later therefore finds the same as when it began, and concurrent runs do not affect each other.
+ *
+ * R3 If several requests claim a failed run at the same moment, one of them gets it.
+ *
+ * R4 A key is a digest under a secret of the store's processes. A value is a name, a count and text that the gateway wrote. Neither
+ * contains anything that a client has sent.
  */
 import { Effect, Schema } from "effect";
 import {
@@ -22,15 +25,18 @@ import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import type { Fact, FactsFault, SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 import { readsMsMax } from "../../runtime/run/StoreReads.ts";
 
-/** Maximum time that a request waits for the store, in milliseconds. It equals the limit for all reads of a volatile run (L8). */
+/** Maximum time that a request waits for the store, in milliseconds. The same limit applies to all reads of a volatile run (L8). */
 export const storeWaitMs = readsMsMax;
 
-/** Additional time for which a failed run is stored, in milliseconds, because a run looks it up when it breaks, not when it begins. */
+/**
+ * Additional time for which a failed run is stored, in milliseconds. A run looks for an earlier failure only when it breaks, which may be
+ * long after it began.
+ */
 const decidedLateMs = 600_000;
 
 const Text = Schema.String.check(Schema.isMaxLength(4_096));
 
-/** State that a failed run leaves for a repeat of its request. */
+/** State of a failed run that a repeat of its request needs. */
 const Failed = Schema.Struct({ run_id: Label, spent: Schema.Natural, cancelled: Schema.Boolean });
 
 const Told = Schema.Struct({
@@ -42,7 +48,7 @@ const Told = Schema.Struct({
 const failedOf = Schema.decodeUnknownOption(Schema.fromJsonString(Failed));
 const toldOf = Schema.decodeUnknownOption(Schema.fromJsonString(Told));
 
-/** Creates the memory that the processes of a store share. */
+/** Creates the memory that all processes of a store share. */
 export const make = (facts: SharedFacts): RepeatsElsewhere => {
   const outage = new OutageLog({
     away: "cannot read the repeats recorded by other gateways",
@@ -67,7 +73,7 @@ export const make = (facts: SharedFacts): RepeatsElsewhere => {
         if (found === undefined || told?._tag !== "Some") return undefined;
         return { told: { ...told.value, code: told.value.code }, ageMs: found.ageMs };
       }),
-    // The write starts at once, and the failed client does not wait for it.
+    // The write starts at once, but the client that gets the failure does not wait for it.
     remember: (change) =>
       Effect.asVoid(Effect.forkDetach(tryStore(storeChange(facts, change)), { startImmediately: true })),
   };
@@ -78,11 +84,11 @@ const decodeFailedRequest = ({ value }: Fact): FailedRequest | undefined => {
   return read._tag === "Some" ? read.value : undefined;
 };
 
-/** Takes the failed run of a request and deletes the failure told to its client, since the new run may end differently. */
+/** Claims the failed run of a request. The failure that was reported to its client is deleted, because the new run may end differently. */
 const takeFailed = (facts: SharedFacts, key: string): Effect.Effect<Fact | undefined, FactsFault> =>
   Effect.andThen(facts.take("told", key), facts.take("failed", key));
 
-/** Applies R2. */
+/** Applies rule R2. */
 const isInRepeatWindow = ({ ageMs }: Fact, begunMs: number): boolean => ageMs >= begunMs && ageMs - begunMs <= repeatMs;
 
 const storeChange = (facts: SharedFacts, change: RepeatChange): Effect.Effect<unknown, FactsFault> => {

@@ -4,18 +4,18 @@
 import { Clock, Context, Effect, Layer, PubSub, Stream } from "effect";
 import { type AttachableRun, changesMax, type RunChange, Traffic, type TrafficStatus } from "../api/Traffic.ts";
 
-/** The writing side of `Traffic`. */
+/** Receives the gateway's activity. `Traffic` reports it. */
 export class TrafficMeter extends Context.Service<
   TrafficMeter,
   {
     readonly opened: (runId: string) => void;
     readonly closed: (runId: string) => void;
     readonly changed: (change: RunChange) => void;
-    /** Called when a request is admitted, with the name of its token; undefined if the gateway has no tokens. */
+    /** Called when a request is admitted, with the name of its token. The name is undefined if the gateway has no tokens. */
     readonly admitted: (token: string | undefined) => void;
     readonly count: (what: "relayed" | "passed_through" | "refused") => void;
     readonly listening: (connections: () => number) => void;
-    /** Sets the function that lists the runs whose responses may be attached to. */
+    /** Sets the function that lists the runs to whose responses a client can attach. */
     readonly lingering: (runs: () => ReadonlyArray<AttachableRun>) => void;
     readonly draining: () => void;
   }
@@ -32,7 +32,7 @@ const attachableStatus = (attachable: ReadonlyArray<AttachableRun>): Pick<Traffi
   ),
 });
 
-/** Maximum number of token names that are counted, since each reload of the configuration may bring new ones. */
+/** Maximum number of token names that are counted. Each reload of the configuration may add new names. */
 const tokensMax = 128;
 
 const make = Effect.gen(function* () {

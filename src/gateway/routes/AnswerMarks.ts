@@ -1,4 +1,4 @@
-/** Extracts marks from a response as its bytes pass: ids and signatures that may later bind a request to the same route. */
+/** Extracts marks from a response while its bytes pass. A mark is an id or a signature that may later bind a request to the same route. */
 import type { RelayExchange } from "../../adapters/relay/RelayTransport.ts";
 import { documentBytesMax } from "../../adapters/relay/WholeBody.ts";
 import * as Json from "../../domain/Json.ts";
@@ -6,20 +6,22 @@ import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
 import type { Polled } from "../../runtime/attempt/AsyncSource.ts";
 import { boundRows } from "./BoundRows.ts";
 
-/** Maximum marks reported per response. */
+/** Maximum number of marks reported per response. */
 export const answerMarksMax = 512;
 
-/** Maximum nesting of an event that is searched, in levels. */
+/** Maximum depth to which an event is searched, in levels of nesting. */
 const depthMax = 16;
 
-/** Maximum length of a signature that is joined from pieces, in characters. */
+/** Maximum length of a signature that arrives in several pieces, in characters. */
 const joinedMax = 1024 * 1024;
 
-/** Mark keys of the table of bound fields, and `id`, which a response uses for what a request names differently. */
+/**
+ * Keys whose values are marks: those in the table of bound fields, and `id`, because a request refers to a response's `id` by another key.
+ */
 const keys: ReadonlySet<string> = new Set([...boundRows.flatMap(({ marks = [] }) => marks), "id"]);
 
 /**
- * Reads an exchange's bytes as they pass.
+ * Wraps an exchange so that its marks are reported.
  *
  * @param onMark called once with each mark; a signature that arrives in pieces is reported after each piece. It must not throw
  */
@@ -41,12 +43,12 @@ export const marking = (exchange: RelayExchange, onMark: (text: string) => void)
   };
 };
 
-/** Reads one response: a stream of events, or one document. */
+/** Searches one response: a stream of events, or a document. */
 export class AnswerMarks {
   readonly #onMark: (text: string) => void;
   readonly #framer = makeFramer();
   readonly #seen = new Set<string>();
-  /** Signatures joined so far, by content block. */
+  /** Signatures that are still arriving, by content block. */
   readonly #open = new Map<unknown, string>();
   #document: Array<Uint8Array> | undefined = [];
   #bytes = 0;
@@ -55,7 +57,7 @@ export class AnswerMarks {
     this.#onMark = onMark;
   }
 
-  /** Accepts the next bytes, cut at any position. */
+  /** Adds the next bytes. They may be split at any position. */
   take(bytes: Uint8Array): void {
     if (this.#seen.size >= answerMarksMax) return;
     for (const frame of this.#framer.feed(bytes)) {
@@ -67,14 +69,14 @@ export class AnswerMarks {
     this.#document?.push(bytes);
   }
 
-  /** Reads the result of a poll and returns it unchanged. */
+  /** Searches the result of a poll and returns it unchanged. */
   inspectPoll(polled: Polled<Uint8Array<ArrayBuffer>>): Polled<Uint8Array<ArrayBuffer>> {
     if (polled?._tag === "end") this.end();
     else if (polled?._tag === "chunk") for (const chunk of polled.chunk) this.take(chunk);
     return polled;
   }
 
-  /** Reads the document, if it was one, and the last event. */
+  /** Searches the document, if the response is one, and the last event. */
   end(): void {
     if (this.#document !== undefined) this.#look(Buffer.concat(this.#document).toString());
     this.#document = undefined;

@@ -1,21 +1,21 @@
 /**
- * Sets and drops fields of a JSON body in place. Every other byte stays as the client wrote it: numbers keep their digits, and
- * strings their escapes.
+ * Sets and removes fields of a JSON body. All other bytes stay as the client wrote them, so numbers keep their digits and strings their
+ * escapes.
  *
- * A field is a key of the outermost object, or two keys joined by a dot. A duplicate key is set or dropped twice.
+ * A field is a key of the outermost object, or two keys joined by a dot. If a key occurs twice, both occurrences are changed.
  */
 import type { JsonMember, JsonObject } from "../../adapters/relay/form/JsonMembers.ts";
 import * as Json from "../../domain/Json.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 
-/** The fields to set and to drop. No field is part of another one. */
+/** The fields to set and to remove. No field may be part of another one. */
 export interface BodyChanges {
   readonly set: ReadonlyArray<readonly [field: string, value: unknown]>;
   readonly drop: ReadonlyArray<string>;
 }
 
 /**
- * Finds a field that cannot be changed. The outer key of a dotted field must hold an object or be absent.
+ * Finds a field that cannot be changed: the outer key of a dotted field must be absent or contain an object.
  *
  * @param body the parsed body
  * @returns the first such field; undefined if there is none
@@ -30,7 +30,7 @@ export const obstacle = (body: Json.JsonRecord, { drop, set }: BodyChanges): str
 /**
  * Changes a body.
  *
- * @param object the members of the body, without obstacles
+ * @param object the members of the body; `obstacle` must have found no field
  */
 export const editBody = (body: Bytes, object: JsonObject, changes: BodyChanges): Buffer<ArrayBuffer> =>
   Buffer.concat([
@@ -39,7 +39,7 @@ export const editBody = (body: Bytes, object: JsonObject, changes: BodyChanges):
     body.subarray(object.close + 1),
   ]);
 
-/** Changes by key: the JSON of the new value, changes by key within it, or undefined for a member that is dropped. */
+/** Changes by key: the JSON of the new value, a map of changes to the keys inside, or undefined to remove the member. */
 type Edits = ReadonlyMap<string, Edit>;
 
 type Edit = string | undefined | ReadonlyMap<string, string | undefined>;
@@ -56,7 +56,7 @@ const editsOf = ({ drop, set }: BodyChanges): Edits => {
   return edits;
 };
 
-/** Escapes non-ASCII characters, so that the value is the same in every encoding of the text around it. */
+/** Escapes non-ASCII characters, so that the value is the same in every text encoding. */
 const asciiJson = (value: unknown): string =>
   (JSON.stringify(value) ?? "null").replaceAll(
     /[\u0080-\uffff]/g,
@@ -68,12 +68,14 @@ const keysOf = (field: string): readonly [outer: string, inner: string | undefin
   return [outer, inner];
 };
 
-/** Writes an object. A dropped member is removed with the comma after it; the last members are removed with the comma before them. */
+/**
+ * Writes an object without the removed members. The comma after a removed member is removed too; if no member follows, the comma before it.
+ */
 const rewritten = (body: Bytes, { close, members, open }: JsonObject, edits: Edits): ReadonlyArray<Bytes> => {
   const out = [body.subarray(open, open + 1)];
   const missing = new Map(edits);
   let isEmpty = true;
-  // The bytes before the next kept member: they end where the first dropped member before it begins.
+  // The range of bytes before the next member that is kept. It ends where the first removed member begins.
   let from = open + 1;
   let to: number | undefined;
   for (const member of members) {
@@ -105,7 +107,7 @@ const valueAfter = (body: Bytes, { from, inside, key, to }: JsonMember, edits: E
   return edit === undefined || inside === undefined ? [body.subarray(from, to)] : rewritten(body, inside, edit);
 };
 
-/** Returns the JSON of a member that the object does not have yet; undefined if there is nothing to add. */
+/** Returns the JSON for a member that the object does not contain yet; undefined if there is nothing to add. */
 const newMemberJson = (edit: Edit): string | undefined => {
   if (typeof edit !== "object") return edit;
   const members = [...edit].filter(([, json]) => json !== undefined);

@@ -1,34 +1,32 @@
 /**
- * Holds the table of fields that bind a request to its provider's account: the field, the thing it refers to, and its protocols.
+ * Contains the table of fields that bind a request to its provider's account: the field, the thing it refers to, and the protocols.
  *
- * A bound request moves only between routes whose upstreams share a `state`. A row that matches too much costs a move; a missing
- * row sends data that no other provider can read.
+ * A bound request moves only between routes whose upstreams have the same `state`. A row that matches too often prevents a possible move. A
+ * missing row sends data that no other provider can read.
  */
 import * as Json from "../../domain/Json.ts";
 import type { ToolBoundary } from "../../domain/SideEffects.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
-/** One object of a body, as a row examines it. */
+/** An object in a body, in the form in which a row checks it. */
 export interface Held {
   readonly record: Json.JsonRecord;
-  /** True if the object is the body itself. */
+  /** True if the object is the whole body. */
   readonly outermost: boolean;
   readonly protocol: string;
 }
 
-/** A row of the table. */
+/** A field that binds a request. */
 export interface BoundRow {
-  /** Names the finding, also in a log. */
+  /** Name of the field, also in logs. */
   readonly field: string;
-  /** The thing that it refers to, as docs/routes.md prints it. */
+  /** The thing that the field refers to, as docs/routes.md prints it. */
   readonly refersTo: string;
-  /**
-   * Protocols whose own APIs define the field. It is searched for in all protocols, because some servers use one API's fields in another.
-   */
+  /** Protocols whose own APIs define the field. The search covers all protocols, because some servers accept the fields of another API. */
   readonly protocols: ReadonlyArray<ProtocolId>;
-  /** True if an object binds its request. Must be pure. */
+  /** True if the object binds its request. The function must be pure. */
   readonly isBinding: (held: Held) => boolean;
-  /** Keys whose values identify the responses in the history. */
+  /** Keys whose values refer to earlier responses in the conversation. */
   readonly marks?: ReadonlyArray<string>;
 }
 
@@ -59,11 +57,11 @@ const either =
   (held: Held): boolean =>
     rows.some((binds) => binds(held));
 
-/** True for thinking that its provider signed, in the fields of Anthropic and of servers that forward it. */
+/** True for thinking with a provider's signature, in the fields of Anthropic and of servers that forward them. */
 const isSigned = ({ record }: Held): boolean =>
   isText(record.signature) && (/thinking|reasoning/.test(Json.string(record.type)) || record.thinking !== undefined);
 
-/** True for an item of a Responses input that refers to another one; its type may be omitted. */
+/** True for an item of a Responses input that refers to another item. Its type may be omitted. */
 const isReference = ({ outermost, protocol, record }: Held): boolean =>
   record.type === "item_reference" ||
   (protocol === responses &&
@@ -71,7 +69,7 @@ const isReference = ({ outermost, protocol, record }: Held): boolean =>
     isText(record.id) &&
     Object.keys(record).every((key) => key === "id" || (key === "type" && record.type === null)));
 
-/** The table of fields that bind a request. */
+/** All rows of the table, except those of tools and of unsearched bodies. */
 export const boundRows: ReadonlyArray<BoundRow> = [
   {
     field: "previous_response_id",
@@ -206,7 +204,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
 ];
 
-/** The row of tools, tested once on the whole body instead of each object. */
+/** The row of tools. It is checked once for the whole body, and not for each object. */
 export const toolRow: Omit<BoundRow, "isBinding"> & {
   readonly isBinding: (tool: ToolBoundary, protocol: string) => boolean;
 } = {
@@ -218,10 +216,10 @@ export const toolRow: Omit<BoundRow, "isBinding"> & {
     executor === "provider" && (effect !== "read_only" || (protocol !== gemini && inContainer.has(name))),
 };
 
-/** Names of tools that run in a container, as a tool boundary gives them. */
+/** Names of tools that run in a container, in the form of a `ToolBoundary`. */
 const inContainer: ReadonlySet<string> = new Set(["code_interpreter", "code_execution", "shell"]);
 
-/** The row for a body that exceeds the limits of the search. */
+/** The row that applies if a body exceeds the limits of the search. */
 export const unsearched: Pick<BoundRow, "field" | "refersTo"> = {
   field: "size",
   refersTo: "a body that is deeper or has more parts than the gateway searches",

@@ -1,9 +1,9 @@
 /**
- * Chooses the routes of one request: the one it starts on, and those it may move to.
+ * Chooses the routes of one request: the route on which it starts, and those to which it may move.
  *
- * A request may use a route only if its token permits the upstream, and a client that presents its own provider key does not get the
- * operator's credential. A request that is bound to an account moves only between upstreams of one `state`. A conversation stays on the
- * route that its history came from.
+ * A request may use a route only if its token permits the upstream. A client that sends its own provider key does not get the operator's
+ * credential. A request that is bound to an account moves only between upstreams with the same `state`. A conversation stays on the route
+ * from which its history came.
  */
 import { Effect } from "effect";
 import { membersInTurns } from "../../adapters/relay/form/JsonMembers.ts";
@@ -17,27 +17,27 @@ import type { RouteMemory } from "./RouteMemory.ts";
 import { type MeantRequest, type RouteTarget, targetOf } from "./RouteTarget.ts";
 import { noSuchRoute, type RouteWish } from "./RouteWish.ts";
 
-/** A request to choose routes for. */
+/** A request whose routes are chosen. */
 export interface RoutedRequest extends MeantRequest {
-  /** The route of the upstream that the request is meant for. */
+  /** The route of the upstream that the request addresses. */
   readonly first: RouteTarget;
   readonly token: AdmittedToken | undefined;
   readonly wish: RouteWish;
 }
 
-/** The routes of a request. */
+/** The routes that a request may use. */
 export interface ChosenRoutes {
-  /** The route it starts on. */
+  /** The route on which the request starts. */
   readonly first: RouteTarget;
-  /** The routes it may move to, in order. */
+  /** The routes to which the request may move, in order. */
   readonly further: ReadonlyArray<RouteTarget>;
-  /** The field that binds the request to its provider's account; undefined if none does, or if there is no route to move to. */
+  /** The field that binds the request to its provider's account. Undefined if no field does, or if there is no further route. */
   readonly bound: string | undefined;
-  /** Routes that cannot take the request, with the reason. */
+  /** Routes that cannot serve the request, each with the reason. */
   readonly left_out: ReadonlyArray<{ readonly id: string; readonly reason: string }>;
 }
 
-/** The configured upstreams. */
+/** The settings that describe the upstreams. */
 export type RouteConfig = Pick<GatewaySettings, "servers" | "upstreams">;
 
 /** Chooses the routes of a request. */
@@ -95,9 +95,9 @@ const targetsOf = (request: RoutedRequest, list: RouteList, { servers, upstreams
 };
 
 /**
- * True if a request may use an upstream. The operator's credential is only for clients with a token of the gateway. A client that presents
- * its own key, at an upstream that uses the client's key, never gets the operator's, because the operator does not pay for requests that
- * the client's provider refuses.
+ * True if a request may use an upstream. Only clients with a token of the gateway may use the operator's credential. A client that sends
+ * its own key may not, if the addressed upstream uses the client's key: the operator does not pay for requests that the client's provider
+ * refuses.
  */
 const mayUse = ({ plan, server: meant, token }: RoutedRequest, server: UpstreamSettings): boolean => {
   if (forbidden(token, { upstream: server.name }) !== undefined) return false;

@@ -1,23 +1,24 @@
 /**
- * Remembers the route of each response that a later request may carry, by the response's id, signed or encrypted thinking, containers and
- * files.
+ * Remembers from which route a response came, by marks that a later request may contain: the response's id, signed or encrypted thinking,
+ * containers and files.
  *
- * Only responses of further routes are remembered, because a request starts on its first route anyway. Each mark is kept as a digest, keyed
- * per process and bound to the tenant that received the response, so it never moves another tenant's request.
+ * Only responses of further routes are remembered, because a request starts on the first route by default. A mark is kept as a digest under
+ * a key of this process. The digest includes the tenant that received the response, so that the mark has no effect on other tenants'
+ * requests.
  */
 import { createHmac, generateKeySync } from "node:crypto";
 import { dropOldest } from "../../domain/Limits.ts";
 
-/** Maximum marks remembered (L11). The least recently seen one is evicted first. */
+/** Maximum number of remembered marks (L11). The least recently used mark is evicted first. */
 export const rememberedMax = 65_536;
 
-/** The owner of a response: the tenant (a token's name), and the upstream that the request was meant for. */
+/** Owner of a response: the tenant (the name of a token) and the upstream that its request addressed. */
 export interface RememberedFor {
   readonly tenant: string | undefined;
   readonly upstream: string;
 }
 
-/** Remembers routes for all requests of the process. */
+/** Remembers the routes of responses. A process has one instance. */
 export class RouteMemory {
   readonly #key = generateKeySync("hmac", { length: 256 });
   readonly #routes = new Map<string, string>();
@@ -31,7 +32,7 @@ export class RouteMemory {
     return this.#routes.size;
   }
 
-  /** Remembers that a response with this mark came by a route. */
+  /** Remembers that a response with this mark came from a route. */
   keep(of: RememberedFor, text: string, route: string): void {
     const digest = this.#digest(of, text);
     this.#routes.delete(digest);
@@ -40,9 +41,9 @@ export class RouteMemory {
   }
 
   /**
-   * The route of the newest response that a request carries.
+   * Returns the route of the newest response that a request refers to.
    *
-   * @param texts marks of the request, the newest last
+   * @param texts marks of the request, newest last
    */
   find(of: RememberedFor, texts: ReadonlyArray<string>): string | undefined {
     if (this.#routes.size === 0) return undefined;
@@ -50,7 +51,7 @@ export class RouteMemory {
       const digest = this.#digest(of, text);
       const route = this.#routes.get(digest);
       if (route === undefined) continue;
-      // Moves the mark to the end of the eviction order, so that a mark in use stays.
+      // Moves the mark to the end of the eviction order, so that a mark in use is kept.
       this.#routes.delete(digest);
       this.#routes.set(digest, route);
       return route;
@@ -67,5 +68,5 @@ export class RouteMemory {
   }
 }
 
-/** Characters kept of a digest: 132 bits. */
+/** Number of characters of a digest that are kept: 132 bits. */
 const digestCharacters = 22;

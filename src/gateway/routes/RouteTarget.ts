@@ -1,8 +1,8 @@
 /**
- * Computes the address, headers and body of a request on a further route, or the reason why it cannot use the route.
+ * Determines the address, headers and body of a request on a further route, or the reason why the request cannot use the route.
  *
- * Nothing that would have to be guessed is sent. A client's credential goes to another upstream only if both belong to the same
- * account: the same address, the same vendor, or the same `state`.
+ * The gateway does not guess: if a value is unclear, the route is not used. A client's credential is sent to another upstream only if both
+ * upstreams have the same address, vendor or `state`, and so belong to the same account.
  */
 import { type JsonObject, membersOf } from "../../adapters/relay/form/JsonMembers.ts";
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
@@ -19,33 +19,33 @@ import { ownerOf, plainPath } from "../routing/Vendor.ts";
 import { type Bytes, isEncoded } from "../upstream/ContentDecoding.ts";
 import { type BodyChanges, editBody, obstacle } from "./BodyEdit.ts";
 
-/** A request that is meant for one upstream and may go to others. */
+/** A request that addresses one upstream and may move to others. */
 export interface MeantRequest {
   readonly plan: RelayPlan;
-  /** The upstream that the request is meant for. */
+  /** The upstream that the request addresses. */
   readonly server: UpstreamSettings;
-  /** The provider's own path and query, as the client sent them. */
+  /** The provider's path and query, as the client sent them. */
   readonly target: string;
   readonly body: KnownBody;
-  /** The members of a large body, by which it is edited; undefined for a body that is read when it is edited. */
+  /** The members of a large body, parsed before. Undefined for a body that is parsed when it is edited. */
   readonly members?: JsonObject | undefined;
 }
 
-/** The destination of a request on a route, including the first route. */
+/** The destination of a request on a route. The first route has one too. */
 export interface RouteTarget {
   readonly id: string;
   readonly server: UpstreamSettings;
   readonly plan: RelayPlan;
-  /** Converts the request to the one that is sent. */
+  /** Converts the client's request to the request that is sent. */
   readonly leaving: (request: RelayRequest) => RelayRequest;
 }
 
-/** The reason why a request cannot use a route, in a few words for a log and for a client that asks for the route. */
+/** The reason why a request cannot use a route, in a few words. It is logged, and sent to a client that asked for this route. */
 export interface NoTarget {
   readonly reason: string;
 }
 
-/** Finds the destination of a request on a route. */
+/** Determines the destination of a request on a route. */
 export const targetOf = (
   request: MeantRequest,
   route: RouteSettings,
@@ -78,7 +78,7 @@ export const targetOf = (
     ...{ id: route.id, server },
     plan: {
       ...plan,
-      // A request that resumes the response goes to this address, not to that of the originally addressed upstream.
+      // A request that resumes the response goes to the address of this route, not to the upstream that was addressed first.
       request: { ...plan.request, url: found.url },
       provider: {
         ...plan.provider,
@@ -99,7 +99,7 @@ export const targetOf = (
   };
 };
 
-/** A body whose members were listed before. */
+/** A body whose members were parsed before. */
 interface ReadBody {
   readonly of: Bytes;
   readonly members: JsonObject;
@@ -125,7 +125,7 @@ const leaving = (request: RelayRequest, { changes, from, read, route, server, up
   };
 };
 
-/** True if a client's credential for one upstream may be shown to another. */
+/** True if the client's credential for one upstream may be sent to the other. */
 const canShareCredential = (from: UpstreamSettings, to: UpstreamSettings): boolean => {
   if (hasOwnCredential(to)) return true; // Its own credential replaces the client's.
   if (hasOwnCredential(from)) return false;
@@ -143,7 +143,7 @@ const editHeaders = (headers: RelayHeaders, { drop, set }: RouteSettings): Relay
   return [...headers.filter(([name]) => !gone.has(name.toLowerCase())), ...set.headers];
 };
 
-/** Changes a body, which was recognised as an object before. */
+/** Edits a body. An earlier check has shown that the body is an object. */
 const bodyOf = (body: RelayRequest["body"], changes: BodyChanges, read: ReadBody | undefined): RelayRequest["body"] => {
   if (body === undefined) return body;
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
@@ -152,7 +152,10 @@ const bodyOf = (body: RelayRequest["body"], changes: BodyChanges, read: ReadBody
   return editBody(bytes, members, changes);
 };
 
-/** Returns the path with the route's model, if the path names a model; undefined if the route sets no model there. */
+/**
+ * Returns the target with the route's model in its path. Returns undefined if the route sets no model or the path contains none, and
+ * `unclear` if it is unknown where the path contains the model.
+ */
 const modelSet = ({ plan, target }: MeantRequest, { set }: RouteSettings): string | "unclear" | undefined => {
   const model = set.body.find(([field]) => field === "model")?.[1];
   if (typeof model !== "string") return undefined;
@@ -163,7 +166,7 @@ const modelSet = ({ plan, target }: MeantRequest, { set }: RouteSettings): strin
   return `${place[1]}${encodeURIComponent(model)}${place[2]}${end === -1 ? "" : target.slice(end)}`;
 };
 
-/** True for Azure's older paths. They name a deployment, which the operator chose, and ignore a model in the body. */
+/** True for Azure's older paths. They name a deployment of the operator, and the server ignores a model in the body. */
 const isDeploymentPath = (path: string): boolean => /\/deployments\//i.test(plainPath(path) ?? path);
 
 /** True if a route serves the requested model. `*` in a pattern matches any text. */

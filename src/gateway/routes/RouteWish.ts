@@ -1,20 +1,20 @@
 /**
- * Reads a client's wishes for the routes of its request: a pinned route, and permission to move.
+ * Parses the routing options of a request: a pinned route, and the permission to move.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { moveHeader, routeHeader, wordsOf } from "../config/OwnHeaders.ts";
 import { namePattern } from "../config/UpstreamNames.ts";
 import type { Refused } from "../routing/Admission.ts";
 
-/** A client's wishes for the routes of its request. */
+/** The routing options of a request. */
 export interface RouteWish {
-  /** The id of the only route that the request may use. */
+  /** Id of the only route that the request may use. */
   readonly pinned: string | undefined;
-  /** False if the request stays on its route. */
+  /** False if the request must stay on its route. */
   readonly moves: boolean;
 }
 
-/** Reads the wishes. An unreadable value is refused, because its client relies on it. */
+/** Parses the options. An invalid value is refused, because the client relies on it. */
 export const wishOf = (headers: RelayHeaders): RouteWish | Refused => {
   const [pins, moves] = [wordsOf(headers, routeHeader), wordsOf(headers, moveHeader)];
   const [pinned] = pins;
@@ -32,7 +32,8 @@ const notRead: Refused = {
 const neverOnly: Refused = { status: 400, reason: "route", message: `${moveHeader}: expected never, or no header.` };
 
 /**
- * Refuses a route that the request cannot use. The message does not reveal if the route exists for others.
+ * Creates the refusal of a route that the request cannot use. Without a reason, the message does not reveal if the route exists for other
+ * clients.
  *
  * @param pinned the route's name, as the client wrote it
  * @param reason the reason why a permitted route cannot serve this request

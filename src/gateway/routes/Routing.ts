@@ -1,6 +1,6 @@
 /**
- * Prepares the chosen routes of a request for its run: a transport per route, which changes the request as it leaves and remembers
- * the responses of further routes.
+ * Prepares the chosen routes of a request for its run. Each route gets a transport that converts the request before it is sent and
+ * remembers the responses of further routes.
  */
 import { Effect } from "effect";
 import type { RelayOptions } from "../../adapters/relay/Relay.ts";
@@ -25,18 +25,18 @@ import type { RememberedFor, RouteMemory } from "./RouteMemory.ts";
 import type { RouteTarget } from "./RouteTarget.ts";
 import { noSuchRoute, type RouteWish } from "./RouteWish.ts";
 
-/** A recognised request. */
+/** A request to a model. */
 export interface RoutingRequest {
   readonly plan: RelayPlan;
   readonly body: KnownBody;
-  /** The provider's own path and query, as the client sent them. */
+  /** The provider's path and query, as the client sent them. */
   readonly target: string;
   readonly way: Pick<Way, "outgoing" | "server" | "continueText">;
   readonly token: AdmittedToken | undefined;
   readonly wish: RouteWish;
 }
 
-/** The parts of the gateway that the choice of routes depends on. */
+/** The parts of the gateway on which the choice of routes depends. */
 export interface RouteServing {
   readonly settings: Pick<GatewaySettings, "continueText" | "routes" | "servers" | "upstreams">;
   readonly reach: (server: UpstreamSettings) => Upstream;
@@ -52,7 +52,7 @@ export interface Routing {
   readonly left_out: ChosenRoutes["left_out"];
 }
 
-/** Chooses the routes of a request. A request whose upstream has no further routes goes there unchanged. */
+/** Chooses the routes of a request. If its upstream has no further routes, the request is sent there unchanged. */
 export const routingOf = (request: RoutingRequest, serving: RouteServing): Effect.Effect<Routing | Refused> => {
   const { body, plan, token, way, wish } = request;
   const { server } = way;
@@ -66,7 +66,7 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Effec
       return { method: given.method, url, headers, body: given.body, tenant: given.tenant };
     },
   };
-  // The choice depends on the parts of a request that only its protocol can read.
+  // The choice of routes reads parts of a request for messages. An opaque request (for example a token count) does not have them.
   if (list === undefined || plan.isOpaque === true) {
     if (wish.pinned !== undefined && wish.pinned !== first.id) return Effect.succeed(noSuchRoute(wish.pinned));
     const { options, plan: own, transport } = startRoute(first, undefined, asked);
@@ -89,8 +89,8 @@ const makeRouting = (
     ...{ plan, transport, left_out },
     options: {
       ...options,
-      // A failure on the first route may be the client's mistake, so only a refused credential, if it is the operator's, counts
-      // against the route.
+      // A failure on the first route may be the client's mistake. Only a refused credential counts against this route, and only if it is
+      // the operator's.
       route: { id: first.id, own: hasOwnCredential(first.server) ? "credential" : false },
       routes: further.map((target) => routeOf(target, remembered, asked)),
       ...(movesOn.length === 0 || further.length === 0 ? {} : { finishFailures: movesOn }),
@@ -99,9 +99,9 @@ const makeRouting = (
 };
 
 interface RoutesAsked extends RouteServing {
-  /** The client's wish to continue shown text automatically. */
+  /** The client's choice to continue shown text automatically or to ask. */
   readonly continueText: Way["continueText"];
-  /** True if the provider may keep the response. */
+  /** True if the provider may store the response. */
   readonly stores: boolean;
 }
 
@@ -130,13 +130,13 @@ const routeOf = (
   return {
     ...{ id, plan, path: withCredential(pathOf(left.url), left) },
     transport: mask === undefined ? { open } : { open, mask },
-    // The client's wish comes first, because it concerns its own response; then the setting of the provider, then the default.
+    // The client's choice takes precedence, then the upstream's setting, then the gateway's.
     continueText: asked.continueText ?? server.continueText ?? settings.continueText,
   };
 };
 
 /**
- * Adds to a path the digest of the upstream's credential, or of the client's if the upstream has none.
+ * Adds the digest of a credential to a path: the upstream's credential, or the client's if the upstream has none.
  *
  * @param path the path to the upstream
  */

@@ -1,6 +1,6 @@
 /**
- * Protects the operator's account: refuses requests that a client may not make with the operator's credential, with a message for
- * the person who configured the client.
+ * Protects the operator's account: refuses requests that a client may not send with the operator's credential. The message explains the
+ * refusal to the person who configured the client.
  */
 import { readAddress } from "../../adapters/relay/RelayTransport.ts";
 import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
@@ -9,18 +9,18 @@ import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSetti
 import { canNameStored, type PathVerdict, verdictOf } from "./AccountPaths.ts";
 import type { Refused } from "./Admission.ts";
 
-/** A routed request. */
+/** A request to an upstream, after its token was checked. */
 export interface GuardedRequest {
   readonly method: string;
-  /** Absolute address, as it is sent. */
+  /** Absolute address to which the request is sent. */
   readonly url: string;
   readonly server: UpstreamSettings;
   readonly token: AdmittedToken | undefined;
 }
 
 /**
- * Decides whether a request may be sent. A request with the client's own credential may, unless one of its routes leads to the
- * operator's credential.
+ * Decides if a request may be sent. A request with the client's own credential may always be sent; if one of its routes has the operator's
+ * credential, the objects that it names are checked as well.
  */
 export const guard = (request: GuardedRequest, settings: Pick<GatewaySettings, "routes" | "servers">): PathVerdict => {
   const { method, server, token, url } = request;
@@ -59,12 +59,12 @@ const patternsOf = (paths: ReadonlyArray<string> = none): ReadonlyArray<PathPatt
   return read;
 };
 
-/** Parsed patterns by configured list. */
+/** Cache of parsed patterns, by configured list. */
 const patterns = new WeakMap<ReadonlyArray<string>, ReadonlyArray<PathPattern>>();
 
 const none: ReadonlyArray<string> = [];
 
-/** Builds the refusal of a request that `paths` does not permit. */
+/** Creates the refusal of a request that `paths` does not permit. */
 export const refusalOf = ({ name }: UpstreamSettings, why: "path" | "query"): Refused => ({
   status: 403,
   reason: "path",
@@ -74,7 +74,7 @@ export const refusalOf = ({ name }: UpstreamSettings, why: "path" | "query"): Re
       : `The upstream ${name} uses the operator's credential. The gateway sends only plainly written model requests of its protocols, GET /models and token counting with it; \`paths\` of the upstream or of the token permits more.`,
 });
 
-/** Builds the refusal of a stored response, as if it did not exist. */
+/** Creates the refusal of a stored object of another client. It is the same as for an object that does not exist. */
 export const noSuchStored = (what: keyof typeof codes): Refused => ({
   status: 404,
   reason: "not_found",
@@ -82,14 +82,14 @@ export const noSuchStored = (what: keyof typeof codes): Refused => ({
   ...(codes[what] === undefined ? {} : { code: codes[what] }),
 });
 
-/** OpenAI's own error codes, which make clients resend their whole conversation. */
+/** OpenAI's own error codes. A client that gets one sends its whole conversation again. */
 const codes = {
   Response: undefined,
   "Previous response": "previous_response_not_found",
   Conversation: undefined,
 } as const;
 
-/** Refuses a body that the gateway cannot read, because it may name another client's stored response. */
+/** Refuses a body that cannot be parsed, because it may name a stored response of another client. */
 export const unreadBody: Refused = {
   status: 400,
   reason: "body",

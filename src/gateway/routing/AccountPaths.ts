@@ -1,31 +1,31 @@
 /**
- * Decides which requests a client may make with the operator's credential: model requests, model lists, token counts, and those
- * that `paths` permits.
+ * Decides which requests a client may send with the operator's credential: model requests, model lists, token counts, and those that
+ * `paths` permits.
  *
- * The account also holds files, stored responses of other people, batches and admin keys. The decision uses the exact address
- * that is sent. A path in another spelling (escapes, empty segments, upper case, a trailing slash) matches nothing.
+ * The operator's account also contains files, stored responses of other clients, batches and admin keys. The decision uses exactly the
+ * address that is sent. A path in another spelling (escapes, empty segments, upper case, a trailing slash) matches no rule.
  */
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import { type PathPattern, withoutVersion } from "../config/PathPattern.ts";
 
-/** A request to an upstream. */
+/** The parts of a request on which the decision depends. */
 export interface AskedPath {
   readonly method: string;
-  /** The path as it is sent, relative to the upstream's base address. */
+  /** Path relative to the upstream's base address, as it is sent. */
   readonly path: string;
   readonly query: URLSearchParams;
 }
 
-/** The permissions of an upstream and a token. */
+/** The permissions of an upstream and a token together. */
 export interface PermittedPaths {
-  /** Undefined for every protocol. */
+  /** Protocols of the upstream; undefined for all. */
   readonly protocols: ReadonlyArray<ProtocolId> | undefined;
   readonly paths: ReadonlyArray<PathPattern>;
 }
 
 /**
- * The decision on a request. `Named`: its body may name a stored response or conversation. `Stored`: its path names one, and
- * `isListed` is true if `paths` permits it.
+ * The decision. `Sent`: the request may be sent. `Named`: it may be sent if its body names no stored object of another client. `Stored`:
+ * its path names a stored object, whose owner must be checked; `isListed` is true if `paths` permits the request.
  */
 export type PathVerdict =
   | { readonly _tag: "Sent" }
@@ -33,7 +33,7 @@ export type PathVerdict =
   | { readonly _tag: "Stored"; readonly id: string; readonly isListed: boolean }
   | { readonly _tag: "Refused"; readonly why: "path" | "query" };
 
-/** Decides on a request. */
+/** Decides if a request may be sent. */
 export const verdictOf = (asked: AskedPath, permitted: PermittedPaths): PathVerdict => {
   if ([...asked.query.keys()].some((name) => overrides.test(name))) return { _tag: "Refused", why: "query" };
   if (dots.test(asked.path)) return { _tag: "Refused", why: "path" };
@@ -56,16 +56,16 @@ export const verdictOf = (asked: AskedPath, permitted: PermittedPaths): PathVerd
 /** True if the body of a request may name a stored response or conversation. */
 export const canNameStored = (method: string, path: string): boolean => method === "POST" && responses.test(path);
 
-/** Query parameters that override the request's method on Google's servers and in some frameworks. */
+/** Query parameters that replace the request's method, on Google's servers and in some frameworks. */
 const overrides = /^\$?(?:http.*|_method)$/i;
 
-/** A dot segment, including one whose slashes are escaped. */
+/** Matches a dot segment, even if the slashes around it are escaped. */
 const dots = /(?:^|\/|%2f)\.{1,2}(?:\/|%2f|$)/i;
 
 const segment = "[\\w.~:@-]+";
-/** A model name is one segment. Only its slashes and colons may be escaped. */
+/** Matches a model name, which is one segment. Only slashes and colons may be escaped in it. */
 const model = "(?:[\\w.~:@-]|%2[Ff]|%3[Aa])+";
-/** Prefixes of OpenAI's paths: Azure's, and those of OpenAI's protocols on Google's host. */
+/** Prefixes of paths in OpenAI's protocols: those of Azure, and those on Google's hosts. */
 const openai = "(?:/openai(?:/v\\d\\w*)?(?:/deployments/[\\w.-]+)?)?";
 const vertex = `(?:/projects/${segment}/locations/${segment})?`;
 
@@ -83,7 +83,7 @@ const rule = (methods: string, path: string, ...protocols: ReadonlyArray<Protoco
 
 const every = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
 
-/** Requests that need no entry of `paths`. None changes the account, except that a provider may store a response. */
+/** Requests that need no entry in `paths`. They do not change the account, except that a provider may store a response. */
 const rules: ReadonlyArray<Rule> = [
   rule("GET", `${openai}/models(?:/${model})?`, ...every),
   rule("POST", `${openai}/chat/completions`, "openai-chat"),
@@ -105,11 +105,14 @@ const rules: ReadonlyArray<Rule> = [
   ),
 ];
 
-/** The path of a stored response or conversation, or anything below it. */
+/** Matches the path of a stored response or conversation, and every path below it. */
 const kept = /\/(?:responses|conversations)\/([\w.-]+)(?:\/|$)/;
 
-/** Calls whose name is in the position of a stored response's id. */
+/** Names of API calls that appear in a path in place of a response's id. */
 const calls: ReadonlySet<string> = new Set(["input_tokens", "compact"]);
 
-/** Not anchored at the start, so that it matches after any prefix that `paths` permits. */
+/**
+ * Matches the path of a POST whose body may name a stored object. It is not anchored at the start, so that it matches after any prefix that
+ * `paths` permits.
+ */
 const responses = /\/(?:responses(?:\/input_tokens|\/compact)?|conversations)$/;

@@ -1,35 +1,35 @@
 /**
- * Parses the gateway's own path prefixes: `/t/TOKEN`? `/live` or `/on_complete`? `/u/NAME`? and then the provider's path. Each
- * may appear once, in this order.
+ * Parses the gateway's own path prefixes: optionally `/t/TOKEN`, then optionally `/live` or `/on_complete`, then optionally `/u/NAME`, and
+ * then the provider's path.
  *
- * Prefixes are matched exactly. Anything that a more lenient parser could take for one (upper case, percent escapes, leading
- * empty or dot segments) is refused, because forwarding it would send a token to a provider.
+ * Prefixes must be written exactly. If a more lenient parser might recognise a prefix (in upper case, with percent escapes, after empty or
+ * dot segments), the path is refused, because forwarding it would send a token to a provider.
  */
 import { dropOldest } from "../../domain/Limits.ts";
 import { isUpstreamName, upstreamNameWords } from "../config/UpstreamNames.ts";
 import type { Refused } from "./Admission.ts";
 import { plainPath } from "./Vendor.ts";
 
-/** The parsed path of a request. */
+/** A parsed path of a request. */
 export interface Address {
-  /** The token in the path, unverified. */
+  /** Token in the path. It has not been verified. */
   readonly token: string | undefined;
   readonly reveal: "live" | "on_complete" | undefined;
-  /** The name of an upstream, which may not exist. */
+  /** Name of an upstream. The upstream may not exist. */
   readonly upstream: string | undefined;
-  /** The provider's path, with the query unchanged. */
+  /** The provider's path, and the unchanged query. */
   readonly target: string;
-  /** True if the path is one of the gateway's own: its page, its API or its metrics. */
+  /** True if the path belongs to the gateway itself: its page, its API or its metrics. */
   readonly own: boolean;
 }
 
-/** A path with invalid prefixes. */
+/** The refusal of a path with invalid prefixes. */
 export interface NoAddress {
   readonly refused: Refused;
 }
 
 /**
- * Parses the prefixes. Results are cached, because most requests use a few paths; a target with a token or a query is not.
+ * Parses the prefixes. Results are cached, because most requests have one of a few paths. Targets with a token or a query are not cached.
  *
  * @param target path and query, as the client sent them
  */
@@ -44,7 +44,7 @@ export const addressOf = (target: string): Address | NoAddress => {
   return read;
 };
 
-/** Cached addresses, at most `addressesMax`. */
+/** Cache of addresses, at most `addressesMax`. */
 const addresses = new Map<string, Address>();
 
 const addressesMax = 64;
@@ -76,30 +76,32 @@ const readPrefixes = (target: string): Address | NoAddress => {
   };
 };
 
-/** Refuses a client that uses the gateway as a forward proxy. */
+/** Refusal of a client that uses the gateway as a forward proxy. */
 export const noProxy: Refused = {
   status: 400,
   reason: "target",
   message: "The gateway is not a forward proxy: set it as the client's base URL.",
 };
 
-/** Returns the token of a path that begins with `/t`; undefined for any other path. */
+/** Returns the token of a path that starts with `/t`, which may be empty; undefined for any other path. */
 const tokenIn = (path: string): string | undefined => {
   const found = /^\/t(?:\/([^/]*))?(?=\/|$)/.exec(path);
   return found === null ? undefined : (found[1] ?? "");
 };
 
-/** The gateway's own paths. Only a token may precede them. */
+/** Matches the gateway's own paths. The only prefix that they may have is a token. */
 const ownPath = /^\/(?:recovery|metrics)(?:\/|$)/;
 
-/** Describes a problem of the path after the prefixes. The router refuses paths that cannot be parsed. */
+/**
+ * Describes the problem of the path after the prefixes; undefined if there is none. Paths that cannot be parsed are refused by the router.
+ */
 const problemOf = (rest: string, prefixed: boolean): string | undefined => {
   const [, first = ""] = (plainPath(rest) ?? rest).toLowerCase().split("/");
   if (/^(?:t|u|live|on_complete)$/.test(first)) return order;
   if (prefixed && /^(?:recovery|metrics|livez|readyz)$/.test(first)) return ownOnly;
-  // A token's permission depends on how a path begins, so dot segments must not lead it elsewhere.
+  // The start of a path decides which permission it needs. With dot segments, a server could resolve it to a path with another start.
   if (ownPath.test(rest) && plainPath(rest) === undefined) return ownPlain;
-  // Forwarding it would send a request for the gateway, for example a Stop, to a provider.
+  // Such a path was meant for the gateway. Forwarding it could send, for example, a request to stop a run to a provider.
   if (!ownPath.test(rest) && /^(?:recovery|metrics)$/.test(first)) return ownPlain;
   return /^(?:livez|readyz)$/.test(first) ? probe : undefined;
 };

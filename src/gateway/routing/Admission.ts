@@ -1,22 +1,22 @@
 /**
- * Decides which requests the gateway accepts, by their token, their Host and the site that a browser sends them from.
+ * Decides which requests the gateway accepts, by their token, their Host and the site from which a browser sends them.
  *
- * Any web page can make a browser call 127.0.0.1. Without a key it gets nothing from a provider, but it could read recorded runs
- * and answer questions. So a local gateway accepts only this machine's own names as Host (a rebound DNS name sends its own), and
- * refuses requests that a browser marks as cross-site.
+ * Any web page can make a browser call 127.0.0.1. Without a key the page gets nothing from a provider, but it could read recorded runs and
+ * answer questions. A local gateway therefore accepts only this machine's own names as Host (a DNS name that was rebound to this machine
+ * differs), and refuses requests that the browser marks as cross-site.
  */
 import { timingSafeEqual } from "node:crypto";
 import { headerOf, type RelayHeaders, readAddress, valuesOf } from "../../adapters/relay/RelayTransport.ts";
 import { type AdmittedToken, digestOf, type GatewaySettings } from "../config/GatewayOptions.ts";
 import { tokenHeader } from "../config/OwnHeaders.ts";
 
-/** An accepted request. */
+/** A request that the gateway accepts. */
 export interface Admitted {
   /** The request's token; undefined if the gateway has no tokens. */
   readonly token: AdmittedToken | undefined;
 }
 
-/** Reasons for which the gateway itself refuses a request, as listed in docs/gateway.md. */
+/** Reasons for which the gateway itself refuses a request. docs/gateway.md lists them. */
 export const refusedReasons = [
   "token",
   "host",
@@ -54,7 +54,7 @@ export const refusedReasons = [
   "unreachable",
 ] as const;
 
-/** A reason for a refusal. */
+/** One of `refusedReasons`. */
 export type RefusedReason = (typeof refusedReasons)[number];
 
 /** A refused request, with a message for the person who configured the client. */
@@ -64,19 +64,19 @@ export interface Refused {
   readonly message: string;
   /** Error code in OpenAI's format. Default: the reason. */
   readonly code?: string | undefined;
-  /** Headers that the status requires. */
+  /** Headers that the status requires, for example `allow`. */
   readonly headers?: RelayHeaders;
 }
 
-/** The parts of a request that admission examines. */
+/** The parts of a request that admission checks. */
 export interface RequestHead {
   readonly method: string;
   readonly headers: RelayHeaders;
-  /** The token in its path. */
+  /** Token in the request's path. */
   readonly token?: string | undefined;
 }
 
-/** Accepts or refuses a request. */
+/** Accepts or refuses a request by its head. */
 export const admit = (
   request: RequestHead,
   settings: Pick<GatewaySettings, "allowedHosts" | "local" | "tokens">,
@@ -105,19 +105,19 @@ export const admit = (
   return refuseUnserved(request) ?? { token };
 };
 
-/** Refuses methods, transfer codings and upgrades that the gateway does not serve, instead of changing them to something else. */
+/** Refuses methods, transfer codings and upgrades that the gateway does not support. Forwarding such a request would change its meaning. */
 const refuseUnserved = ({ headers, method }: RequestHead): Refused | undefined => {
-  // Both methods echo a request, including its credentials, to the page that sent it.
+  // Responses to both methods contain the request with its credentials, which a web page could then read.
   if (method === "TRACE" || method === "TRACK") return { ...noMethod, headers: [["allow", methods]] };
-  // Node decodes only `chunked`. A body with another transfer coding would be forwarded as if it had none.
+  // Node decodes only `chunked`. A body with another transfer coding would be forwarded as if it had no coding.
   const codings = valuesOf(headers, "transfer-encoding").flatMap((value) => value.split(","));
   if (codings.some((word) => !/^(?:chunked|)$/i.test(word.trim()))) return noCoding;
   const upgrades = valuesOf(headers, "upgrade").flatMap((value) => value.split(","));
-  // A server may ignore these two (RFC 9110, 7.8), and Java's client requests h2c every time.
+  // A server may ignore requests to upgrade to h2c or TLS (RFC 9110, 7.8). Java's client asks for h2c every time.
   const asked = upgrades
     .map((word) => word.trim().toLowerCase())
     .filter((word) => !/^(?:h2c|tls\/[\d.]+|)$/.test(word));
-  // A proxy may have removed the hop-by-hop headers of a WebSocket request.
+  // A proxy may have removed the hop-by-hop headers of a WebSocket request, but not this one.
   const isSocket = headerOf(headers, "sec-websocket-key") !== undefined;
   return asked.length > 0 || isSocket ? noUpgrade : undefined;
 };
@@ -126,7 +126,7 @@ const methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 const noMethod: Refused = { status: 405, reason: "method", message: "The gateway does not serve this method." };
 
-/** RFC 9112, 6.1 requires 501 for an unknown transfer coding. */
+/** The status 501 for an unknown transfer coding is required by RFC 9112, 6.1. */
 const noCoding: Refused = {
   status: 501,
   reason: "coding",
@@ -145,14 +145,14 @@ const noUpgrade: Refused = {
 };
 
 /**
- * True for a destination that a browser loads without a script, for example from a link. A script's request has the destination
+ * True for a destination that a browser loads without a script, for example by following a link. The destination of a script's request is
  * `empty`.
  */
 const isLoaded = (destination: string): boolean => destination !== "" && destination !== "empty";
 
 /**
- * Refuses what a browser loads without a script: a page, a frame, an image, a script, a worker. An upstream's response would
- * become a document of the gateway's origin, which can read recorded runs and answer questions.
+ * Refuses requests that a browser makes without a script: for a page, a frame, an image, a script or a worker. Otherwise an upstream's
+ * response would become a document of the gateway's origin, which may read recorded runs and answer questions.
  *
  * @returns undefined for a request of a program
  */
@@ -164,7 +164,7 @@ export const refuseBrowser = ({ headers }: Pick<RequestHead, "headers">, query: 
     has("service-worker") ||
     has("upgrade-insecure-requests") ||
     /prefetch|prerender/.test(`${headerOf(headers, "sec-purpose")} ${headerOf(headers, "purpose")}`);
-  // Without Sec-Fetch headers, a browser's navigation accepts HTML and has no provider key.
+  // In a browser without Sec-Fetch headers, a navigation accepts HTML and has no provider key.
   const asksForPage = /\btext\/html\b/i.test(headerOf(headers, "accept") ?? "") && !isKeyed(headers, query);
   return navigates || asksForPage ? onlyPrograms : undefined;
 };
@@ -179,14 +179,14 @@ const onlyPrograms: Refused = {
   message: "A browser may open only the gateway's own page, /recovery/, and no provider's response.",
 };
 
-/** Paths that begin with `/t/` are never forwarded, even without tokens, because they contain a secret. */
+/** Refusal of a path that starts with `/t/` at a gateway without tokens. Such a path is never forwarded, because it contains a secret. */
 const noToken: Refused = {
   status: 404,
   reason: "address",
   message: "This gateway has no tokens: /t/ leads nowhere.",
 };
 
-/** Finds the matching token. Every token is compared, in constant time. */
+/** Finds the matching token. The digests of all tokens are compared, in constant time. */
 const tokenOf = (given: string | undefined, tokens: ReadonlyArray<AdmittedToken>): AdmittedToken | undefined => {
   if (given === undefined) return undefined;
   const digest = digestOf(given);
@@ -194,13 +194,13 @@ const tokenOf = (given: string | undefined, tokens: ReadonlyArray<AdmittedToken>
   return same[0];
 };
 
-/** The resource that a request needs permission for. */
+/** The resource for which a request needs permission. */
 export type Asked = { readonly own: "page" | "metrics" } | { readonly upstream: string };
 
 /**
  * Refuses a request that its token does not permit.
  *
- * @param token undefined if the gateway has no tokens; everything is then permitted
+ * @param token undefined if the gateway has no tokens, which permits everything
  */
 export const forbidden = (token: AdmittedToken | undefined, asked: Asked): Refused | undefined => {
   if (token === undefined) return undefined;
@@ -214,8 +214,8 @@ export const forbidden = (token: AdmittedToken | undefined, asked: Asked): Refus
 const ownWords = { page: "the gateway's page and its API", metrics: "the gateway's metrics" } as const;
 
 /**
- * True if a request may use its Host. A gateway on a non-local address always has tokens, so it checks the Host only if `allowedHosts` is
- * set. Several Host headers are always refused.
+ * True if the Host of a request is permitted. A gateway on a non-local address always has tokens, so there the Host is checked only if
+ * `allowedHosts` is set. Several Host headers are always refused.
  */
 const isKnownHost = (
   headers: RelayHeaders,
@@ -235,8 +235,8 @@ const isKnownHost = (
 };
 
 /**
- * True if a probe may use this Host: a known name, an IP address (a kubelet uses the pod's), or none, as HTTP/1.0 probes do. Any
- * other name may be a rebound one.
+ * True if the Host of a probe is permitted: a known name, an IP address (a kubelet sends the pod's), or none, as in probes with HTTP/1.0.
+ * Any other name may be a rebound DNS name.
  */
 export const isProbeHost = (
   headers: RelayHeaders,
@@ -250,13 +250,13 @@ export const isProbeHost = (
 };
 
 /**
- * True if the Host is a name or an address with an optional port. User information or a path would change the name that is parsed
- * from it.
+ * True if each Host is a name or an address, with an optional port. With user information or a path in it, a different name could be
+ * parsed.
  */
 export const hasPlainHost = (headers: RelayHeaders): boolean =>
   valuesOf(headers, "host").every((host) => /^(?:[\w.-]*|\[[\w.:%-]*\])(?::\d*)?$/.test(host));
 
-/** Refuses a malformed Host. */
+/** Refusal of a malformed Host. */
 export const strangeHost: Refused = {
   status: 400,
   reason: "host",
@@ -271,7 +271,7 @@ const isCrossSite = ({ headers, method }: RequestHead): boolean => {
   const host = headerOf(headers, "host");
   if (origins.length > 0)
     return !origins.every((origin) => origin === `http://${host}` || origin === `https://${host}`);
-  // A person may follow a link to the page from any site. The page's own requests are same-origin.
+  // A person may follow a link to the page from any site. Requests of the page itself are same-origin.
   const site = headerOf(headers, "sec-fetch-site") ?? "none";
   const navigates = method === "GET" && headerOf(headers, "sec-fetch-mode") === "navigate";
   return site !== "none" && site !== "same-origin" && !navigates;

@@ -1,8 +1,8 @@
 /**
- * Decides whether a request may go to the upstream that its path names, and finds its address there.
+ * Decides if a request may be sent to the upstream that its path names, and determines its address there.
  *
- * The client chose the server, but its credentials are still checked. An upstream without its own credential accepts only those
- * of its own vendors: its host's owner, or on a self-hosted server the vendors of its configured protocols.
+ * The client has chosen the server, but its credentials are still checked. An upstream without its own credential accepts only credentials
+ * of its own vendors: the owner of its host, or for a self-hosted server the vendors of its configured protocols.
  */
 import { type RelayHeaders, readAddress } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
@@ -20,7 +20,6 @@ export const vendorOf: Readonly<Record<ProtocolId, UpstreamName>> = {
   "google-gemini": "gemini",
 };
 
-/** A request to a named upstream. */
 interface Asked {
   readonly claim: PathClaim;
   readonly path: string;
@@ -31,7 +30,7 @@ interface Asked {
 }
 
 /**
- * Finds the address of a request on a named upstream.
+ * Determines the address of a request at a named upstream.
  *
  * @param target the provider's path and query, without the gateway's prefixes
  * @param upstreams the configured addresses of the three vendors
@@ -59,14 +58,14 @@ export const namedRouteOf = (
   return address === undefined ? { refused: nowhere, upstream: family } : { upstream: family, url: address };
 };
 
-/** Returns the vendor of the path on this upstream; undefined if the upstream does not serve the path. */
+/** Returns the vendor of the path at this upstream; undefined if the upstream does not serve the path. */
 const familyOf = ({ claim, owner, path, server, signs }: Asked): UpstreamName | undefined => {
   const { protocols } = server;
   if (claim.foreign !== undefined && owner !== claim.foreign && !(owner === undefined && protocols === undefined))
     return undefined;
   const protocol = protocolOf(path, claim);
   if (protocols !== undefined && protocol !== undefined && !protocols.includes(protocol)) return undefined;
-  // Vertex AI serves models of several vendors on a Google host.
+  // Vertex AI is an exception, because it serves models of several vendors on a host of Google.
   if (protocols === undefined && owner !== undefined && isUpstream(owner) && claim.vertex !== true)
     return claim.upstreams.includes(owner) ? owner : undefined;
   const families = protocols?.map((id) => vendorOf[id]) ?? claim.upstreams;
@@ -89,9 +88,9 @@ const protocolOf = (path: string, { shared, upstreams, vertex }: PathClaim): Pro
 };
 
 const mayCarry = ({ claim, owner, server, upstreams }: Asked, { at, vendor }: Sign, family: UpstreamName): boolean => {
-  // The upstream's own credential replaces every credential of the client.
+  // The client's credentials are not sent: the upstream's own credential replaces them.
   if (hasOwnCredential(server) || vendor === owner) return true;
-  // Anthropic's version and beta headers are options on other vendors' servers too, and are not credentials.
+  // Anthropic's version and beta headers are options, not credentials. Servers of other vendors accept them too.
   if (at.startsWith("anthropic-") && owner !== "openai" && (claim.vertex === true || claim.upstreams[0] === "openai"))
     return true;
   if (isUpstream(vendor) && new URL(upstreams[vendor]).origin === new URL(server.url).origin) return true;

@@ -1,6 +1,6 @@
 /**
- * Decides where a request is sent, by its path and headers alone. Addresses come only from the configuration, and a credential is
- * sent only to an upstream of its vendor.
+ * Decides to which upstream a request is sent, by its path and headers alone. Addresses come only from the configuration, and a credential
+ * is sent only to an upstream of its vendor.
  */
 import { type RelayAddress, type RelayHeaders, readAddress } from "../../adapters/relay/RelayTransport.ts";
 import type { UpstreamName, Upstreams } from "../config/Options.ts";
@@ -17,26 +17,28 @@ import {
   vendorWords,
 } from "./Vendor.ts";
 
-/** The destination of a request. */
+/** The destination of a request that is not refused. */
 export interface Route {
-  /** The upstream, or the vendor of its protocols. The gateway's errors are written in that vendor's protocol. */
+  /**
+   * One of the three upstreams; for any other server, the vendor of its protocols. The gateway writes its errors in that vendor's protocol.
+   */
   readonly upstream: UpstreamName;
-  /** Absolute address, with the request's own query. */
+  /** Absolute address, with the request's query. */
   readonly url: string;
 }
 
-/** A refused request. The error is written in the upstream's protocol, if known. */
+/** A refused request. The error is written in the protocol of the upstream, if there is one. */
 export interface Unrouted {
   readonly refused: Refused;
   readonly upstream: UpstreamName | undefined;
 }
 
 /**
- * Finds the provider and the address of a request.
+ * Determines the provider and the address of a request.
  *
- * A path that only one vendor has is sent to that vendor's upstream. For any other path the headers decide (`anthropic-version`,
- * `x-goog-api-key`, or a key that identifies its vendor); without a sign it goes to OpenAI, with or without `/v1`. A request with
- * a credential of another vendor than its upstream's is refused.
+ * A path that only one vendor uses is sent to that vendor's upstream. For any other path the headers decide: `anthropic-version`,
+ * `x-goog-api-key`, or a key that identifies its vendor. Without such a sign the request goes to OpenAI, with or without `/v1`. A request
+ * with a credential of another vendor than its upstream's is refused.
  *
  * @param target path and query, as the client sent them
  * @param credentialed upstreams with their own credential, which replaces the client's
@@ -60,7 +62,7 @@ export const routeOf = (
   return url === undefined ? { refused: nowhere, upstream } : { upstream, url };
 };
 
-/** Classifies an address's path, once per cached address. Undefined for a path that no client would send. */
+/** Classifies the path of an address, once per cached address. Returns undefined for a path that no client sends. */
 const claimAt = (address: RelayAddress): PathClaim | undefined => {
   const known = claims.get(address);
   if (known !== undefined) return known;
@@ -71,14 +73,14 @@ const claimAt = (address: RelayAddress): PathClaim | undefined => {
   return claim;
 };
 
-/** Bounded by the addresses that `readAddress` caches and those of open requests. */
+/** Cache of claims. It grows only with the addresses that `readAddress` caches and those of open requests. */
 const claims = new WeakMap<RelayAddress, PathClaim>();
 
 const noNames: ReadonlySet<string> = new Set();
 
 /**
- * True if Anthropic's version and beta headers are options of another vendor's server: Vertex AI, or a configured server that
- * accepts OpenAI's chat protocol for many models (LiteLLM, OpenRouter). They are not credentials.
+ * True if the server treats Anthropic's version and beta headers as options and not as credentials. Such servers are Vertex AI, and
+ * configured servers that offer many models over OpenAI's chat protocol (LiteLLM, OpenRouter).
  */
 const canTakeAnthropicHeaders = (
   { shared, upstreams: [likeliest], vertex }: PathClaim,
@@ -87,14 +89,15 @@ const canTakeAnthropicHeaders = (
   vertex === true || (shared !== true && likeliest === "openai" && ownerOf(hostOf(upstreams.openai)) !== "openai");
 
 /**
- * Candidate upstreams in order of preference. A header name that several vendors use (`x-api-key`, `?key=`) does not affect it.
+ * Returns the candidate upstreams in order of preference. A header name that several vendors use (`x-api-key`, `?key=`) does not change the
+ * order.
  */
 const candidates = (
   { foreign: own, upstreams: known, vertex }: PathClaim,
   signs: ReadonlyArray<Sign>,
   upstreams: Upstreams,
 ): ReadonlyArray<UpstreamName> => {
-  // Vertex AI serves models of several vendors, so any upstream with its host matches, regardless of name.
+  // Vertex AI serves models of several vendors, so any upstream on its host matches, whatever its name.
   if (vertex === true)
     return [...known.filter((name) => /aiplatform\.googleapis\.com$/.test(hostOf(upstreams[name]))), "gemini"];
   if (own !== undefined) return [...known.filter((name) => ownerOf(hostOf(upstreams[name])) === own), ...known];
@@ -119,9 +122,10 @@ const mayGo = (claim: PathClaim, signs: ReadonlyArray<Sign>, name: UpstreamName,
   signs.every((sign) => mayCarry(claim, sign, name, upstreams));
 
 /**
- * True if the sign's credential may be sent to an upstream. A self-hosted server may get a key whose header several vendors share, if
- * the path addresses the server or the key's vendor has no other server. On a private network it may get any key if both hold: a local
- * model ignores keys, and a proxy checks its own.
+ * True if a credential may be sent to an upstream. `Sign` says from which vendor it is and how that is known. A self-hosted server may get
+ * a key from a header that several vendors use, if the path addresses the server, or if the operator has configured no other server for the
+ * key's vendor. On a private network, where a local model ignores keys and a proxy checks its own, the server may get any key if both
+ * conditions hold.
  */
 const mayCarry = (claim: PathClaim, { kind, vendor }: Sign, name: UpstreamName, upstreams: Upstreams): boolean => {
   if (isAtHome(vendor, name, upstreams)) return true;
@@ -133,8 +137,8 @@ const mayCarry = (claim: PathClaim, { kind, vendor }: Sign, name: UpstreamName, 
 };
 
 /**
- * True if an upstream belongs to a vendor: by its name, its domain, or the vendor's configured address. A vendor without an
- * upstream may use a host that no other known vendor owns, because the operator has configured it.
+ * True if an upstream belongs to a vendor: by its name, by its domain, or because it has the configured address of the vendor. A vendor
+ * that is none of the three may own any host that belongs to no known vendor, because the operator has configured that host.
  */
 const isAtHome = (vendor: Vendor, name: UpstreamName, upstreams: Upstreams): boolean => {
   if (vendor === name) return true;
@@ -144,17 +148,17 @@ const isAtHome = (vendor: Vendor, name: UpstreamName, upstreams: Upstreams): boo
   return parseConfigured(upstreams[vendor]).origin === parseConfigured(upstreams[name]).origin;
 };
 
-/** True if the vendor is one of the three with an unprefixed upstream. */
+/** True if the vendor is one of the three whose upstreams need no prefix. */
 export const isUpstream = (vendor: Vendor): vendor is UpstreamName =>
   vendor === "openai" || vendor === "anthropic" || vendor === "gemini";
 
 const hostOf = (address: string): string => parseConfigured(address).hostname;
 
-/** Parses a configured address, which was validated at the start. */
+/** Parses a configured address. Addresses were validated at the start. */
 const parseConfigured = (address: string): Pick<RelayAddress, "hostname" | "origin" | "pathname"> =>
   readAddress(address) ?? new URL(address);
 
-/** Refuses a request, in the protocol of the client's apparent vendor. */
+/** Refuses a request in the protocol of the vendor that the client appears to use. */
 const foreign = (claim: PathClaim, signs: ReadonlyArray<Sign>, upstreams: Upstreams): Unrouted => {
   const [target = "openai"] = candidates(claim, signs, upstreams);
   const strange = signs.find((sign) => !mayCarry(claim, sign, target, upstreams));
@@ -168,14 +172,14 @@ const foreign = (claim: PathClaim, signs: ReadonlyArray<Sign>, upstreams: Upstre
   return { refused: { status: 400, reason: "vendor", message }, upstream };
 };
 
-/** Refuses a path that cannot be parsed or leaves its upstream's base address. */
+/** Refusal of a path that cannot be parsed or that leaves the base address of its upstream. */
 export const nowhere: Refused = { status: 404, reason: "target", message: "The path leaves the configured base URL." };
 
 /**
- * Joins an upstream's base address and a request's path.
+ * Joins the base address of an upstream and the path of a request.
  *
- * @param upstream the vendor: OpenAI's base addresses include the version, the others' do not
- * @returns undefined for a path that would leave the base address
+ * @param upstream the vendor; OpenAI's base addresses contain the version, those of the others do not
+ * @returns undefined for a path that leaves the base address
  */
 export const urlOf = (target: string, upstream: UpstreamName, address: string): string | undefined => {
   const base = address.replace(/\/+$/, "");
@@ -184,19 +188,19 @@ export const urlOf = (target: string, upstream: UpstreamName, address: string): 
   if (behindBase === undefined) return undefined;
   const { href, origin, pathname } = behindBase;
   const root = parseConfigured(base);
-  // Parsing has resolved dot segments, so check that the result is still below the base address.
+  // Parsing has resolved dot segments, so the result may be outside the base address.
   if (origin !== root.origin || !`${pathname}/`.startsWith(root.pathname.replace(/\/?$/, "/"))) return undefined;
   return href;
 };
 
 /**
- * OpenAI's base address includes the version, in any spelling, so the path's version is removed. A base address without a path is
- * a server's root, so the path is kept.
+ * OpenAI's base address contains the version, in any spelling, so the version in the path is removed. A base address without a path is the
+ * root of a server, so the path is kept.
  */
 const behind = (base: string, target: string): string =>
   parseConfigured(base).pathname === "/" ? target : target.replace(/^\/v1(?=[/?]|$)/, "");
 
-/** Avoids repeating a version that the base address also contains. */
+/** Removes the version from the path if the base address ends with it. */
 const once = (base: string, target: string): string => {
   const version = /\/v1(?:beta|alpha)?\w*$/.exec(base)?.[0];
   return version !== undefined && target.startsWith(`${version}/`) ? target.slice(version.length) : target;

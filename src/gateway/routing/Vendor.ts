@@ -1,15 +1,15 @@
 /**
- * Identifies the vendors of a request: those that have its path, and those whose credentials it carries.
+ * Identifies the vendors of a request: those that have its path, and those whose credentials it contains.
  *
- * Every spelling that a server may accept is examined: the decoded path without empty segments, header names in any case, each of
- * several headers of one name, and credentials in the query. Anything not in this table is neutral.
+ * Every spelling that a server might accept is checked: the decoded path without empty segments, header names in any case, every header of
+ * the same name, and credentials in the query. A path or header that is not in these tables belongs to no vendor.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { dropOldest } from "../../domain/Limits.ts";
 import type { UpstreamName } from "../config/Options.ts";
 import { tokenHeader } from "../config/OwnHeaders.ts";
 
-/** A vendor without an upstream name in the gateway. */
+/** A vendor other than the three that have an upstream by default. */
 type ForeignVendor = keyof typeof foreignWords;
 
 /** A vendor with known credentials or paths. */
@@ -33,7 +33,7 @@ const foreignWords = {
   xai: "xAI",
 } as const;
 
-/** The vendors' names, for messages. */
+/** Names of the vendors, for messages. */
 export const vendorWords: Readonly<Record<Vendor, string>> = {
   openai: "OpenAI",
   anthropic: "Anthropic",
@@ -41,19 +41,19 @@ export const vendorWords: Readonly<Record<Vendor, string>> = {
   ...foreignWords,
 };
 
-/** Returns the vendor that owns a host's domain; undefined for an unknown domain, or a host that a cloud rents out. */
+/**
+ * Returns the vendor that owns the domain of a host. Returns undefined for an unknown domain, and for hosts that a cloud rents to
+ * customers.
+ */
 export const ownerOf = (hostname: string): Vendor | undefined =>
   rented.test(hostname)
     ? undefined
     : owners.find(([domain]) => hostname === domain || hostname.endsWith(`.${domain}`))?.[1];
 
-/** Cloud machines and load balancers that customers name. */
+/** Matches virtual machines and load balancers whose names customers choose. */
 const rented = /\.(?:elb|compute|compute-1|execute-api|cloudapp)\.(?:[\w-]+\.)*(?:amazonaws|azure)\.com$/;
 
-/**
- * True for a host on this machine or on a private network: addresses that are not routed on the Internet, and names that are not
- * in public DNS.
- */
+/** True for a host on this machine or on a private network. Its address is not routed on the Internet, or its name is not in public DNS. */
 export const isPrivate = (hostname: string): boolean =>
   /^(?:127|10|192\.168|172\.(?:1[6-9]|2\d|3[01])|169\.254|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\.[\d.]+$/.test(
     hostname,
@@ -66,7 +66,7 @@ const owners: ReadonlyArray<readonly [domain: string, vendor: Vendor]> = [
   ["openai.com", "openai"],
   ["anthropic.com", "anthropic"],
   ["googleapis.com", "gemini"],
-  // GitHub Models runs on an Azure host with GitHub's keys.
+  // GitHub Models runs on an Azure host but uses GitHub's keys.
   ["models.inference.ai.azure.com", "github"],
   ["azure.com", "azure"],
   ["amazonaws.com", "aws"],
@@ -89,24 +89,23 @@ const owners: ReadonlyArray<readonly [domain: string, vendor: Vendor]> = [
   ["x.ai", "xai"],
 ];
 
-/** The vendors that may own a path. */
+/** The vendors to which a path may belong. */
 export interface PathClaim {
-  /** Upstreams whose servers may have the path, the likeliest first. */
+  /** Upstreams whose servers may have the path, most likely first. */
   readonly upstreams: ReadonlyArray<UpstreamName>;
-  /** The only vendor with this path, if it is none of the three. */
+  /** The only vendor with this path, if that is none of the three. */
   readonly foreign?: ForeignVendor;
   /** True for a path of Vertex AI, which also accepts Anthropic's headers. */
   readonly vertex?: true;
-  /** True if every vendor may have the path, so that it does not identify one. */
+  /** True if any vendor may have the path, so that the path does not identify the vendor. */
   readonly shared?: true;
 }
 
 /**
- * Decodes a path as the most lenient server would, through repeated percent encoding.
+ * Decodes a path as the most lenient server does, through repeated percent encoding.
  *
  * @param pathname the pathname of a `URL`
- * @returns undefined for a path that no client would send: encoded too many times, or with `..`, a control character or a
- * backslash
+ * @returns undefined for a path that no client sends: encoded too many times, or with `..`, a control character or a backslash
  */
 export const plainPath = (pathname: string): string | undefined => {
   let plain = pathname;
@@ -120,7 +119,7 @@ export const plainPath = (pathname: string): string | undefined => {
   return plain.replaceAll(/\/(?:\.?\/)+/g, "/");
 };
 
-/** Maximum rounds of decoding, more than any chain of proxies applies. */
+/** Maximum number of decoding rounds. It exceeds what any chain of proxies applies. */
 const encodingsMax = 4;
 
 /**
@@ -133,7 +132,10 @@ export const claimOf = (path: string): PathClaim => {
   return pathClaims.find(([pattern]) => pattern.test(lower))?.[1] ?? everyVendors;
 };
 
-/** The claim of a path that every vendor may have, for example `/v1/models`: OpenAI's, unless the request indicates another. */
+/**
+ * The claim of a path that any vendor may have, for example `/v1/models`. The request goes to OpenAI unless it has a sign of another
+ * vendor.
+ */
 const everyVendors: PathClaim = { upstreams: ["openai", "anthropic", "gemini"], shared: true };
 
 const googles: PathClaim = { upstreams: ["gemini"] };
@@ -143,27 +145,29 @@ const foreign = (vendor: ForeignVendor): PathClaim => ({
   foreign: vendor,
 });
 
-/** Calls of Google's API. Other words after a colon are part of a model's name (`llama3:8b`, `ft:gpt-4o:org::id`). */
+/**
+ * API calls of Google after a colon in the path. Any other word after a colon is part of a model's name (`llama3:8b`, `ft:gpt-4o:org::id`).
+ */
 const googleCalls =
   "(?:stream|batch|asyncbatch|bidi)?(?:generatecontent|embedcontents?|generateanswer|generatetext|generatemessage|embedtext)|count(?:message|text)?tokens|computetokens|(?:raw|streamraw|serverstreaming|direct)?predict|predictlongrunning|fetchpredictoperation";
 
-/** In order: the first match decides. */
+/** The first matching pattern decides. */
 const pathClaims: ReadonlyArray<readonly [RegExp, PathClaim]> = [
   [/\/publishers\/[^/]+\/models\/|^\/v1\w*\/projects\/[^/]+\/locations(?:\/|$)/, vertex],
   [/^(?:\/upload|\/download|\/resumable\/upload)?\/v1(?:beta|alpha)\w*(?:\/|$)/, googles],
   [/^(?:\/upload|\/download|\/resumable\/upload)\/v1(?:\/|$)/, googles],
   [new RegExp(`:(?:${googleCalls})(?:/|$)`), googles],
   [/^\/v1\/(?:tunedmodels|cachedcontents|corpora|filesearchstores|interactions)(?:\/|$)/, googles],
-  // Code Assist, which gemini-cli calls for a Google account.
+  // Paths of Code Assist, which gemini-cli calls for users with a Google account.
   [/^\/v1internal(?:[:/]|$)/, googles],
   [/(?:^|\/)v1\/(?:messages|complete|organizations)(?:\/|$)/, { upstreams: ["anthropic"] }],
-  // Requests of claude-code to its own server besides messages, some before it has a credential.
+  // Requests that claude-code sends to Anthropic besides messages, some of them without a credential.
   [/^\/api\/(?:hello|oauth|claude_\w+|event_logging)(?:\/|$)/, { upstreams: ["anthropic"] }],
   [/^\/model\/[^/]+\/(?:invoke|converse|count-tokens)/, foreign("aws")],
   [/^\/openai\/deployments\//, foreign("azure")],
   [/^\/api\/(?:chat|generate|embed|embeddings|tags|show|ps|pull)(?:\/|$)/, foreign("ollama")],
   [/^\/v2\/(?:chat|embed|rerank)(?:\/|$)/, foreign("cohere")],
-  // Anthropic also serves OpenAI's path.
+  // Anthropic also serves this path of OpenAI's.
   [/^(?:\/v1)?\/chat\/completions(?:\/|$)/, { upstreams: ["openai", "anthropic"] }],
   [
     /^(?:\/v1)?\/(?:responses|completions|embeddings|moderations|audio|images|videos|realtime|assistants|threads|vector_stores|fine_tuning|evals|containers|conversations|organization|chatkit)(?:\/|$)/,
@@ -171,25 +175,25 @@ const pathClaims: ReadonlyArray<readonly [RegExp, PathClaim]> = [
   ],
 ];
 
-/** A part of a request that identifies a vendor. */
+/** A part of a request that points to a vendor. */
 export interface Sign {
   readonly vendor: Vendor;
-  /** The name of the header or query parameter, for messages. Never its value. */
+  /** Name of the header or query parameter, for messages. The value is never included. */
   readonly at: string;
   /**
-   * `protocol`: a header of one vendor; `value`: a credential that identifies its vendor; `name`: a name that several vendors
+   * `protocol`: a header that only one vendor uses; `value`: a credential that identifies its vendor; `name`: a name that several vendors
    * use.
    */
   readonly kind: "protocol" | "value" | "name";
 }
 
 /**
- * Finds every part of a request that identifies a vendor.
+ * Finds all signs in a request.
  *
- * @param query the request's own query
+ * @param query the request's query
  */
 export const signsOf = (headers: RelayHeaders, query: URLSearchParams): ReadonlyArray<Sign> => {
-  // Some clients send the same key under several names, or an empty one.
+  // Some clients send the same key under several names, or send an empty value.
   const isRepeat = (value: string) => value.trim() === "" || bearersIn(headers).includes(value.trim());
   const signs: Array<Sign> = [];
   for (const [name, value] of headers) {
@@ -205,17 +209,20 @@ const bearersIn = (headers: RelayHeaders): ReadonlyArray<string> =>
     name.toLowerCase() === "authorization" ? [value.replace(/^\s*bearer\s+/i, "").trim()] : [],
   );
 
-/** True if text contains a key that identifies its vendor. It is a single expression, because it runs on every header of a request. */
+/**
+ * True if text contains a key that identifies its vendor. This runs for every header of every request, so it is a single regular
+ * expression.
+ */
 export const hasVendorKey = (text: string): boolean => anyKey.test(text);
 
 type NameSign = readonly [vendor: Vendor, kind: Sign["kind"]];
 
-/** The meaning of a name, regardless of its value. */
+/** The meaning of a header or parameter name, whatever its value. */
 interface NameWords {
-  /** In lower case. */
+  /** The name in lower case. */
   readonly name: string;
   readonly named: NameSign | undefined;
-  /** True if neither the name nor any value under it can identify a vendor. */
+  /** True if neither the name nor its value can identify a vendor. */
   readonly isSilent: boolean;
 }
 
@@ -226,7 +233,7 @@ const wordsOf = (given: string, signOf: (name: string) => NameSign | undefined):
   return { name, named, isSilent };
 };
 
-/** Classifies a header name. Results are cached, because clients send the same dozen names with every request. */
+/** Classifies the name of a header. Results are cached, because clients send the same dozen names with every request. */
 const headerWords = (given: string): NameWords => {
   const known = headerNames.get(given);
   if (known !== undefined) return known;
@@ -237,7 +244,7 @@ const headerWords = (given: string): NameWords => {
   return words;
 };
 
-/** Cached names, at most `namesMax`. */
+/** Cache of classified names, at most `namesMax`. */
 const headerNames = new Map<string, NameWords>();
 
 const namesMax = 256;
@@ -256,7 +263,7 @@ const signsAt = (
     : keys.flatMap(
         ([pattern, vendor]): Array<Sign> => (pattern.test(value) ? [{ vendor, at: name, kind: "value" }] : []),
       );
-  // A credential that identifies its vendor takes precedence over a name that several vendors use.
+  // A credential that identifies its vendor has precedence over a name that several vendors use.
   if (named === undefined || (named[1] === "name" && (values.length > 0 || isRepeat(value)))) return values;
   return [{ vendor: named[0], at: name, kind: named[1] }, ...values];
 };
@@ -280,7 +287,7 @@ const querySign = (name: string): NameSign | undefined => {
   return name === "api-key" || name === "subscription-key" ? ["azure", "name"] : undefined;
 };
 
-/** Prefixes of keys that identify their vendor. */
+/** First characters of keys that identify their vendor, as regular expressions. */
 const keyBeginnings = [
   ["sk-ant-", "anthropic"],
   ["sk-(?:proj|svcacct|admin)-|sk-[\\w-]*T3BlbkFJ", "openai"],
@@ -299,7 +306,7 @@ const keyBeginnings = [
   ["xai-", "xai"],
 ] as const;
 
-/** Matches a key at the start of a value or after its scheme. */
+/** Matches a key at the start of a value or after an authentication scheme. */
 const keyBeginning = (beginning: string): RegExp => new RegExp(`(?:^|[\\s,;:="'])(?:${beginning})`);
 
 const keys: ReadonlyArray<readonly [RegExp, Vendor]> = keyBeginnings.map(([beginning, vendor]) => [

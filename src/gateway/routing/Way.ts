@@ -1,5 +1,5 @@
 /**
- * Resolves an admitted request to its upstream, its address and its headers.
+ * Determines the upstream, the address and the headers of an admitted request.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { Derived } from "../config/Derived.ts";
@@ -13,26 +13,26 @@ import { namedRouteOf } from "./NamedRoute.ts";
 import { type Outgoing, outgoing } from "./OwnCredential.ts";
 import { routeOf, type Unrouted } from "./Route.ts";
 
-/** A resolved request. */
+/** An admitted request, with its destination. */
 export interface Way {
   readonly server: UpstreamSettings;
-  /** The vendor of its protocols. The gateway's errors are written in that vendor's protocol. */
+  /** The vendor of the upstream's protocols. The gateway writes its errors in that vendor's protocol. */
   readonly upstream: UpstreamName;
   /** Address at the upstream, with the client's query unchanged. */
   readonly url: string;
-  /** The client's original headers, which identify the client and a repeated request. */
+  /** The client's original headers. They identify the client and a repeated request. */
   readonly headers: RelayHeaders;
-  /** Builds the request that is sent, with the upstream's own headers and credential. */
+  /** Creates the request that is sent, with the upstream's own headers and credential. */
   readonly outgoing: (request: Outgoing) => Outgoing;
-  /** The requested mode, from the path or else from the header. */
+  /** The mode that the request demands by its path or, without one there, by its header. */
   readonly asked: "live" | "on_complete" | undefined;
-  /** The group that shares a budget, as named by the client. */
+  /** The group of runs that share a budget, as named by the client. */
   readonly group: string | undefined;
   /** The client's choice to continue shown text automatically or to ask. */
   readonly continueText: "auto" | "ask" | undefined;
 }
 
-/** Resolves a request. */
+/** Determines the destination of a request, or the reason for a refusal. */
 export const wayOf = (
   { reveal, target, upstream: named }: Pick<Address, "reveal" | "target" | "upstream">,
   headers: RelayHeaders,
@@ -67,7 +67,7 @@ const credentialed = new Derived(
     new Set([...servers.values()].filter(hasOwnCredential).map(({ name }) => name)),
 );
 
-/** Caches the last result, because a run's first request and its path are built from the same one. */
+/** Caches the last result. The first request of a run and its path are created from the same input. */
 const remembering = (make: Way["outgoing"]): Way["outgoing"] => {
   let last: { readonly of: Outgoing; readonly made: Outgoing } | undefined;
   return (request) => {
@@ -80,7 +80,7 @@ const remembering = (make: Way["outgoing"]): Way["outgoing"] => {
 const reveals = ["live", "on_complete"] as const;
 const continueTexts = ["auto", "ask"] as const;
 
-/** Reads a header that allows a single, known word. */
+/** Parses a header whose value must be one of several words. */
 const wordOf = <Word extends string>(
   headers: RelayHeaders,
   name: string,
@@ -92,7 +92,7 @@ const wordOf = <Word extends string>(
   return given.size === 1 ? (words.find((word) => word === first) ?? "unknown") : "unknown";
 };
 
-/** Visible characters without blanks, because the name is recorded and logged. */
+/** Visible characters without spaces, because the name is recorded and logged. */
 const groupPattern = /^[!-~]{1,64}$/;
 
 const noSuchGroup: Refused = {
@@ -113,7 +113,7 @@ const noSuchContinueText: Refused = {
   message: `${continueTextHeader}: expected auto or ask, once.`,
 };
 
-/** Quotes the name unescaped, because its characters were validated. */
+/** The name needs no escaping in the message, because its characters were validated. */
 const noSuchUpstream = (name: string): Refused => ({
   status: 404,
   reason: "address",

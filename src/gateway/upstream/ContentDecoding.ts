@@ -1,23 +1,23 @@
 /**
- * Removes content encodings (RFC 9110, 8.4) from responses that came encoded although plain ones were requested, and from a copy of
- * compressed requests, which cannot be recognised otherwise.
+ * Removes content encodings (RFC 9110, 8.4). A provider may encode a response although the gateway asked for a plain one. A compressed
+ * request is decoded into a copy, because the gateway cannot read it otherwise.
  */
 import { Readable, type Transform } from "node:stream";
 import { constants, createBrotliDecompress, createUnzip, createZstdDecompress } from "node:zlib";
 import { relayError } from "../../adapters/relay/RelayTransport.ts";
 
-/** Bytes of a body. */
+/** Chunk of a body. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-/** True if a `content-encoding` changes anything. */
+/** True if a `content-encoding` header names an encoding other than `identity`. */
 export const isEncoded = (encoding: string): boolean => !/^\s*(?:identity)?\s*$/i.test(encoding);
 
 /**
- * Decodes bytes as they arrive. It reads ahead only as much as one decoder holds.
+ * Decodes bytes as they arrive. It reads ahead no more than the decoder buffers.
  *
  * @param encoding the header's value
- * @param read the next bytes; undefined at their clean end
- * @returns undefined for an unknown encoding, or for several
+ * @param read returns the next bytes; undefined at a clean end
+ * @returns undefined for an unknown encoding, or for several encodings
  */
 export const decodeStream = (
   encoding: string,
@@ -47,7 +47,7 @@ async function* through(
   } catch (error) {
     if (failed.length > 0) throw failed[0];
     if (isCut(error)) throw relayError({ kind: "truncated" });
-    // If bytes were decoded before the damage, the header named the encoding correctly.
+    // If some bytes could be decoded before the damage, the encoding in the header is right, so the code does not blame it.
     const code = hasDecoded ? {} : { code: `not_${encoding.trim().toLowerCase().replace(/^x-/, "")}` };
     throw relayError({ kind: "protocol", reason: "damaged_frame", ...code });
   } finally {
@@ -64,7 +64,7 @@ async function* chunks(read: () => Promise<ReadonlyArray<Bytes> | undefined>): A
   }
 }
 
-/** Maximum window of the content encoding zstd, as a power of two: 8 MiB (RFC 9659, 3). The decoder allocates the whole window. */
+/** Maximum window of zstd as a content encoding, as a power of two: 8 MiB (RFC 9659, 3). The decoder allocates the whole window. */
 const zstdWindowLogMax = 23;
 
 const decoderOf = (encoding: string): Transform | undefined => {
@@ -82,18 +82,18 @@ const decoderOf = (encoding: string): Transform | undefined => {
   }
 };
 
-/** True for zlib's error about data that is cut off. */
+/** True for zlib's error about truncated data. */
 const isCut = (error: unknown): boolean =>
   error instanceof Error &&
   "code" in error &&
   (error.code === "Z_BUF_ERROR" || error.code === "ERR_BUFFER_OUT_OF_BOUNDS");
 
 /**
- * Decodes a whole body, until `take` refuses it.
+ * Decodes a whole body until `take` refuses it.
  *
- * @param take counts decoded bytes and returns the reason if they are too many
+ * @param take counts the decoded bytes, and returns a reason if there are too many
  * @param signal stops the decoding
- * @returns undefined if the body cannot be decoded; it then passes through unchanged, and the provider refuses it
+ * @returns undefined if the body cannot be decoded; it is then forwarded unchanged, so that the provider refuses it
  */
 export const decodeBody = async <Reason extends string>(
   encoding: string,

@@ -1,5 +1,5 @@
 /**
- * Masks the operator's credential if a provider quotes it. Each byte becomes an asterisk, so lengths do not change.
+ * Masks the operator's credential if a provider quotes it. Asterisks replace the bytes, so that lengths stay the same.
  */
 import { Redacted } from "effect";
 import { fieldOf, type RelayHead, type RelayRefusal } from "../../adapters/relay/RelayTransport.ts";
@@ -8,14 +8,14 @@ import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSetti
 import { type Bytes, isEncoded } from "./ContentDecoding.ts";
 import { without } from "./Headers.ts";
 
-/** Minimum length of a masked secret, in characters. A shorter one is a placeholder and occurs in ordinary words. */
+/** Minimum length of a secret that is masked, in characters. A shorter value is a placeholder and may occur in ordinary words. */
 export const maskedCharactersMin = 5;
 
 /** Masks a set of secrets. */
 export class Secrets {
   readonly #needles: ReadonlyArray<Buffer>;
 
-  /** @param secrets exact values; their JSON and URL spellings are masked too */
+  /** @param secrets exact values; their spellings in JSON and in URLs are masked too */
   constructor(secrets: ReadonlyArray<string>) {
     const needles = secrets.filter((secret) => secret.length >= maskedCharactersMin).flatMap(spellings);
     this.#needles = [...new Set(needles)].sort((one, other) => other.length - one.length).map((it) => Buffer.from(it));
@@ -25,7 +25,7 @@ export class Secrets {
     return this.#isIn(Buffer.from(given)) ? this.bytes(Buffer.from(given)).toString() : given;
   }
 
-  /** Masks bytes, which are copied only if they contain a secret. */
+  /** Masks bytes. They are copied only if they contain a secret. */
   bytes(given: Bytes): Buffer<ArrayBuffer> {
     const bytes = Buffer.from(given.buffer, given.byteOffset, given.byteLength);
     if (!this.#isIn(bytes)) return bytes;
@@ -44,7 +44,7 @@ export class Secrets {
     };
   }
 
-  /** Masks a provider's refusal. A body that is still encoded cannot be searched and is dropped. */
+  /** Masks a provider's refusal. A body that is still compressed cannot be searched, so it is dropped. */
   refusal({ body, head, whole }: RelayRefusal): RelayRefusal {
     const { headers } = head;
     if (!isEncoded(fieldOf(headers, "content-encoding") ?? ""))
@@ -53,7 +53,7 @@ export class Secrets {
     return { head: this.head({ ...head, headers: plain }), body: [], whole };
   }
 
-  /** Returns the number of bytes at the end that may start a secret. */
+  /** Returns the number of bytes at the end that may be the start of a secret. */
   #heldBackLength(bytes: Buffer): number {
     let held = 0;
     for (const needle of this.#needles)
@@ -66,7 +66,7 @@ export class Secrets {
     return this.#needles.some((needle) => bytes.includes(needle));
   }
 
-  /** Masks a body as it arrives, withholding only bytes that may start a secret. */
+  /** Masks a body as it arrives. Only bytes that may be the start of a secret are withheld until the next chunk. */
   async *body(chunks: AsyncIterable<Bytes>): AsyncGenerator<Bytes> {
     let rest: Bytes = nothing;
     for await (const chunk of chunks) {
@@ -92,7 +92,7 @@ const spellings = (secret: string): ReadonlyArray<string> => {
   ];
 };
 
-/** Returns the secrets of an upstream; undefined if its clients bring their own. */
+/** Returns the secrets of an upstream; undefined if the upstream uses its clients' credentials. */
 export const secretsOf = (server: UpstreamSettings): Secrets | undefined => {
   if (!hasOwnCredential(server)) return undefined;
   const known = secretsOfServers.get(server);
@@ -100,7 +100,7 @@ export const secretsOf = (server: UpstreamSettings): Secrets | undefined => {
   const { credential, headers } = server;
   const secrets = new Secrets([
     ...(credential === undefined ? [] : [Redacted.value(credential)]),
-    // The scheme before the secret is not masked.
+    // The authentication scheme before the secret is not secret and is not masked.
     ...headers.flatMap(([name, value]) => (isCredentialName(name) ? [value.replace(/^\w+\s+/, "").trim()] : [])),
   ]);
   secretsOfServers.set(server, secrets);

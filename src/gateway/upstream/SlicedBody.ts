@@ -1,18 +1,18 @@
 /**
- * Writes a large body to a connection slice by slice, each after the previous one has left. A single write of 60 MB is encrypted in
- * one turn of the event loop, and its encrypted copy stays in memory until it has left.
+ * Writes a large body to a connection in slices. Each slice follows after the previous one was sent. TLS would encrypt a single write of 60
+ * MB in one turn of the event loop and keep the encrypted copy in memory until all of it was sent.
  */
 import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 
-/** Size of a slice, in bytes. Encrypting one takes about 0.2 ms. */
+/** Size of a slice, in bytes. Encrypting a slice takes about 0.2 ms. */
 export const sentBytes = 256 * 1_024;
 
 /**
  * Prepares a body for writing.
  *
- * @returns a stream for a body longer than a slice, with its `content-length`, because a stream has no known length
+ * @returns a body longer than one slice as a stream, and its `content-length`, because the length of a stream is unknown
  */
 export const sliceBody = (
   body: Uint8Array,
@@ -24,7 +24,7 @@ export const sliceBody = (
         headers: [["content-length", String(body.byteLength)]],
       };
 
-/** A socket may take megabytes without waiting, so the loop gets a turn between slices. */
+/** A socket may accept megabytes without a pause, so the event loop gets a turn between slices. */
 async function* slices(body: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < body.byteLength; at += sentBytes) {
     if (at > 0) await nextTurn();

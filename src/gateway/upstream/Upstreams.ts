@@ -1,9 +1,9 @@
 /**
- * Keeps the connections to all upstreams, in one set for each combination of proxy, certificates and `connect` clock. Idle
- * connections are kept for a few seconds, and nothing is repeated at this level.
+ * Keeps the connections to all upstreams, in one pool for each combination of proxy, certificates and `connect` timeout. Idle connections
+ * are kept for a few seconds. Nothing is retried at this level.
  *
- * A new configuration affects new requests only. A set that no upstream uses any more serves the requests and repeats that started
- * on it; its connections close as each of them ends.
+ * A new configuration affects new requests only. A pool that no upstream uses any more still serves the requests that started on it,
+ * including their retries, and closes its connections as they become idle.
  */
 import { Clock, Effect, Redacted, type Scope } from "effect";
 import { type ClientConfigError, directProxy, keepAliveMs, proxyChoice } from "../../client/ClientConfig.ts";
@@ -17,20 +17,20 @@ import { Derived } from "../config/Derived.ts";
 import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { of, type Upstream } from "./Upstream.ts";
 
-/** The settings that require separate connections. */
+/** The settings that require a separate pool. */
 export type WaySettings = Pick<UpstreamSettings, "proxy" | "ca" | "clientCert" | "connectMs">;
 
-/** The connections to all upstreams. */
+/** The connection pools of all upstreams. */
 export interface Upstreams {
-  /** The connections to a server. Equal settings share them, even between servers. */
+  /** Returns the pool for a server. Servers with equal settings share a pool. */
   readonly reach: (server: WaySettings) => Upstream;
-  /** Retires the connections to all servers but these. */
+  /** Retires the pools that none of these servers uses. */
   readonly keep: (servers: Iterable<WaySettings>) => void;
-  /** The number of open sets, including retired ones with requests in flight. */
+  /** Number of open pools, including retired ones with requests in flight. */
   readonly open: () => number;
 }
 
-/** Creates the connections. All connections are closed with the scope. */
+/** Creates the pools. All connections are closed when the scope closes. */
 export const make: Effect.Effect<Upstreams, ClientConfigError, Scope.Scope> = Effect.gen(function* () {
   const clock = yield* Clock.Clock;
   const times = { monotonicMs: () => monotonicMs(clock), nowMs: () => clock.currentTimeMillisUnsafe() };
@@ -68,7 +68,7 @@ interface Shared {
   readonly environment: EgressProxy.ProxyChoice;
 }
 
-/** Connections to any server, all opened with the same settings. */
+/** The pool of connections that have the same settings, to any server. */
 class Way {
   readonly upstream: Upstream;
   readonly destroy: () => Promise<void>;
@@ -100,7 +100,7 @@ class Way {
     this.upstream = of({ ...times, wire: { agent, connector }, origins: this.#origins, begin: () => this.#begin() });
   }
 
-  /** Closes idle connections now, and after each request that ends. */
+  /** Closes the idle connections now, and again after each request. */
   retire(): void {
     this.#retired = true;
     this.#settle();
@@ -111,7 +111,7 @@ class Way {
     if (this.#retired) this.#retiredWays.add(this);
     return () => {
       this.#running -= 1;
-      // undici releases a connection one turn later.
+      // undici makes the connection idle one turn after the request.
       if (this.#retired) setImmediate(() => this.#settle());
     };
   }
@@ -123,17 +123,17 @@ class Way {
   }
 }
 
-/** Returns the server's own proxy, or else the environment's. */
+/** Returns the server's own proxy, or else that of the environment. */
 const proxyOf = ({ proxy }: WaySettings, environment: EgressProxy.ProxyChoice): EgressProxy.ProxyChoice => {
   if (proxy === undefined) return environment;
   if (proxy === directProxy) return EgressProxy.always(undefined);
   const chosen = EgressProxy.read(Redacted.value(proxy));
-  // The configuration refuses such an address. A request never goes direct because its proxy cannot be read.
+  // The configuration has refused such an address. If a proxy cannot be parsed, a request must not be sent without the proxy.
   if (chosen === undefined) throw new Error(`An upstream's proxy is not of the form ${EgressProxy.proxyForm}`);
   return EgressProxy.always(chosen);
 };
 
-/** Equal for equal settings. The keys contain a proxy's password, so they stay in this module. */
+/** Computes keys that are equal for equal settings. A key contains the proxy's password, so keys stay in this module. */
 const keys = new Derived(({ ca, clientCert, connectMs, proxy }: WaySettings): string =>
   JSON.stringify([
     proxy === undefined || proxy === directProxy ? proxy : [Redacted.value(proxy)],

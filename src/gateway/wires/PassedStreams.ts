@@ -1,17 +1,18 @@
-/** Recognises a response that streams although its request was not a run, and reports its path once. */
+/** Recognises a response that is a stream although its request was not a run, and reports each such path once. */
 import { fieldOf, type RelayHead, readAddress } from "../../adapters/relay/RelayTransport.ts";
 
-/** Content types of streams, whatever their length says. */
+/** Content types of streams, even with a content length. */
 const streamType =
   /^\s*(?:text\/event-stream|application\/(?:x-)?(?:ndjson|jsonl|jsonlines|json-lines)|application\/stream\+json|application\/json-seq|application\/vnd\.amazon\.eventstream|application\/grpc\b|application\/connect\+)/i;
 
-/** Content types that stream if no length is given: text as it is written, and sound as it is spoken. */
+/** Content types that count as streams if there is no content length: text, audio and video may be sent while they are generated. */
 const openEnded = /^\s*(?:text\/plain|audio\/|video\/|application\/octet-stream|$)/i;
 
 const json = /^\s*application\/(?:[\w.-]+\+)?json\b/i;
 
 /**
- * True if a response streams, judged by its head alone: by its type, or by a missing length. JSON needs an address that asks for a stream.
+ * True if a response is a stream, judged by its head: by its type, or because it has no content length. JSON without a length counts only
+ * if the address contains `stream`.
  */
 export const isStream = ({ headers, status }: RelayHead, url: string): boolean => {
   if (status < 200 || status > 299 || status === 204) return false;
@@ -23,7 +24,7 @@ export const isStream = ({ headers, status }: RelayHead, url: string): boolean =
 
 const lastSegment = (url: string): string => /[^/]*\/?$/.exec(readAddress(url)?.pathname ?? "")?.[0] ?? "";
 
-/** Maximum paths that are reported, because a client may invent any number of them. */
+/** Maximum number of reported paths. A client could otherwise cause an unlimited number of reports. */
 export const reportedPathsMax = 256;
 
 /** Remembers the paths that were reported. */
@@ -31,9 +32,9 @@ export class ReportedPaths {
   readonly #paths = new Set<string>();
 
   /**
-   * Returns the path in its masked form, once; undefined if it was already reported, or if too many were.
+   * Returns the masked path the first time it is seen. Returns undefined if the path was reported before, or if too many were.
    *
-   * @param target as the client sent it
+   * @param target path and query, as the client sent them
    */
   takeNew(target: string): string | undefined {
     const path = maskPath(target);
@@ -46,7 +47,7 @@ export class ReportedPaths {
 /** Maximum length of a masked path, in characters. */
 const maskedCharactersMax = 128;
 
-/** Returns a path without its query and with `{id}` in place of every segment that is not a plain word or version. */
+/** Removes the query of a path, and replaces each segment that is not a plain word or a version with `{id}`. */
 export const maskPath = (target: string): string => {
   const [path = ""] = target.slice(0, 2_048).split(/[?#]/, 1);
   const masked = path.split("/").map(maskSegment).join("/");

@@ -1,4 +1,4 @@
-/** Builds the plan of a request that is answered by a document and changes nothing at the provider, so that its run may replay it. */
+/** Creates the plan of a request whose response is a document and which changes nothing at the provider, so that its run may replay it. */
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
 import { type RelayRequest, readAddress } from "../../adapters/relay/RelayTransport.ts";
 import * as Json from "../../domain/Json.ts";
@@ -6,15 +6,15 @@ import { label } from "../../domain/Limits.ts";
 import { type ProtocolId, protocols } from "../../provider/Protocols.ts";
 import { replayedWire, type Wire } from "./Wires.ts";
 
-/** Recognises a request that may be replayed, by its method and its absolute address. The body of a POST decides. */
+/** True if a request may be replayed, judged by its method and absolute address. For a POST, the body decides too. */
 export const mayBeReplayed = (method: string, url: string): boolean => wireAt(method, url) !== undefined;
 
 /**
- * Returns the plan of a request that may be replayed.
+ * Creates the plan of a request that may be replayed.
  *
- * @param upstream provider in whose format errors are written, for a wire that several providers have
+ * @param upstream provider in whose format errors are written, if several providers have the path
  * @param body undefined for a GET
- * @returns undefined for another request, and for a body that asks for a stream
+ * @returns undefined for any other request, and for a body that asks for a stream
  */
 export const replayPlan = (
   request: RelayRequest,

@@ -1,42 +1,42 @@
 /**
- * Lists the wires that clients send through the gateway, with the treatment of each. docs/gateway.md prints this table, and a test plays
- * its examples.
+ * Lists the kinds of requests that clients send through the gateway (wires), and the treatment of each. docs/gateway.md prints this table,
+ * and a test sends its examples.
  *
- * Requests to a model are recognised by their protocols (`RelayPlan`). The paths here recognise the rest: documents that are replayed,
- * and wires that pass through.
+ * Requests to a model are recognised by their protocols (`RelayPlan`). The paths in this table recognise the others: requests that may be
+ * replayed, and requests that are only forwarded.
  */
 import { type ProtocolId, protocols } from "../../provider/Protocols.ts";
 
 /**
- * Reasons why a POST whose response streams is not a run. `unknown_path`: this table does not have its path. `unknown_format`: the gateway
- * has no decoder for the wire. `other_api`: the API is not a model's. `unknown_body`: the path is a model's and the body is not.
- * `unread_body`: the body without its conversation exceeds the limits of an outline.
+ * Reasons why a POST with a streamed response is not a run. `unknown_path`: this table does not contain the path. `unknown_format`: the
+ * gateway has no decoder for the format. `other_api`: the path belongs to an API that is not a model's. `unknown_body`: the path is a
+ * model's, but the body is not. `unread_body`: even without its conversation, the body exceeds the limits of an outline.
  */
 export const passedReasons = ["unknown_path", "unknown_format", "other_api", "unknown_body", "unread_body"] as const;
 
-/** One of these words. */
+/** One of `passedReasons`. */
 export type PassedReason = (typeof passedReasons)[number];
 
-/** A request of a wire. */
+/** An example of a request of this kind. */
 export interface WireExample {
   readonly method: "GET" | "POST";
   readonly target: string;
-  /** The field of the body that decides. */
+  /** The field of the body that determines the row. */
   readonly body?: { readonly stream: boolean };
 }
 
-/** A row of the table. */
+/** A kind of request, which is a row of the table. */
 export interface Wire {
   readonly name: string;
   readonly examples: ReadonlyArray<WireExample>;
-  /** `replayed`: a run whose response is one document. `passed`: sent once. `refused`: not sent. */
+  /** `recovered`: a run. `replayed`: a run whose response is one document. `passed`: sent once. `refused`: not sent. */
   readonly treatment: "recovered" | "replayed" | "passed" | "refused";
-  /** The word of `x-recovery-passed`, if the wire passes. */
+  /** Value of `x-recovery-passed`, if such requests are only forwarded. */
   readonly reason?: PassedReason;
   readonly note: string;
-  /** Ends of paths, because proxies and compatible servers put prefixes in front. Left out for wires that a protocol recognises. */
+  /** Matches the end of the path, because proxies and compatible servers add prefixes. Undefined if a protocol recognises the request. */
   readonly path?: RegExp;
-  /** The protocol in whose form errors are written; left out, the one of the upstream. */
+  /** Protocol in whose format errors are written. Default: that of the upstream. */
   readonly protocol?: ProtocolId;
 }
 
@@ -216,17 +216,17 @@ const upgrades: Wire = {
 export const wires: ReadonlyArray<Wire> = [...recovered, ...replayed, ...passes, upgrades];
 
 /**
- * Finds the row of a request that is answered by a document and changes nothing at the provider.
+ * Finds the row of a request whose response is a document and which changes nothing at the provider.
  *
- * @param path without slashes at its end
+ * @param path path without trailing slashes
  */
 export const replayedWire = (method: string, path: string): Wire | undefined =>
   replayed.find((wire) => wire.examples[0]?.method === method && wire.path?.test(path) === true);
 
 /**
- * Returns the reason why a POST passes through, by its path.
+ * Returns the reason why a POST is only forwarded, by its path.
  *
- * @param path without slashes at its end
+ * @param path path without trailing slashes
  */
 export const passThroughReason = (path: string): PassedReason =>
   passes.find((wire) => wire.path?.test(path) === true)?.reason ?? "unknown_path";

@@ -1,16 +1,16 @@
 /**
- * Signs messages between processes of a gateway: an HMAC over the message, its time and a nonce, under a key that is derived from
- * the store's secret and never sent. A signature is valid once, and only briefly.
+ * Signs messages between processes of a gateway: an HMAC over the message, the time and a nonce. Its key is derived from the store's secret
+ * and is never sent. A signature is valid for a short time and only once.
  */
 import { createHmac, type KeyObject, randomUUID, timingSafeEqual } from "node:crypto";
 
 /** Header with the signature: time, nonce and HMAC. */
 export const signatureHeader = "x-recovery-signature";
 
-/** Maximum difference between a signature's time and this process's clock, in milliseconds. */
+/** Maximum difference between the time in a signature and this process's clock, in milliseconds. */
 export const signatureMs = 10_000;
 
-/** Maximum number of nonces that a process remembers, and thus of messages within the validity of a nonce. */
+/** Maximum number of remembered nonces. It limits the number of messages that are accepted while a nonce is valid. */
 const noncesMax = 262_144;
 
 /** Signs and verifies messages. A process has one instance. */
@@ -18,11 +18,11 @@ export class HopSignature {
   readonly #key: KeyObject;
   readonly #now: () => number;
   readonly #max: number;
-  /** Used nonces with the time at which their signatures expire, oldest first. */
+  /** Used nonces, each with the time at which its signature expires, oldest first. */
   readonly #used = new Map<string, number>();
 
   /**
-   * @param now milliseconds since the epoch
+   * @param now returns milliseconds since the epoch
    * @param max maximum number of remembered nonces
    */
   constructor(key: KeyObject, now: () => number, max = noncesMax) {
@@ -31,13 +31,13 @@ export class HopSignature {
     this.#max = max;
   }
 
-  /** @param aheadMs time by which the receiver's clock is ahead of this one, in milliseconds */
+  /** @param aheadMs offset of the receiver's clock from this one, in milliseconds */
   sign(word: string, aheadMs = 0): string {
     const signed = `${this.#now() + Math.round(aheadMs)}.${randomUUID()}`;
     return `${signed}.${this.#hmac(signed, word)}`;
   }
 
-  /** True if the signature is valid for this message, was made with the key, and was not used before. */
+  /** True if the signature belongs to this message and this key, has not expired, and is used for the first time. */
   isValid(word: string, signature: unknown): boolean {
     if (typeof signature !== "string") return false;
     const [time = "", nonce = "", hmac = ""] = signature.split(".");
@@ -52,7 +52,7 @@ export class HopSignature {
       if (until >= now) break;
       this.#used.delete(used);
     }
-    // A nonce must be remembered while its signature is valid, so without room every signature is rejected.
+    // A nonce must be remembered while its signature is valid. If there is no room for it, the signature is rejected.
     if (this.#used.has(nonce) || this.#used.size >= this.#max) return false;
     this.#used.set(nonce, now + 2 * signatureMs);
     return true;

@@ -1,5 +1,5 @@
 /**
- * Derives keys for the digests that processes of a store compare, one per purpose.
+ * Derives one key per purpose for digests that the processes of a store compare.
  */
 import { createHmac, createSecretKey, type KeyObject } from "node:crypto";
 import { Redacted } from "effect";
@@ -7,7 +7,7 @@ import { Redacted } from "effect";
 /**
  * Derives a key from the store's secret.
  *
- * @param purpose digests for one purpose reveal nothing about those for another
+ * @param purpose digests for one purpose reveal nothing about digests for another
  */
 export const sharedKey = (
   secret: Redacted.Redacted<string>,

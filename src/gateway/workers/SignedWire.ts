@@ -1,12 +1,12 @@
 /**
- * Sends signed HTTP requests to other processes over the same store, and serves theirs. A process is reached over its Unix socket
- * (`WorkerSockets`) or at its advertised address (`OtherGateways`), and each of the two has its own wire.
+ * Sends signed HTTP requests to other processes on the same store, and serves theirs. A process is reached over its Unix socket
+ * (`WorkerSockets`) or at its advertised address (`OtherGateways`). Each of these two has its own wire.
  *
- * Only queries and hops are served. The signature (`HopSignature`) is bound to the receiver's address, so that a request to one gateway is
+ * Only queries and hops are served. The signature (`HopSignature`) includes the receiver's address, so that a request to one gateway is
  * invalid at another.
  *
- * To add a query, define it with `query` next to its subject, send it with `ask`, and answer it with `serveQuery`. The reader drops values
- * that do not match the schema, so a schema bounds everything it describes (L11).
+ * To add a query, define it with `query` next to its subject, send it with `ask`, and answer it with `serveQuery`. A value that does not
+ * match the schema is dropped, so the limits in a schema bound everything that is received (L11).
  */
 import {
   type ClientRequest,
@@ -20,36 +20,36 @@ import { Clock, Effect, FiberSet, Result, Schema, type Scope } from "effect";
 import { HopSignature, signatureHeader } from "./HopSignature.ts";
 import type { sharedKey } from "./SharedKey.ts";
 
-/** Header of a query between processes: its name and value, as JSON. */
+/** Header of a query: its name and value, as JSON. */
 const askHeader = "x-recovery-ask";
 
-/** Header of a request for another process's run. */
+/** Header of a request for the run of another process. */
 export const hopHeader = "x-recovery-hop";
 
 /** Path of all requests between processes. */
 export const hopPath = "/recovery/hop";
 
 /**
- * Maximum size of a head between two processes, in bytes. It fits the head of a run in which every byte is percent-encoded as
- * three, and more.
+ * Maximum size of a head between two processes, in bytes. It is large enough for the head of any run, even if every byte is
+ * percent-encoded.
  */
 export const hopHeadBytesMax = 1024 * 1024;
 
-/** Maximum size of a reply, in bytes. The series of a worker are the longest replies. */
+/** Maximum size of a reply, in bytes. The metrics of a worker are the longest replies. */
 const replyBytesMax = 64 * 1024 * 1024;
 
 const replyMsDefault = 2_000;
 
 /**
- * Time without data after which the system probes a connection to another machine, in milliseconds. A machine that is gone is noticed soon
- * after.
+ * Time without data after which the system probes a connection to another machine, in milliseconds. A machine that has died is detected
+ * soon after.
  */
 const probeMs = 10_000;
 
 /** A schema whose encoded form is JSON. */
 type JsonSchema<A> = Schema.Codec<A, unknown>;
 
-/** A query to one process. */
+/** A query that one process sends to another. */
 export interface Query<A, B> {
   readonly name: string;
   readonly asked: JsonSchema<A>;
@@ -57,7 +57,7 @@ export interface Query<A, B> {
   readonly replyMs: number;
 }
 
-/** Defines a query. Its name must be unique. */
+/** Defines a query. The name must be unique. */
 export const query = <A, B>(
   name: string,
   asked: Schema.Codec<A, unknown>,
@@ -66,31 +66,30 @@ export const query = <A, B>(
 ): Query<A, B> => ({ name, asked: Schema.toCodecJson(asked), replied: Schema.toCodecJson(replied), replyMs });
 
 /**
- * A query got no reply. `gone`: the process does not run now. `late`: the reply timed out. `refused`: the process does not know the query
- * or its signature.
+ * A query was not answered. `gone`: the process does not run at present. `late`: the reply did not arrive in time. `refused`: the process
+ * does not know the query, or rejects the signature.
  */
 export class AskError extends Schema.TaggedError<AskError>()("AskError", {
   reason: Schema.Literals(["gone", "late", "refused"]),
   question: Schema.String,
 }) {}
 
-/** Serves the client of another process. */
+/** Serves a client whose connection is at another process. */
 export type HopListener = (request: IncomingMessage, response: ServerResponse, word: string) => void;
 
 /**
- * Address of a process: the path of its Unix socket, or the origin of its URL with the time by which its clock is ahead of this
- * one's, in milliseconds.
+ * Address of a process: the path of its Unix socket, or the origin of its URL and the offset of its clock from this one's, in milliseconds.
  */
 export type Destination = { readonly socketPath: string } | { readonly origin: string; readonly aheadMs: number };
 
-/** Destination and headers of a hop. */
+/** Destination of a hop, and a function that signs its headers. */
 export interface HopTarget {
   readonly to: Destination;
-  /** Returns the headers of a hop, including the signature. */
+  /** Returns the headers of a hop, with the signature. */
   readonly headersOf: (word: string) => Record<string, string>;
 }
 
-/** Opens a request to a process, on its own connection. TLS trusts what Node trusts. */
+/** Opens a request to a process, on a new connection. TLS trusts the same certificates as Node. */
 export const requestTo = (to: Destination, headers: Record<string, string>): ClientRequest => {
   const options: RequestOptions = { agent: false, headers, path: hopPath, maxHeaderSize: hopHeadBytesMax };
   if ("socketPath" in to) return httpRequest({ ...options, socketPath: to.socketPath });
@@ -102,10 +101,10 @@ export const requestTo = (to: Destination, headers: Record<string, string>): Cli
 
 type Replier = (asked: unknown) => Effect.Effect<string | undefined>;
 
-/** Sends and serves signed requests in one way. */
+/** Sends and serves signed requests over one kind of connection. */
 export class SignedWire {
   readonly #signature: HopSignature;
-  /** Origin at which requests arrive; undefined for a Unix socket. */
+  /** Origin at which this process receives requests; undefined for a Unix socket. */
   readonly #origin: string | undefined;
   readonly #run: (effect: Effect.Effect<void>) => void;
   readonly #repliers = new Map<string, Replier>();
@@ -118,9 +117,9 @@ export class SignedWire {
   }
 
   /**
-   * Creates a wire. Its replies end with the scope.
+   * Creates a wire. Replies in progress end when the scope closes.
    *
-   * @param origin this process's own address; left out on a socket
+   * @param origin this process's own address; omitted for a Unix socket
    */
   static readonly make = Effect.fnUntraced(function* (
     key: ReturnType<typeof sharedKey>,
@@ -131,10 +130,10 @@ export class SignedWire {
     return new SignedWire(new HopSignature(key, () => clock.currentTimeMillisUnsafe()), origin, run);
   });
 
-  /** Asks a process. */
+  /** Sends a query to a process and waits for its reply. */
   ask<A, B>(query: Query<A, B>, value: A, to: Destination): Effect.Effect<B, AskError> {
     return Effect.suspend(() => {
-      // The value may contain client input, so a value that does not match the schema is not a defect.
+      // The value may contain input from a client, so a value that does not match the schema is refused and is not a defect.
       const body = Schema.encodeResult(query.asked)(value);
       if (Result.isFailure(body)) return Effect.fail(new AskError({ reason: "refused", question: query.name }));
       const word = encodeAsked({ name: query.name, body: body.success });
@@ -152,7 +151,7 @@ export class SignedWire {
       : this.#signature.sign(bindToReceiver(word, undefined));
   }
 
-  /** Answers a query while the scope is open. */
+  /** Answers queries of this kind while the scope is open. */
   serveQuery<A, B>(
     { asked, name, replied }: Query<A, B>,
     reply: (value: A) => Effect.Effect<B>,
@@ -172,7 +171,7 @@ export class SignedWire {
     return Effect.acquireRelease(set(listener), () => set(undefined));
   }
 
-  /** Serves a request, or refuses it. Returns true if its signature is valid. */
+  /** Serves a request, or refuses it. Returns true if the request's signature is valid. */
   take(request: IncomingMessage, response: ServerResponse): boolean {
     response.sendDate = false;
     const { [askHeader]: asks, [hopHeader]: hop, [signatureHeader]: signed } = request.headers;
@@ -199,7 +198,9 @@ export class SignedWire {
   }
 }
 
-/** Binds a message to its receiver. An origin has no line break, so no two receivers share a bound message. */
+/**
+ * Adds the receiver to a message before it is signed. An origin contains no line break, so messages to different receivers always differ.
+ */
 const bindToReceiver = (word: string, origin: string | undefined): string =>
   origin === undefined ? word : `${origin}\n${word}`;
 

@@ -1,9 +1,9 @@
 /**
- * Lets each worker of `serve --workers` query its siblings over Unix sockets, and serve their queries.
+ * Lets each worker of `serve --workers` query its siblings over Unix sockets, and answer their queries.
  *
- * The sockets are in a folder that no other user can enter, and each request is signed (`SignedWire`). A worker has no list of live
- * siblings. It asks all of them, and a dead one refuses the connection at once. State that must hold for all workers is a row of the store.
- * Queries are for what only one worker knows: its current activity, and the bytes of its runs.
+ * The folder of the sockets is accessible to no other user, and each request is signed (`SignedWire`). A worker does not know which
+ * siblings are alive: it asks all of them, and the socket of a dead one refuses the connection at once. State that all workers must agree
+ * on is in the store. Queries are for state that only one worker has: its current activity, and the bytes of its runs.
  */
 import { rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -13,32 +13,32 @@ import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { sharedKey } from "./SharedKey.ts";
 import { AskError, type HopListener, type HopTarget, hopHeadBytesMax, type Query, SignedWire } from "./SignedWire.ts";
 
-/** Position of a worker within its gateway. */
+/** The place of a worker in its gateway. */
 export interface WorkerNumber {
-  /** Number from 1 to the number of workers. A replacement has the number of the worker that died. */
+  /** Number from 1 to the number of workers. The replacement of a dead worker has the same number. */
   readonly self: number;
-  /** Number of workers, by which limits for all of them are divided. */
+  /** Number of workers. Limits for the whole gateway are divided by it. */
   readonly workers: number;
-  /** Folder of the sockets; undefined if it could not be created, and then no worker reaches another. */
+  /** Folder of the sockets. Undefined if it could not be created; then workers cannot reach each other. */
   readonly folder: string | undefined;
 }
 
-/** Reply of one worker. */
+/** The reply of one worker to a query. */
 export interface Told<A> {
   readonly worker: number;
   readonly value: A;
 }
 
-/** The sockets of all workers, as seen by one of them. A single-process gateway does not have this service. */
+/** The sockets of all workers, as seen by one of them. A gateway with a single process has no such service. */
 export class WorkerSockets extends Context.Service<
   WorkerSockets,
   WorkerNumber & {
-    /** Numbers of the siblings in order, without this worker; empty without a folder. */
+    /** Numbers of the siblings, in order. Empty without a folder. */
     readonly others: ReadonlyArray<number>;
     readonly ask: <A, B>(query: Query<A, B>, value: A, to: number) => Effect.Effect<B, AskError>;
-    /** Queries all siblings at once, and returns the replies that arrived, in order. */
+    /** Sends a query to all siblings at once. Returns the replies that arrived, in the order of the siblings. */
     readonly askOthers: <A, B>(query: Query<A, B>, value: A) => Effect.Effect<ReadonlyArray<Told<B>>>;
-    /** Answers a query while the scope is open. */
+    /** Answers queries of this kind while the scope is open. */
     readonly serveQuery: <A, B>(
       query: Query<A, B>,
       reply: (value: A) => Effect.Effect<B>,
@@ -62,7 +62,7 @@ export const socketOf = (folder: string, worker: number): string => join(folder,
 /**
  * Creates the service.
  *
- * @param key signs the messages between workers; undefined if the store has no secret, and then no worker reaches another
+ * @param key signs the messages between workers. Undefined if the store has no secret; then workers cannot reach each other
  */
 export const make = Effect.fnUntraced(function* (
   place: WorkerNumber,
@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function* (
   });
 });
 
-/** A worker that reaches no other. */
+/** Creates the service of a worker that cannot reach its siblings. */
 const makeAlone = (place: WorkerNumber): WorkerSockets["Service"] =>
   WorkerSockets.of({
     ...{ ...place, others: [] },
@@ -110,7 +110,7 @@ const listenOn = (
       const onError = (error: unknown) => resume(Effect.succeed({ server, wrong: codeOf(error) }));
       server.once("error", onError);
       try {
-        // A worker that died leaves its socket behind.
+        // A predecessor that was killed has left its socket behind, so the file is removed.
         rmSync(socket, { force: true });
       } catch (error) {
         return resume(Effect.succeed({ server, wrong: codeOf(error) }));

@@ -1,49 +1,52 @@
 /**
- * Lists the members of a body's outermost object, and the members of its members, without parsing the body.
+ * Lists the members of a body's outermost object, and the members of objects directly inside it, without parsing the body.
  */
 import * as Effect from "effect/Effect";
 import { type JsonListener, JsonScan, scanInTurns, sign } from "./JsonScan.ts";
 
-/** An object, by its offsets in the body. */
+/** An object, as offsets in the body. */
 export interface JsonObject {
-  /** Offset of its opening bracket. */
+  /** Offset of the opening bracket. */
   readonly open: number;
-  /** Offset of its closing bracket. */
+  /** Offset of the closing bracket. */
   readonly close: number;
   readonly members: ReadonlyArray<JsonMember>;
 }
 
-/** A member of an object, by its offsets in the body. */
+/** A member of an object, as offsets in the body. */
 export interface JsonMember {
-  /** The decoded name; undefined if it is damaged, or longer than `nameBytesMax`. */
+  /** The decoded name; undefined if it is invalid, or longer than `nameBytesMax`. */
   readonly key: string | undefined;
-  /** Start of the name. */
+  /** Offset of the name. */
   readonly name: number;
-  /** Start and end of the value. */
+  /** Offsets of the value's start and end. */
   readonly from: number;
   readonly to: number;
-  /** The value's own members, if it is an object of the outermost object. */
+  /** The members of the value, if it is an object directly inside the outermost object. */
   readonly inside: JsonObject | undefined;
 }
 
-/** Maximum members of a body that is read in many turns. A body of 256 KiB cannot have more. */
+/** Maximum number of members of a body that is read in several turns of the event loop. A body of 256 KiB cannot have more. */
 export const membersMax = 60_000;
 
-/** Maximum size of a name that is read, in bytes. */
+/** Maximum size of a decoded name, in bytes. */
 export const nameBytesMax = 1_024;
 
-/** Lists the members of a body in one turn; undefined unless it is a JSON object. */
+/** Lists the members of a body in one turn of the event loop. Returns undefined if the body is not a JSON object. */
 export const membersOf = (body: Uint8Array): JsonObject | undefined => {
   const members = new Members(body, Number.POSITIVE_INFINITY);
-  // A body cannot have more levels than bytes.
+  // A body cannot have more levels of nesting than bytes.
   return new JsonScan(body, members, body.length).read(body.length) === "json" ? members.whole : undefined;
 };
 
-/** Lists the members of a body in many turns; undefined also for a body of more than `membersMax` members. */
+/**
+ * Lists the members of a body in several turns of the event loop. Returns undefined if the body is not a JSON object or has more than
+ * `membersMax` members.
+ */
 export const membersInTurns = (body: Uint8Array): Effect.Effect<JsonObject | undefined> =>
   Effect.suspend(() => {
     const members = new Members(body, membersMax);
-    // The scan may end before it asks if it is done.
+    // The scan may reach the end of the body before it checks the number of members.
     return Effect.map(scanInTurns(body, members), (end) =>
       end === "json" && !members.isDone() ? members.whole : undefined,
     );
@@ -52,14 +55,14 @@ export const membersInTurns = (body: Uint8Array): Effect.Effect<JsonObject | und
 interface Open {
   readonly open: number;
   readonly members: Array<JsonMember>;
-  /** The name of the member whose value comes next. */
+  /** Name of the member whose value follows. */
   key: string | undefined;
   name: number;
-  /** Start of the value, while it is an object or a list. */
+  /** Start of the value, if the value is an object or a list. */
   from: number;
 }
 
-/** The levels whose members are listed. */
+/** Number of levels whose members are listed. */
 const levels = 2;
 
 class Members implements JsonListener {
@@ -107,7 +110,7 @@ class Members implements JsonListener {
     this.#add(to, undefined);
   };
 
-  /** The listed object that the scan is directly in. */
+  /** The listed object that directly contains the current position. */
   get #object(): Open | undefined {
     return this.#level === this.#open.length ? this.#open.at(-1) : undefined;
   }

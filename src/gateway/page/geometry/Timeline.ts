@@ -1,23 +1,23 @@
 /**
- * Computes the layout of a run on a time axis: attempts, the gaps between them, and events. Pure geometry.
+ * Computes the layout of a run on a time axis: attempts, the gaps between them, and events.
  */
 import type { AttemptStory, RunStory } from "../../../story/RunStory.ts";
 
-/** A time without an attempt in flight. */
+/** A period without an attempt in flight. */
 export interface Gap {
   readonly from: number;
   readonly to: number;
-  /** A backoff, or a question to a person. */
+  /** `wait`: a backoff. `question`: an open question to a person. */
   readonly what: "wait" | "question";
-  /** True if it has not ended. */
+  /** True if the gap has not ended. */
   readonly open: boolean;
-  /** True if it is drawn shorter than it was. */
+  /** True if the gap is drawn shorter than its duration. */
   readonly shortened: boolean;
 }
 
-/** The layout of a run on its axis. */
+/** The layout of a run on the axis. */
 export interface Timeline {
-  /** Attempts; times are milliseconds since the start of the run. */
+  /** The attempts. Their times are in milliseconds since the start of the run. */
   readonly bars: ReadonlyArray<AttemptStory>;
   readonly gaps: ReadonlyArray<Gap>;
   /** Labelled times on the axis, in milliseconds since the start. */
@@ -28,13 +28,13 @@ export interface Timeline {
   readonly place: (ms: number) => number;
 }
 
-/** Maximum length of a gap, as a share of the attempts' total time, because a question may be open for days. */
+/** Maximum drawn length of a gap, as a share of the attempts' total time. A question may be open for days. */
 const gapShareMax = 0.3;
 
-/** Maximum labels on the axis, for the width of a phone. */
+/** Maximum number of labels on the axis, so that they fit on a phone. */
 const ticksMax = 7;
 
-/** Computes the layout of a run. */
+/** Computes the layout of a run from its story. */
 export const timelineOf = (story: RunStory): Timeline => {
   const { attempts: bars } = story;
   const busy = bars.reduce((sum, { from, to }) => sum + to - from, 0);
@@ -65,7 +65,7 @@ const gapsOf = ({ attempts, end, lasted, status }: RunStory): ReadonlyArray<Omit
     return [{ from: attempt.to, to: lasted, what, open: status === "asking" || status === "live" }];
   });
 
-/** Chooses round times outside shortened gaps, with a minimum distance between labels. */
+/** Chooses round times for labels. Labels keep a minimum distance and avoid shortened gaps. */
 const ticksOf = (total: number, gaps: ReadonlyArray<Gap>, flat: (ms: number) => number): ReadonlyArray<number> => {
   const width = Math.max(flat(total), 1);
   const step = steps.find((it) => width / it <= ticksMax - 1) ?? Math.ceil(width / (ticksMax - 1));
@@ -84,7 +84,7 @@ const ticksOf = (total: number, gaps: ReadonlyArray<Gap>, flat: (ms: number) => 
   return ticks;
 };
 
-/** Minimum distance of two labels, in steps, so that they do not touch. */
+/** Minimum distance between two labels, in steps. */
 const tickShareMin = 0.7;
 
 const steps = [

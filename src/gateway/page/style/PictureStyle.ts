@@ -2,7 +2,7 @@
  * Contains the style of a run's picture.
  */
 
-/** The rules of the picture. `Style` defines the colours. */
+/** CSS rules for the picture. `Style` defines the colours. */
 export const pictureStyle = `
 .run-head h1 { display: flex; flex-wrap: wrap; align-items: center; gap: .3rem .7rem; }
 .run-head { margin-bottom: 1rem; }

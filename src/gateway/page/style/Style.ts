@@ -1,6 +1,6 @@
 /**
- * Contains the style of the page and of the exported file: one sheet with light and dark colours and no external fonts, images or
- * rules.
+ * Contains the style of the page and of the exported file: one style sheet with light and dark colours. It loads no fonts, images or other
+ * style sheets.
  */
 import { pictureStyle } from "./PictureStyle.ts";
 
