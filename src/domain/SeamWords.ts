@@ -11,7 +11,7 @@ export const SeamProof = Schema.Literals(["anchor", "prefill"]);
 export type SeamProof = typeof SeamProof.Type;
 
 /**
- * Form in which a request marks its last message for continuation. `trailing`: the request ends with it, without a mark. `prefix`
+ * Form in which a request marks its last message for continuation. `trailing`: the request ends with that message and has no mark. `prefix`
  * and `partial`: a mark on the message. `continue_final_message`: a mark on the request.
  */
 export const PrefillForm = Schema.Literals(["trailing", "prefix", "partial", "continue_final_message"]);

@@ -118,7 +118,7 @@ class Reader<A> implements PolledReader<A> {
     if (ready.length === 0) return this.#end;
     this.#ready = [];
     if (!this.#reading && this.#end === undefined) void this.#read();
-    // The length was checked above. Copying the array only for its type would cost the time that this module saves.
+    // The length was checked above. A copy of the array, only to satisfy the type, would cost the time that this module saves.
     return { _tag: "chunk", chunk: ready as unknown as readonly [A, ...Array<A>] };
   }
 

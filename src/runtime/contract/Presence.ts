@@ -41,7 +41,7 @@ export class Presence {
     return this.#isAway;
   }
 
-  /** True if output was discarded, so that a reader can no longer have the whole response. */
+  /** True if output was discarded, so that no reader can receive the whole response any more. */
   get isEvicted(): boolean {
     return this.#isEvicted;
   }

@@ -1,5 +1,5 @@
 /**
- * Holds the groups of one run's state. Nearly all groups are created on first use, because many runs wait at once and stay in memory.
+ * Holds the groups of one run's state. Nearly all groups are created on first use, to save memory while many runs wait.
  *
  * `Run` extends this class. Each group documents its invariants in its own header.
  */
@@ -22,9 +22,9 @@ const spentBeforeMs = 1_000;
 /** Shared by all runs that repeat no other run. */
 const noEntries: ReadonlyArray<Entry> = [];
 
-/** The state groups of one run (spending, stop, question, numbers, completion), and the taps of its output. */
+/** The state groups of one run (spending, stop, question, numbers, completion) and the taps on its output. */
 export class RunGroups<P> {
-  /** Kept after the run has ended, because its last events are taken later. */
+  /** Kept after the run has ended, because the reader may take its last events later. */
   readonly taps: Taps<P> | undefined;
   #spending: Spending | undefined;
   #stopping: RunStop | undefined;
@@ -34,7 +34,7 @@ export class RunGroups<P> {
   #spentBefore: Effect.Effect<SpentBefore> | undefined;
   /** Completes when the earlier spending is known; undefined until it is requested. */
   #learning: Deferred.Deferred<void> | undefined;
-  /** The failed run whose request this one repeats; undefined until it is known and after it was recorded. */
+  /** The failed run whose request this one repeats. Undefined until it is known, and again once it is recorded. */
   #repeats: string | undefined;
   #attempts = 0;
   #incidents = 0;
@@ -51,8 +51,8 @@ export class RunGroups<P> {
   }
 
   /**
-   * Learns once, before the first decision, what was spent elsewhere before the run began. If the answer is late, fails or is not a number,
-   * it counts as zero.
+   * Determines once, before the first decision, how much was spent elsewhere before the run began. A result that is late, fails or is not a
+   * number counts as zero.
    */
   get learnSpentBefore(): Effect.Effect<void> {
     const asked = this.#spentBefore;
@@ -86,7 +86,7 @@ export class RunGroups<P> {
     return this.#attempts;
   }
 
-  /** Returns the number for the attempt that is prepared. */
+  /** Returns the number for the attempt that is being prepared. */
   protected nextAttempt(): number {
     this.#attempts += 1;
     return this.#attempts;
@@ -103,7 +103,7 @@ export class RunGroups<P> {
     return this.#incidents;
   }
 
-  /** Restores the numbers of a run of a previous process. */
+  /** Restores the numbers that a previous process recorded. */
   protected restoreNumbers(attempts: number, incidents: number): void {
     this.#attempts = attempts;
     this.#incidents = incidents;

@@ -90,7 +90,8 @@ export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
 };
 
 /**
- * A response is complete once its terminal event was sent, even if its connection broke later. Gemini's also needs a clean end.
+ * Returns a log row in which the response is complete if its terminal event was sent, even if its connection broke later. A Gemini response
+ * also needs a clean end.
  */
 const treatAsComplete = (row: RequestLog): RequestLog =>
   row.terminal && row.outcome === "broken" && !Answers.needsCleanEnd(row.protocol)
@@ -106,7 +107,7 @@ const describeSeen = ({ completed, continued, incidents, text, withdrawn }: Play
   return text === "" ? "provider's error" : "partial, stopped";
 };
 
-/** Checks that the stored incident holds every input of its decision (law L9). */
+/** True if the stored incident contains every input of its decision, so that the decision can be repeated (law L9). */
 export const isReproducible = ({ budget, decision, facts, failure, jitter, run }: RunIncident): boolean =>
   isDeepStrictEqual(decide({ facts, failure, run, budget, jitter }), decision);
 
