@@ -2,8 +2,8 @@
  * Sends one streaming request to a provider, decodes the response to parts, and reports only the delivery that it can prove.
  *
  * The client disables undici's timeouts, retries no request and follows no redirect. By default it keeps no connection idle for more than
- * ten seconds, because a NAT may silently drop an idle connection and the next request would then fail on a dead socket. When the stream's
- * scope closes after an end, a failure or an interruption, the socket of an incomplete response is destroyed.
+ * ten seconds, because a NAT may silently drop an idle connection and the next request would then fail on a dead socket. After an end, a
+ * failure or an interruption of the stream, the socket of an incomplete response is destroyed.
  */
 
 import { Cause, Clock, Context, Effect, Layer, type Pull, type Redacted, type Scope, Stream } from "effect";

@@ -1,4 +1,4 @@
-/** Defines a decision of the policy: one of three actions, the rule that gave it, and the facts behind it. */
+/** Defines a decision of the policy: one of three actions, the rule that determined it, and the facts on which it is based. */
 import * as Schema from "effect/Schema";
 import { ToolPhase } from "./AttemptFacts.ts";
 import { Label, Milliseconds } from "./Limits.ts";

@@ -51,7 +51,7 @@ const common = {
   not_processed: Schema.optionalKey(Schema.Boolean),
   /** True if the failure arrived as an event of the stream, so that everything before it was seen. */
   in_band: Schema.optionalKey(Schema.Boolean),
-  /** Wait that the provider asked for, in milliseconds. */
+  /** Wait that the provider requested, in milliseconds. */
   retry_after_ms: Schema.optionalKey(Milliseconds),
   /** True if the wait of `retry_after_ms` applies to this request alone (for its own size) and to no other request. */
   only_this: Schema.optionalKey(Schema.Boolean),

@@ -79,8 +79,8 @@ export const lookup = (name: string): HostedTool | undefined => {
  * Returns the effect of a provider-executed call: as declared, else from the table, else unknown.
  *
  * @param name the call's tool, as a decoder names it
- * @param declared the boundaries of the request; entries for the tool, its family or its MCP server override the table, and the
- * worst of several applies
+ * @param declared the boundaries of the request; entries for the tool, its family or its MCP server override the table, and the worst of
+ *   several applies
  */
 export const effectOf = (name: string, declared: ReadonlyArray<ToolBoundary> = []): ToolEffect => {
   const own = family(name);

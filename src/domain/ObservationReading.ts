@@ -21,7 +21,7 @@ export class ObservationError extends Schema.TaggedError<ObservationError>()("Ob
 }) {}
 
 /**
- * Converts an observation to one that the facts can hold.
+ * Returns an observation that the facts can hold.
  *
  * @param given the return value of `observe`
  * @throws ObservationError naming the field and what was expected

@@ -58,7 +58,7 @@ export const SeamFault = Schema.Literals([
   "differs",
   /** The new text ended inside the anchor. */
   "stopped",
-  /** A call, a hosted tool, a picture or a refusal came before the anchor was complete. */
+  /** A call, a hosted tool, a picture or a refusal arrived before the anchor was complete. */
   "not_text",
   /** Something that was shown is repeated after the seam. */
   "repeats",

@@ -15,7 +15,7 @@ export const cooldownsMax = 4_096;
 /** Maximum announced wait that is accepted, in milliseconds: a year. */
 export const waitMaxMs = 366 * 86_400_000;
 
-/** Time for which an overload that one credential received delays the requests of others, in milliseconds. */
+/** Time for which an overload of one credential delays the requests of other credentials, in milliseconds. */
 export const overloadOthersMs = 5_000;
 
 /**

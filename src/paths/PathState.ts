@@ -180,7 +180,7 @@ export const recordConnectFailure = (
   return takeDown(state, canProbe, code, now, jitter);
 };
 
-/** Records that one run is sent in place of a probe. If it has no outcome within the maximum interval, another run is sent. */
+/** Records that one run is sent in place of a probe. If this run has no outcome within the maximum interval, another run is sent. */
 export const startTrial = (state: PathState, now: number): PathState => ({
   ...state,
   probedAt: now,

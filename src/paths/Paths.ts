@@ -73,7 +73,7 @@ const runProbe = (way: PathWay): Effect.Effect<Probed> =>
     },
   );
 
-/** The other processes that act together with this one. */
+/** The other processes of the same store, which share findings with this process. */
 export type Siblings = Pick<TableWorld, "reportFinding" | "processCount">;
 
 /** The paths of one of several processes. */

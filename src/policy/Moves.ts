@@ -129,7 +129,7 @@ export const isOwnFault = ({ failure, run }: OwnFault): boolean =>
   (failure.reason === "auth" || failure.reason === "not_found" || failure.reason === "invalid_request");
 
 /**
- * Returns true if a replay of the failed attempt goes to the next route.
+ * Returns true if a replay of the failed attempt moves to the next route.
  *
  * @param table the policy's rows; empty if it never moves
  */

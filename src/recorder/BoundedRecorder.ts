@@ -243,7 +243,7 @@ class BoundedMethod {
    * Abandons a call, and counts it until it ends.
    *
    * @param ms rest of the method's own timeout, in milliseconds. After a shortened wait the call continues for this long. Otherwise every
-   * call of a slow store would be interrupted, and the store would never show that it responds.
+   *   call of a slow store would be interrupted, and the store would never show that it responds.
    */
   #abandon<A, E>(fiber: Fiber.Fiber<A, E>, undo: Effect.Effect<void> | undefined, ms: number): Effect.Effect<void> {
     return Effect.map(Effect.context<never>(), (services) => {

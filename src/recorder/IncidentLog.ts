@@ -10,7 +10,7 @@ interface IncidentLog {
   readonly incidents_omitted: number;
 }
 
-/** Appends an incident. At the maximum, it evicts the least needed one. */
+/** Appends an incident. At the maximum, evicts the least needed incident. */
 export const openIncident = ({ incidents, incidents_omitted }: IncidentLog, incident: RunIncident): IncidentLog => {
   if (incidents.length < incidentsMax) return { incidents: [...incidents, incident], incidents_omitted };
   return {

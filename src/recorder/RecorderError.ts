@@ -6,11 +6,11 @@ import * as Schema from "effect/Schema";
  * error (L8).
  *
  * - `fenced`: another process has taken the run over, so this one may no longer write it; or this process released the run, and must claim
- * the run before it continues it.
+ *   the run before it continues it.
  * - `owned`: a live process owns the run, so it cannot be taken over.
  * - `answered`: a write that requires an open question (`QuestionStillOpen`) arrived after the answer.
  * - `invalid`: a value of the write could not be read back, so nothing was written. The message names the field, and `entry` is its
- * position in the write.
+ *   position in the write.
  * - `bad_option`: the recorder was created with an invalid option, which the message names.
  * - `newer_schema`, `read_only`, `disk_full`, `locked` and `corrupt` concern the whole store; `run_id` may then be empty.
  */

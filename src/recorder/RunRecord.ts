@@ -25,7 +25,7 @@ export const CallVerdict = Schema.Literals(["it_ran", "it_did_not_run"]);
 export type CallVerdict = typeof CallVerdict.Type;
 
 /**
- * A runtime call that was handed over completely. The facts of its attempt have its phase. `id` comes from the provider and is only a
+ * A runtime call that was handed over completely. Its phase is in the facts of its attempt. `id` comes from the provider and is only a
  * label.
  */
 export const CallRecord = Schema.Struct({

@@ -85,8 +85,8 @@ export class RunRecorder extends Context.Service<
      * Oldest first, at most `limit` (default 100).
      *
      * @param options.waits true to wait for silent processes, as `claim` does (default). With `false` it only reads: it lists the runs of
-     * silent processes at once and ends no lease. `all` also waits for a process that may just have died, until that process renews its
-     * lease or the lease expires; use it once after a crash
+     *   silent processes at once and ends no lease. `all` also waits for a process that may just have died, until that process renews its
+     *   lease or the lease expires; use it once after a crash
      */
     orphans(
       limit?: number,

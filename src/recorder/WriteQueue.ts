@@ -132,7 +132,7 @@ export class WriteQueue extends Context.Service<WriteQueue, Queue>()("effect-str
     ).pipe(Layer.provideMerge(recorder));
 }
 
-/** Creates a queue in front of a recorder. When the scope closes, it writes the remaining entries. */
+/** Creates a queue in front of a recorder. At the end of the scope, the queue writes the remaining entries. */
 export const make = (recorder: RunRecorder["Service"], spill?: Spill): Effect.Effect<Queue, never, Scope.Scope> =>
   Effect.gen(function* () {
     const services = yield* Effect.context<never>();

@@ -239,7 +239,7 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
   },
 };
 
-/** Calls that change nothing in the store, and `write`, which `entries` describes. */
+/** Calls that do not change the store, and `write`, which `entries` describes. */
 type Others =
   | "durable"
   | "waitMs"

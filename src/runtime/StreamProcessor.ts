@@ -342,7 +342,7 @@ const limitHold = <P, E, R>({ lingering, run, scope }: ReadRun<P, E, R>): Effect
 };
 
 /**
- * Records the run and its first attempt, and starts it. While the store is unavailable it runs unrecorded, and nothing is retried.
+ * Records the run and its first attempt, and starts it. While the store is unavailable, the run is not recorded and nothing is retried.
  *
  * @returns the pull of the run's reader, or the reason why its id cannot be used. Nothing was sent to the provider then.
  */

@@ -6,7 +6,7 @@ import type { Evidence, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import type { Tone } from "./Words.ts";
 
-/** Status of a run. `orphan`: its process is gone, and no decision has been taken since. */
+/** Status of a run. `orphan`: the run's process is gone, and no decision has been taken since. */
 export type RunStatus =
   | "asking"
   | "orphan"

@@ -182,7 +182,7 @@ export const textsAcrossSeams = ({
       text[text.length - 1] = { ...last, to: seam.at };
       text.push({ attempt, from: seam.at, to: undefined, proof: seam.proof });
     } else if (seam?.proven === true) {
-      // The attempts before this one are no longer on record.
+      // The earlier attempts are no longer on record.
       texts.push([{ attempt, from: seam.at, to: undefined, proof: seam.proof }]);
     } else if (facts.shown === "text") {
       texts.push([{ attempt, from: 0, to: undefined, proof: undefined }]);

@@ -58,7 +58,7 @@ const placesMax = 12;
 const count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: deltasMax }));
 
 /**
- * Generates scripts of a FaultProvider: up to three broken or healthy answers, then a healthy one that repeats.
+ * Generates scripts of a FaultProvider: up to three broken or healthy answers, then a healthy answer that repeats.
  *
  * @param shape options for the scripts
  */

@@ -1,5 +1,5 @@
 /**
- * Colours text on a terminal and leaves it unchanged elsewhere.
+ * Colours text on a terminal. In a pipe or a file the text stays unchanged.
  */
 import { styleText } from "node:util";
 import type * as Words from "../../story/Words.ts";

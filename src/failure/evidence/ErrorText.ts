@@ -92,7 +92,7 @@ const allRows: ReadonlyArray<Row> = [...fetchRows, ...rows];
  *
  * @param message the message of an error, or a thrown string
  * @param className the error's class. For TypeError only messages of `fetch` count, and for other classes of programming errors no message
- * counts
+ *   counts
  */
 export const read = (message: string, className: string | undefined): TextRow | undefined => {
   if (className !== undefined && programming.has(className)) return undefined;

@@ -11,7 +11,7 @@ import type { CallSignal } from "../../domain/Observation.ts";
 /** Maximum argument text held for calls whose block is open, in UTF-16 code units. The API's own limit for a message is far lower. */
 export const inputCharactersMax = 16 * 1024 * 1024;
 
-/** Maximum calls of a message that are open or wait for their result. */
+/** Maximum calls of a message that are open or waiting for their result. */
 export const openCallsMax = 1024;
 
 interface Call {

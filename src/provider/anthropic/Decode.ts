@@ -27,7 +27,7 @@ export interface State {
   readonly content: boolean;
   readonly calls: AnthropicCalls.Calls;
   readonly usage: Observation.Usage;
-  /** The marker or the failure, whichever came first. */
+  /** The marker or the failure, whichever arrived first. */
   readonly end: End | undefined;
 }
 

@@ -44,13 +44,13 @@ interface Choice {
   readonly finish: string | undefined;
   /** True if the finish came after content without a finish, so this server does not send one in every chunk. */
   readonly sure: boolean;
-  /** True if content came without a finish. */
+  /** True if content arrived without a finish. */
   readonly spoke: boolean;
   /** True if content arrived in deltas. A complete message then only repeats it. */
   readonly streamed: boolean;
   /** True if the finish says that the calls are complete. */
   readonly whole: boolean;
-  /** True after the audio has ended: its last delta says when it expires. */
+  /** True after the last audio delta, which carries `expires_at`. */
   readonly audioOver: boolean;
 }
 

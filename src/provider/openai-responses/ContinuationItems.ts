@@ -16,7 +16,7 @@ export interface Slot {
   closed: boolean;
   /** True if the item's events are not written. Reasoning may be written later, before the item that it produced. */
   dropped: boolean;
-  /** The message as the event that ended it reported it. */
+  /** The message as reported by the event that ended it. */
   ended: Json.JsonRecord | undefined;
   /** The item's place in the client's response. For a message, this is the place of the client's message that it joins. */
   at: Place | undefined;

@@ -26,7 +26,7 @@ import * as ResponsesSlots from "./Slots.ts";
 export interface State {
   readonly created: boolean;
   readonly output: ResponsesSlots.Output;
-  /** The marker or the failure, whichever came first. */
+  /** The marker or the failure, whichever arrived first. */
   readonly end: End | undefined;
 }
 

@@ -34,7 +34,7 @@ export interface Slot {
   readonly done: boolean;
   /** True if some of its text was shown. */
   readonly visible: boolean;
-  /** The complete input, if it came before the item finished. */
+  /** The complete input, if it arrived before the item finished. */
   readonly input?: string;
   /** The input gathered from deltas, for servers that omit it in later events. */
   readonly streamed?: string;

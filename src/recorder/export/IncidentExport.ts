@@ -46,7 +46,7 @@ export interface ExportOptions {
  *
  * @param record the record from the recorder
  * @throws IncidentExportError if an unchecked value is not a record, or if the record may be incomplete because the process of a volatile
- * run died
+ *   run died
  */
 export const exportRun = (record: RunRecord, options: ExportOptions = {}): RunExport => {
   if (record?.end?.assumed === true) throw incomplete;

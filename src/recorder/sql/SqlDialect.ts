@@ -46,7 +46,7 @@ export interface SqlDialect {
     readonly column: string;
     readonly note: (row: { readonly xid?: string } | undefined) => Effect.Effect<void>;
   };
-  /** Columns of a run's row without its record, and with it. */
+  /** `head`: columns of a run's row without its record. `row`: all columns. */
   readonly head: string;
   readonly row: Fragment;
   /** Converts a string to a form that a column can store. */

@@ -30,7 +30,7 @@ export interface FactsOptions {
   readonly listeners: Listeners;
   /** True if notifications arrive as they are sent. */
   readonly hasNotifications: () => boolean;
-  /** Notifies every process if the statement `told` changed a row; undefined if the store has no notifications. */
+  /** Notifies every process if the statement in `told` changed a row; undefined if the store has no notifications. */
   readonly notify: ((told: Fragment, word: string) => Fragment) | undefined;
 }
 

@@ -9,7 +9,7 @@ import { failureOf, type ServerFailure } from "./postgres/SqlState.ts";
 import { FileGone } from "./sqlite/SqlFile.ts";
 import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
 
-/** Another transaction changed a row since this one read it. The transaction restarts. */
+/** Another transaction has changed a row that this transaction read before. This transaction restarts. */
 export class RowChanged extends Error {
   override readonly name = "RowChanged";
 }

@@ -122,7 +122,7 @@ export class SqlLease {
     this.#watch = new SqlLeaseWatch(options.leaseMs);
   }
 
-  /** The lease as far as this process knows; undefined before its first write. */
+  /** The current lease, as last known to this process; undefined before its first write. */
   get id(): string | undefined {
     return this.#id;
   }
@@ -269,7 +269,7 @@ export class SqlLease {
    *
    * @param as state that `beginRelease` returned
    * @param wasOwned true if the run still had an owner when the statement ran. In that case this process cannot have claimed the run again
-   * in between, so the state is still the same
+   *   in between, so the state is still the same
    */
   completeRelease(runId: string, as: Driven, wasOwned: boolean): void {
     this.#leaving.markDone(runId, as);

@@ -7,7 +7,7 @@
  * - W1: a notification carries no data. Its row is written before it is sent, so a lost notification only delays its receivers.
  * - W2: a broken listening connection is reopened, and then everything is read once.
  * - W3: a connection counts as listening only once a notification that this process sent has arrived on it, because a pooler may accept
- * LISTEN and drop the notifications. Everything is read every `lookMs` in either case.
+ *   LISTEN and drop the notifications. Everything is read every `lookMs` in either case.
  */
 import { createHash } from "node:crypto";
 import * as Deferred from "effect/Deferred";

@@ -234,7 +234,7 @@ const takeRuns = Effect.fnUntraced(function* (
   return taken;
 });
 
-/** Assigns runs to a lease if their versions are still those that were read. */
+/** Assigns runs to a lease if their versions have not changed since they were read. */
 export const assignOwner = Effect.fnUntraced(function* (
   { ask, dialect }: SqlTables,
   all: ReadonlyArray<{ readonly runId: string; readonly version: number }>,
@@ -328,7 +328,7 @@ const writeRelease = (database: SqlDatabase, lease: SqlLease, runId: string): Ef
  * Finds runs that no process owns and no process has decided; see `RunRecorder.orphans`.
  *
  * @param waits false to return at once, including the runs of silent processes, without ending their leases; `all` to also wait for
- * processes that have not shown a heartbeat yet
+ *   processes that have not shown a heartbeat yet
  */
 export const orphans = (
   given: Ownership,

@@ -49,7 +49,7 @@ export interface SqlRunRecorderOptions {
   readonly leaseMs?: number;
   /**
    * Unique name of this process, never reused. With it, another process can report the end of this one
-   * (`RunRecorder.processEnded`) before its lease expires. 1 to 64 of a-z, 0-9 and -.
+   * (`RunRecorder.processEnded`) before its lease expires. 1 to 64 characters of a-z, 0-9 and -.
    */
   readonly process?: string;
   /** Runs to delete automatically; false for none. */
@@ -62,7 +62,7 @@ export interface SqlRunRecorderOptions {
   /** Name of the database in error messages. */
   readonly place?: string;
   /**
-   * Prefix of the table names, to distinguish them from a program's own: 1 to 40 of a-z, 0-9 and _; default `stream_recovery_`.
+   * Prefix of the table names, to distinguish them from a program's own: 1 to 40 characters of a-z, 0-9 and _; default `stream_recovery_`.
    * Tables of the first version, which had no prefix, are renamed when they are opened.
    */
   readonly prefix?: string;

@@ -77,7 +77,7 @@ const textCondition = (sql: SqlTables["sql"], name: string, text: string): Fragm
 /**
  * Reads up to `limit` records. A damaged row is omitted, counted and logged, because it must not hide other runs.
  *
- * @param page reads the rows after the one with this `seq`, in list order
+ * @param page reads the rows after the row with this `seq`, in list order
  */
 export const readRecords = Effect.fnUntraced(function* (
   tables: SqlTables,

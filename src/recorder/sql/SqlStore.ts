@@ -354,7 +354,7 @@ const saveInFile = (tables: SqlTables, runId: string, before: RunRecord | undefi
 export const inRow: SqlParts.Place = { seq: 0, shelf: 0 };
 
 /**
- * Writes the changes of a run if its version is still the one that was read, and increments the version.
+ * Writes the changes of a run if its version has not changed since it was read, and increments the version.
  *
  * @param owner lease of the process that owns the run after this write, including a claimed run that is still parked
  */

@@ -64,7 +64,7 @@ interface Job extends Entries {
 }
 
 /**
- * Starts the writer of a scope. When the scope closes, queued writes are still committed, within a time limit.
+ * Starts the writer of a scope. At the end of the scope, queued writes are still committed, within a time limit.
  *
  * @param closeMs maximum time for these commits, in milliseconds
  */

@@ -180,7 +180,7 @@ export class LingeringRun<P> {
   /**
    * Handles the departure of a reader.
    *
-   * @returns true if the run stops, has ended or never began, so that its consumer waits until it is done
+   * @returns true if the run stops, has ended or never began, so that its consumer waits for its end
    */
   detach(reader: Reader<P>, exit: Exit.Exit<unknown, unknown>): boolean {
     const run = this.#run;

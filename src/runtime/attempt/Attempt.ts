@@ -65,7 +65,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   #lingers = false;
   /** True if content has followed such a finish. This server sends a finish with every chunk, so only a clean end proves the last one. */
   #finishRecurs = false;
-  /** True if content has come without such a finish, so this server does not send one with every chunk. */
+  /** True if content has arrived without such a finish, so this server does not send one with every chunk. */
   #hasOpenContent = false;
   /** Created for a protocol that separates its terminal marker from its last event. */
   #marker: HeldMarker | undefined;
@@ -262,7 +262,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /**
-   * Counts a marker although the protocol's last event never came, because the response is complete anyway.
+   * Counts a marker although the protocol's last event never arrived, because the response is complete anyway.
    *
    * @returns true if there was such a marker
    */
@@ -278,7 +278,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return this.#marker.due(observation, this.setup.reveal.isHoldingAll, () => this.#watch?.terminal(this.#host.now()));
   }
 
-  /** True if the marker has come and the protocol's last event has not. */
+  /** True if the marker has arrived and the protocol's last event has not. */
   get isAwaitingLast(): boolean {
     return this.#marker?.isAwaitingLast === true;
   }
@@ -434,7 +434,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       this.flow.handOver(passed);
       return;
     }
-    // Parts that came before the error wait for the decision, in order.
+    // Parts that arrived before the error wait for the decision, in order.
     this.flow.keepFrozen(passed);
     // The response was already complete at the marker, so an error after it changes nothing.
     this.countMarker();

@@ -42,7 +42,7 @@ export interface Classifying<E> {
 }
 
 /**
- * Derives the end of an attempt from the exit of its source, unless this process asked for that end.
+ * Derives the end of an attempt from the exit of its source, unless this process itself caused that end.
  *
  * The source's own typed failure takes precedence over a defect. An interrupt that this process did not cause counts as the provider's
  * cancel.

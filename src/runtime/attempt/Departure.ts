@@ -54,7 +54,7 @@ interface OpenWait {
   readonly slept: number;
 }
 
-/** `goes`: the request may be sent. `stays`: it would have to wait for `for`, and for `waitMs` as far as that is known. */
+/** `goes`: the request may be sent. `stays`: it would have to wait for `for`, for `waitMs` if that is known. */
 export type Departed =
   | { readonly _tag: "goes" }
   | { readonly _tag: "stays"; readonly for: Wait["for"]; readonly waitMs: number };
@@ -146,7 +146,7 @@ export class Departure {
         Effect.onExit((exit) => Effect.sync(() => this.#recordWaitEnd(Exit.isSuccess(exit) ? exit.value : undefined))),
         Effect.flatMap((admitted) => {
           if (admitted._tag === "admitted") return Effect.succeed(goes);
-          // This process was suspended during the wait, and the path could not have come back in that time.
+          // This process was suspended during the wait, and could not notice in that time that the path works again.
           const isLate = admitted._tag === "too_long" && admitted.for === "path" && this.#leftMs > 0;
           return isLate ? this.awaitAdmission : Effect.succeed(this.#stay(admitted));
         }),

@@ -187,7 +187,7 @@ export class PartFlow<P> {
     this.#host.handoff.put(this.#slot(transit, inNextTurn));
   }
 
-  /** Keeps parts that came directly before the failure. They count as decoded, not as shown. */
+  /** Keeps parts that arrived directly before the failure. They count as decoded, not as shown. */
   keepFrozen(batch: Batch<P>): void {
     const transit: Transit<P> = { ...batch, counted: "no" };
     this.#frozen = [...this.#frozen, transit];

@@ -125,7 +125,7 @@ export class DirectReading<P, E, R> {
     onEnd(exit);
   }
 
-  /** Closes the reader. Its error is dropped, because the attempt needs nothing more from its source. */
+  /** Closes the reader. An error of the close is dropped, because the attempt no longer needs its source. */
   #closeReader(): void {
     const reader = this.#reader;
     this.#reader = undefined;

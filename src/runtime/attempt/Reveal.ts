@@ -130,7 +130,7 @@ export class Reveal<P> {
     }
   }
 
-  /** True if the whole response is held until it is proven, so that nothing of this attempt was handed over. */
+  /** True if the whole response is held until it is proven, so that no part of this attempt was handed over. */
   get isHoldingAll(): boolean {
     return this.#mode === "on_complete" && this.#holding;
   }
@@ -150,7 +150,7 @@ export class Reveal<P> {
     this.#keepWhileAway(untaken);
   }
 
-  /** Returns the parts that may be handed over to the reader that came back, in order. */
+  /** Returns the parts that may be handed over to the reader that has returned, in order. */
   onReaderBack(): Batch<P> {
     const waiting = this.#waiting ?? { parts: [], observations: [] };
     this.#waiting = undefined;

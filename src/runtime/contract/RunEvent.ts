@@ -268,7 +268,7 @@ export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInt
     "parked",
     /** Another process owns the run now. */
     "taken_over",
-    /** Another reader replaced this one. The run continues. */
+    /** Another reader has replaced this reader. The run continues. */
     "attached_elsewhere",
   ]),
   run_id: Schema.String,

@@ -17,7 +17,7 @@ import type { PartEvent, RunEvent } from "./RunEvent.ts";
  * Receives events synchronously as they leave the run. It must not throw.
  *
  * @returns true if the tee consumes the events in place of the reader, which keeps waiting. False if the reader must receive them, because
- * a socket has to drain first or the tee only keeps a copy. Further parts then wait in their slot until the reader pulls again.
+ *   a socket has to drain first or the tee only keeps a copy. Further parts then wait in their slot until the reader pulls again.
  */
 export type Tee<P> = (events: ReadonlyArray<RunEvent<P>>) => boolean;
 

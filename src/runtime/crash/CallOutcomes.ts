@@ -21,7 +21,7 @@ import { ToolGuard } from "../tools/ToolGuard.ts";
  *
  * @param runId the run
  * @param tools the tools of the run. A tool with a `verify` is asked about its calls of unknown outcome first, and its verdicts are
- * recorded
+ *   recorded
  */
 export const of = (
   runId: string,

@@ -21,7 +21,7 @@ export const groupsMax = 4_096;
 /** The group's spending that a decision takes into account. */
 export type GroupFacts = Pick<RunFacts, "group_retries" | "group_wasted_tokens">;
 
-/** A run as its group sees it. */
+/** Identifies a run and its group. */
 export interface GroupMember {
   readonly runId: string;
   /** The group's key: an id in the scope of a credential. Undefined if the run has no group. */
@@ -30,7 +30,7 @@ export interface GroupMember {
 
 /** Pending spending of one run: a retry that has not started, and the cost of a response that may still continue. */
 interface Share {
-  /** Number of retries that the group had spent when this one was taken. */
+  /** Number of retries that the group had spent before this retry. */
   place: number | undefined;
   tokens: number;
   /** The group's spending in all processes without this retry, if the processes share it (G5). */

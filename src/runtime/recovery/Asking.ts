@@ -180,7 +180,7 @@ const onRecordLater = <P, E, R>(
 /**
  * Records the answer. The first recorded answer to a question counts, whichever process gave it.
  *
- * @returns the answer that counts; undefined if the store neither accepts this one nor returns another
+ * @returns the answer that counts; undefined if the store neither accepts this answer nor returns another
  */
 const onRecord = <P, E, R>(
   run: Run<P, E, R>,

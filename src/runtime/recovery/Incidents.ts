@@ -40,7 +40,7 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   return yield* take(run, broken, withinPatience(run, yield* inputOf(run, broken, drawn?.waitMs)), drawn);
 });
 
-/** Waits until the earlier spending is known. The lookup goes on if this run stops waiting, and its result serves the next decision. */
+/** Waits until the earlier spending is known. If this run stops waiting, the lookup continues, and the next decision uses its result. */
 const awaitSpentBefore = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.flatMap(Effect.forkDetach(run.learnSpentBefore, { startImmediately: true }), (fiber) =>
     Effect.asVoid(Fiber.join(fiber)),

@@ -75,7 +75,7 @@ const checkRecord = <P, E, R>({ provider, shared }: Run<P, E, R>, path: string):
       Effect.match({
         onFailure: () => undefined,
         onSuccess: (runs) => {
-          // The query also finds providers whose name contains this one.
+          // The query also finds providers whose name contains this provider's name.
           const own = runs.filter((it) => it.provider.id === provider.id);
           const isAnswered = own.some(({ attempts }) => attempts.some(({ facts }) => facts.delivery === "accepted"));
           if (isAnswered) shared.paths.markReached(path);

@@ -1,5 +1,5 @@
 /**
- * Recovers a run: the one loop of the project.
+ * Recovers a run. This is the only retry loop of the project.
  *
  * A run that never breaks needs no recovery fiber and ends in the same step as its attempt. Otherwise one fiber runs the recovery: it
  * settles the end of the first attempt, launches and awaits the next one, settles its end, and so on until the run has ended.

@@ -27,7 +27,7 @@ const partialsMax = 64;
 /** Shared by all runs that have withdrawn nothing. */
 const none: ReadonlyArray<never> = [];
 
-/** The response that one run reads. */
+/** The response that a run is reading. */
 export class ResponseUnderWay<P> {
   #chain: Chain<P> | undefined;
   #live: Attempt<P> | undefined;

@@ -54,7 +54,7 @@ export const oneRoute = (options: Pick<RunOptions<never, never, never>, "ownRout
   moves: 0,
 });
 
-/** The routes of one run that has more than one. */
+/** The routes of a run that has several. */
 export class Routes<P, E, R> {
   readonly #host: RoutesHost;
   readonly #first: Route<P, E, R>;
@@ -313,7 +313,7 @@ class Route<P, E, R> {
     ]);
   }
 
-  /** Returns true if a refusal for its credential or its model is the route's own fault. */
+  /** Returns true if a refusal of the credential or the model is the route's own fault. */
   isAtFaultFor(failure: Failure | undefined): boolean {
     if (this.#own !== "credential") return this.#own;
     return failure?.kind === "rejected" && failure.reason === "auth";

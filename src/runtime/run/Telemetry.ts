@@ -347,7 +347,7 @@ export interface StreamEnd {
   readonly incident?: string;
 }
 
-/** Ends that the caller has asked for. They are not logged as warnings. */
+/** Ends that the caller has requested. They are not logged as warnings. */
 const wanted: ReadonlySet<string> = new Set(["user_cancelled", "lifecycle_closed"]);
 
 const withoutUndefined = (attributes: Attributes): Record<string, unknown> =>

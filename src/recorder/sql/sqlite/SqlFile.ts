@@ -19,7 +19,7 @@ export class FileGone extends Error {
 
 /**
  * Returns the default file of the store: `$STREAM_RECOVERY_DB`, or else `stream-recovery/runs.db` in `%LOCALAPPDATA%` on
- * Windows and in `$XDG_STATE_HOME` elsewhere (XDG Base Directory Specification; `~/.local/state` if unset).
+ * Windows and in `$XDG_STATE_HOME` on other systems (XDG Base Directory Specification; `~/.local/state` if unset).
  */
 export const defaultFile = (
   env: Readonly<Record<string, string | undefined>> = process.env,
