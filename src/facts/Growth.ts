@@ -34,7 +34,7 @@ export interface Growth<A> {
 /** Summary of the earlier attempts that read the same response. */
 interface EarlierAttempts {
   readonly attempts: number;
-  /** The last moment in their facts. */
+  /** The last moment in the facts of these attempts. */
   readonly moment: number;
 }
 

@@ -46,7 +46,7 @@ export type AnsweredBy = typeof AnsweredBy.Type;
 export const QuestionRecord = Schema.Struct({
   revision: Schema.Natural,
   incident: Label,
-  /** Last attempt that had started when the question was asked. A later one shows that the answer was acted on. */
+  /** Last attempt that had started when the question was asked. A later attempt shows that the answer was acted on. */
   attempt: Schema.optionalKey(Schema.Natural),
   rule: Rule,
   choices: Schema.Array(Choice),

@@ -100,7 +100,7 @@ export interface AttemptStory {
   /** Its incidents, oldest first. The first one is the break, and later ones are further decisions about that break. */
   readonly incidents: ReadonlyArray<IncidentStory>;
   readonly answers: ReadonlyArray<AnswerStory>;
-  /** True if the run's open question is about it. */
+  /** True if the run's open question is about this attempt. */
   readonly asks: boolean;
 }
 

@@ -36,7 +36,7 @@ export interface JudgedRun {
   readonly expected: Expectation;
   /** Problems in words; empty if the run matches its expectation. */
   readonly problems: ReadonlyArray<string>;
-  /** The exchanges that the client reported, the warm-up's first. */
+  /** The exchanges that the client reported, beginning with those of the warm-up. */
   readonly exchanges: ReadonlyArray<ExchangeRecord>;
   /** Idle time after which the client closes a connection, in milliseconds. */
   readonly kept_ms: number;
