@@ -2,7 +2,7 @@
 /**
  * Checks the Node version, then starts the command line.
  *
- * Nothing is imported before the check, because an older Node would fail inside a dependency with an unhelpful error.
+ * No module is imported before the check, because an older Node would fail inside a dependency with an unhelpful error.
  */
 
 /** Minimum Node version of @effect/platform-node. */
@@ -21,7 +21,7 @@ if (major < oldest.major || (major === oldest.major && minor < oldest.minor)) {
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
-    // For example, the disk is full. If stderr itself failed, we can only report through the exit code.
+    // For example, the disk is full. If stderr itself failed, only the exit code can report it.
     if (stream !== process.stderr) process.stderr.write(`stream-recovery: cannot write: ${error.message}\n`);
     process.exit(1);
   });

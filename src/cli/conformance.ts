@@ -16,7 +16,7 @@ import * as Progress from "./terminal/Progress.ts";
 const fail = failing("conformance");
 
 /**
- * A column with this package repeated text, ran a tool too often or with cut arguments, or took a truncation for success. The
+ * In a column with this package, text was repeated, a tool ran too often or with cut arguments, or a truncation was taken for success. The
  * exit code is 1.
  */
 export class UnsafeColumn extends Schema.TaggedError<UnsafeColumn>()("UnsafeColumn", {
@@ -145,8 +145,8 @@ const makeColumns = Effect.fnUntraced(function* (asked: {
 });
 
 /**
- * Timeouts of the columns with this package, as a multiple of the long silence: longer than the silence, and well before a turn
- * counts as hung.
+ * Timeouts of the columns with this package, as a multiple of the long silence. They are longer than the silence, and expire well before a
+ * turn counts as hung.
  */
 const stallOfSilence = 1.5;
 

@@ -10,8 +10,8 @@ import * as Signals from "./command/Signals.ts";
 import { presenter } from "./command/Usage.ts";
 
 /**
- * The commands, in help order. Each is imported only when named, because Node reads, compiles and links 550 modules for `runs` alone and
- * 1,150 for all commands.
+ * The commands, in help order. Each is imported only when it is used, because Node reads, compiles and links 550 modules for `runs` alone
+ * and 1,150 for all commands.
  */
 const files = {
   demo: async () => (await import("./demo.ts")).demoCommand,
@@ -35,8 +35,8 @@ const version = (): string =>
 /**
  * Builds the command line. `start` runs it, and the docs generate their tables of commands and flags from it.
  *
- * @param args the arguments. If the first one names a command, only that command is imported; otherwise, and for `--completions`
- * anywhere, all are
+ * @param args the arguments. If the first argument names a command, only that command is imported. Otherwise, or if `--completions` is
+ *   among the arguments, all are
  */
 export const root = async (args: ReadonlyArray<string>) => {
   const loads = Object.entries(files);

@@ -16,7 +16,7 @@ const fail = failing("paths");
 /** Default address of a gateway. */
 const urlDefault = `http://127.0.0.1:${server.port.default}`;
 
-/** Timeout of a gateway's response, in milliseconds. A try takes as long as a connection attempt. */
+/** Timeout of a gateway's response, in milliseconds. `--try` takes as long as a connection attempt. */
 const responseMs = 30_000;
 
 const exitCodes = [
@@ -157,7 +157,7 @@ class Unanswered {
   }
 }
 
-/** Returns the code of a network error. `fetch` wraps the error in a generic one, so the code is in a cause. */
+/** Returns the code of a network error. `fetch` wraps the network error in a generic one, so the code is in a cause. */
 const codeOf = (error: unknown): string | undefined => {
   for (let it = error; it instanceof Error; it = it.cause)
     if ("code" in it && typeof it.code === "string") return it.code;

@@ -43,7 +43,7 @@ export const recoverCommand = Command.make(
   ]),
 );
 
-/** Minimum runs for progress on stderr; fewer finish too quickly. */
+/** Minimum number of runs for which progress is printed on stderr; fewer runs finish too quickly. */
 const progressFromRuns = 200;
 
 /**
@@ -54,8 +54,8 @@ const progressFromRuns = 200;
 export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen: Screen, restored = false) {
   const inPlace = process.stderr.isTTY === true;
   const recorder = yield* RunRecorder;
-  // Watch the silent owners first, so that recovery does not wait for them. This includes processes that may have died a moment ago,
-  // because after a crash a person wants to recover its runs, not to read that the process is still alive.
+  // Watch the silent owners first, so that the recovery itself does not wait for them. This includes processes that may have died a moment
+  // ago: after a crash a person wants to recover the runs, not to read that the process still counts as alive.
   yield* withWaitNotice("recover", recorder.orphans(1, { waits: "all" }), lately);
   const report = yield* CrashRecovery.recover({
     restored,
@@ -78,7 +78,7 @@ export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen
 /** Printed while waiting for a process that was active a moment ago. */
 const lately = "another process owns runs; waiting for its next heartbeat, or until its lease expires";
 
-/** Printed with questions that are based on a restored, older record. */
+/** Printed with questions that are based on an older, restored record. */
 const lessText =
   "these records are incomplete: before you answer retry, check what the run did outside, above all its tools";
 

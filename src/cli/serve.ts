@@ -28,7 +28,7 @@ export const serveCommand = Command.make(
   serveFlags,
   Effect.fn("serve")(function* (given) {
     const read = yield* readProgram(given);
-    // An invalid configuration exits with the same code as a failed check, since a person has to fix the file.
+    // An invalid configuration exits with the same code as a failed check, because a person has to fix the file.
     const reason = given.check || isConfigured(given) ? "negative" : "refused";
     if ("wrong" in read) return yield* failWithProblems(reason, read.wrong);
     const { program, warnings = [] } = read;
@@ -92,18 +92,18 @@ const failOnGiveUp = ({ message, reason }: Supervisor.GivenUp) =>
   reason === "died" ? fail("negative", message) : failOnRefusal({ message, mayPass: reason === "store" });
 
 /**
- * Exits with a code that tells a service manager if a restart makes sense, because only a start that failed because of the store may
- * succeed next time.
+ * Exits with a code that tells a service manager if a restart makes sense. A restart can succeed only if the start failed because of the
+ * store.
  */
 const failOnRefusal = ({ mayPass, message }: Refusal) => fail(mayPass ? "store" : "refused", message);
 
 /**
- * True if SIGHUP reloads the configuration. Without a file there are still certificates to reload, and a service must survive a reload. In
- * a terminal, the same signal means that the terminal was closed, and the process ends.
+ * True if SIGHUP reloads the configuration. Without a configuration file there may still be certificates to reload, and a service must
+ * survive the signal. In a terminal, the same signal means that the terminal was closed, and the process ends.
  */
 const isReread = (given: Given): boolean => isConfigured(given) || process.stdin.isTTY !== true;
 
-/** True if a configuration file is named. An empty variable names none. */
+/** True if a configuration file is given. An empty variable counts as none. */
 const isConfigured = ({ config }: Given): boolean => Option.getOrElse(config, () => "") !== "";
 
 /** Prints one line per problem, so that all can be fixed at once. */

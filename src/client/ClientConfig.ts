@@ -1,11 +1,10 @@
-/** Reads the client's settings from its options, or else from the environment, or else uses the defaults. */
+/** Reads the client's settings from its options. A setting that is not given comes from the environment, or else has its default. */
 import { Config, Effect, Option, Redacted, Schema } from "effect";
 import { label } from "../domain/Limits.ts";
 import * as EgressProxy from "./connection/EgressProxy.ts";
 
 /**
- * Default maximum idle time of a kept connection, in milliseconds. A NAT was seen to drop connections after 42 s (gitmost
- * #179).
+ * Default maximum idle time of a kept connection, in milliseconds. A NAT has been observed to drop connections after 42 s (gitmost #179).
  */
 export const keepAliveMsDefault = 10_000;
 
@@ -15,7 +14,7 @@ export const keepAliveVariable = "STREAM_RECOVERY_KEEPALIVE_MS";
 /** Maximum delay of a timer, in milliseconds. Node fires a timer with a longer delay at once. */
 export const timerMsMax = 2_147_483_647;
 
-/** A setting cannot be used. The message is one line: its name, what was expected, what was given. */
+/** A setting cannot be used. The message is one line with the setting's name, the expected value and the given one. */
 export class ClientConfigError extends Schema.TaggedError<ClientConfigError>()("ClientConfigError", {
   reason: Schema.Literals(["bad_value", "unreadable"]),
   /** The option or environment variable. */

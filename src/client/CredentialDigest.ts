@@ -12,12 +12,13 @@ import type { Path } from "../paths/Path.ts";
 let key = generateKeySync("hmac", { length: 256 });
 
 /**
- * Makes several processes that act as one compute the same digests. Called before the first digest is made.
+ * Sets the key, so that several processes that act as one compute the same digests. Call it before the first digest is computed.
  *
  * The key belongs to the process and not to a gateway, because paths and their waits are per process, and so are clients that compute
  * digests outside any gateway. If one process has gateways over several stores, the last key applies to all of them. On the other stores,
- * the gateways of this process and those of other processes then do not share the announced waits of a credential, so each of them learns
- * of a wait from the provider. Nothing else depends on these digests, and no store can read a credential from another store's digests.
+ * this process's digests then differ from those of other processes, so the processes do not share the announced waits of a credential and
+ * each of them learns of a wait from the provider. Nothing else depends on these digests, and no store can read a credential from another
+ * store's digests.
  */
 export const setKey = (shared: KeyObject): void => {
   key = shared;
@@ -35,7 +36,7 @@ const knownCharactersMax = 1_024;
 /** Number of digest characters that are kept: 128 bits. */
 const digestCharacters = 32;
 
-/** Adds the digest of the credential that requests on a path carry. An empty credential adds no digest. */
+/** Adds to a path the digest of the credential that its requests carry. An empty credential adds no digest. */
 export const withCredential = (path: Path, credential: string | Redacted.Redacted<string> | undefined): Path => {
   const secret = Redacted.isRedacted(credential) ? Redacted.value(credential) : (credential ?? "");
   if (secret === "") return path;

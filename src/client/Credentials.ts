@@ -2,12 +2,12 @@
 import { Deferred, Duration, Effect } from "effect";
 import type { RequestHeaders } from "./ProviderRequest.ts";
 
-/** Maximum duration of a renewal, in milliseconds. After that the renewal has failed, and the next one may begin. */
+/** Maximum duration of a renewal, in milliseconds. After that the renewal counts as failed, and the next one may begin. */
 export const refreshMs = 30_000;
 
 /** Reads and renews the stored credentials. */
 export interface CredentialSource<E, R> {
-  /** Reads the headers of a request. Runs for every attempt. */
+  /** Reads the headers of a request. Run for every attempt. */
   readonly read: Effect.Effect<RequestHeaders, E>;
   /** Stores new credentials for the next read. */
   readonly refresh: Effect.Effect<unknown, E, R>;
@@ -18,7 +18,7 @@ export interface Credentials<E, R> {
   /** For `ProviderRequest.headers`. */
   readonly headers: Effect.Effect<RequestHeaders, E>;
   /**
-   * For `RunOptions.refreshCredentials`. After a 401, a run waits for it once. The next attempt of the run then reads the headers again.
+   * For `RunOptions.refreshCredentials`. A run waits for it once, after a 401. The next attempt of the run then reads the headers again.
    */
   readonly refreshCredentials: Effect.Effect<unknown, E | CredentialsStalled, R>;
 }
@@ -30,7 +30,7 @@ export class CredentialsStalled extends Error {
 
 /**
  * Creates credentials that many runs share. While a renewal is in progress, other runs that need one wait for it, because a renewal often
- * invalidates the previous token. Stopping a run does not stop the renewal.
+ * invalidates the previous token. A run that stops does not stop the renewal.
  *
  * @param source effects that read and renew the credentials
  */

@@ -1,6 +1,4 @@
-/**
- * Describes one exchange with a provider in numbers. Every attempt has a record, even if its run recovered.
- */
+/** Describes one exchange with a provider in numbers. Every attempt has such a record, even if its run recovered. */
 import type { Delivery } from "../domain/AttemptFacts.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { isPublic } from "../recorder/export/ExportLabel.ts";
@@ -18,11 +16,11 @@ export interface ExchangeRecord {
   /** Time since the end of the previous call to this origin; 0 while another call is running, undefined for the first call. */
   readonly idle_ms: number | undefined;
   /**
-   * Number of kept connections to this origin that the client has closed since its previous call. They were idle too long or no longer
-   * trusted.
+   * Number of kept connections to this origin that the client has closed since its previous call, because they were idle too long or may
+   * have been dead.
    */
   readonly recycled: number;
-  /** Number of the connection at its client, from 1; undefined if the exchange never got a connection. */
+  /** Number of the connection at its client, from 1; undefined if the exchange never had a connection. */
   readonly connection: number | undefined;
   /** True if the connection had carried an earlier request. */
   readonly reused: boolean;
@@ -53,7 +51,7 @@ export type Ending =
   | { readonly outcome: "complete" | "aborted" }
   | { readonly outcome: "failed"; readonly failure: Failure };
 
-/** Facts about an exchange before it begins. */
+/** Properties of an exchange that are known before it begins. */
 export interface Opening {
   readonly number: number;
   readonly origin: string;

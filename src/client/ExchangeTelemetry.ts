@@ -1,6 +1,4 @@
-/**
- * Reports every exchange when it is over: to the client's `onExchange`, as a span, and as a line of the debug log.
- */
+/** Reports every exchange when it is over: to the client's `onExchange`, as a span, and as a line in the debug log. */
 import { Effect, type Scope } from "effect";
 import type { Failure } from "../domain/Failure.ts";
 import type { Exchange } from "./connection/Exchange.ts";
@@ -34,7 +32,7 @@ export const make = (now: () => number, onExchange: ((record: ExchangeRecord) =>
         if (close === undefined) return Effect.void;
         const record = close(ending ?? { outcome: "aborted" });
         for (const [key, value] of attributesOf(record)) span.attribute(key, value);
-        // The record for `onExchange` has the origin, but a log must not contain an address.
+        // The record for `onExchange` contains the origin, but a log must not contain an address.
         const { origin: _, ...logged } = record;
         return Effect.andThen(handOver(record, onExchange), Effect.logDebug("exchange with a provider", logged));
       }),
@@ -60,7 +58,7 @@ export const make = (now: () => number, onExchange: ((record: ExchangeRecord) =>
   });
 };
 
-/** Logs an error that `onExchange` throws, because it must not reach the stream or change the exchange. */
+/** Logs an error that `onExchange` throws. The error must not reach the stream or change the exchange. */
 const handOver = (record: ExchangeRecord, onExchange: ((record: ExchangeRecord) => void) | undefined) =>
   Effect.catchDefect(
     Effect.sync(() => onExchange?.(record)),
@@ -69,7 +67,7 @@ const handOver = (record: ExchangeRecord, onExchange: ((record: ExchangeRecord) 
 
 const classOf = (defect: unknown): string => (defect instanceof Error ? defect.constructor.name : typeof defect);
 
-/** Uses OpenTelemetry's attribute name for HTTP client spans if there is one. */
+/** Returns the attributes of a span. Uses OpenTelemetry's names for HTTP client spans where they exist. */
 const attributesOf = (record: ExchangeRecord): ReadonlyArray<readonly [string, string | number | boolean]> => {
   const attributes: ReadonlyArray<readonly [string, string | number | boolean | undefined]> = [
     ["http.request.body.size", record.request_bytes],

@@ -2,18 +2,18 @@
 import { createHash } from "node:crypto";
 import type { AttemptContext } from "../runtime/contract/RunOptions.ts";
 
-/** The fields of an attempt that its key depends on. */
+/** The fields of an attempt on which its key depends. */
 export type KeyedAttempt = Pick<AttemptContext, "run_id" | "attempt" | "mode" | "request">;
 
 /**
  * Creates the keys of one run, for `ProviderRequest.idempotencyKey`. The same run id gives the same first key, even after a crash, and the
- * id cannot be read from the key. A key has 43 characters of base64url; Stripe allows 255.
+ * id cannot be derived from the key. A key has 43 characters of base64url; Stripe allows 255.
  *
  * @returns the key of an attempt's request, equal for all replays and resumptions of that request
  */
 export const ofRun = (): ((attempt: KeyedAttempt) => string) => {
-  // The attempt that first sent this request. A replay repeats the request of the previous attempt (L3). If another process sent the
-  // previous attempt, only a first request is known to be the same.
+  // Number of the attempt that first sent this request. A replay repeats the request of the previous attempt (L3). If another process sent
+  // the previous attempt, only a first request is known to be the same.
   let origin: number | undefined;
   return ({ attempt, mode, request, run_id }) => {
     if (request === "first") origin = 1;

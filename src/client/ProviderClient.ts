@@ -1,9 +1,9 @@
 /**
- * Sends one streaming request to a provider, decodes the response to parts, and reports the delivery truthfully.
+ * Sends one streaming request to a provider, decodes the response to parts, and reports only the delivery that it can prove.
  *
  * The client disables undici's timeouts, retries no request and follows no redirect. By default it keeps no connection idle for more than
- * ten seconds, because a NAT silently drops idle connections and the next request would then fail on a dead socket. When the stream's scope
- * closes after an end, a failure or an interruption, the socket of an incomplete response is destroyed.
+ * ten seconds, because a NAT may silently drop an idle connection and the next request would then fail on a dead socket. After an end, a
+ * failure or an interruption of the stream, the socket of an incomplete response is destroyed.
  */
 
 import { Cause, Clock, Context, Effect, Layer, type Pull, type Redacted, type Scope, Stream } from "effect";
@@ -64,24 +64,24 @@ export interface ProviderClientOptions {
 
 /** Distinguishes requests on the same path. */
 export interface PathOptions {
-  /** An API key or token, together with anything else that selects the account. If omitted, all requests have one credential. */
+  /** An API key or token, together with any other value that selects the account. If omitted, all requests share one credential. */
   readonly credential?: string | Redacted.Redacted<string>;
 }
 
-/** Reaches providers over kept connections and returns their streams as parts. Every failure is a `ProviderError`. */
+/** Sends requests to providers over kept connections and returns their streams as parts. Every failure is a `ProviderError`. */
 export class ProviderClient extends Context.Service<
   ProviderClient,
   {
     /**
-     * Sends a request when the stream is run and emits its parts. Parts that arrived together come as one array. The stream ends only after
-     * the provider's own terminal marker. Otherwise it fails with `ProviderError` (law L5).
+     * Sends a request when the stream is run and emits its parts. Parts that arrived together are emitted as one array. The stream ends
+     * only after the provider's own terminal marker. Otherwise it fails with `ProviderError` (law L5).
      */
     readonly stream: <S, Id extends string = ProtocolId>(
       request: ProviderRequest<S, Id>,
     ) => Stream.Stream<Part<Id>, ProviderError>;
     /**
-     * Names the path of requests to an address, for `RunOptions.path`. The name is the origin and the egress proxy, without the proxy's
-     * login. Runs on the same path share knowledge of outages. Runs with the same credential on it share announced waits.
+     * Returns the path of requests to an address, for `RunOptions.path`. The path is the origin and the egress proxy, without the proxy's
+     * login. Runs on the same path share knowledge of outages. Runs that also have the same credential share announced waits.
      *
      * @param options `credential` authorizes the requests; only a digest of it is kept
      * @throws TypeError if the address cannot be read
@@ -176,7 +176,7 @@ const readExchange = <S, Id extends string>(
   const decoder = decoderOf(request);
   const { broken, fail } = failureReporters(exchange, origin, telemetry, times);
   let head: Head | undefined;
-  // The first bytes, kept until they prove to be a stream. If they are not a stream, they contain the provider's error.
+  // The first bytes, kept until they prove to be a stream. Otherwise they contain the provider's error.
   let unproven: Array<Uint8Array> | undefined = [];
   let document: Uint8Array | undefined;
   let last: Pull.Pull<Parts<Id>, ProviderError> | undefined;
@@ -228,8 +228,8 @@ const readExchange = <S, Id extends string>(
 };
 
 /**
- * True if a stream may follow this head. Some servers send a stream with the content type of a document, so the first bytes decide, unless
- * a document is also a valid response.
+ * True if a stream may follow this response head. Some servers send a stream with the content type of a document. So the first bytes
+ * decide, unless a document is also a valid response.
  */
 const mayBegin = (head: Head, documents: boolean): boolean => mayStream(head) || (!documents && mayHaveContent(head));
 
@@ -270,7 +270,7 @@ const decode = <Id extends string>(
 const errorJson = (parts: ReadonlyArray<Part<string>>): unknown =>
   parts.find((part) => part.observation.failure !== undefined)?.json;
 
-/** Adds the whole failure to the event that reported it first, because the run decides on the first failure that it sees. */
+/** Adds the complete failure to the event that reported it first, because the run decides on the first failure that it sees. */
 const withFailure = <Id extends string>(parts: Array<Part<Id>>, failure: Failure): Array<Part<Id>> => {
   const at = parts.findIndex(({ observation }) => observation.failure !== undefined);
   const part = parts[at];

@@ -18,17 +18,17 @@ export interface ProviderRequest<S, Id extends string = ProtocolId> extends Repo
   /** Default POST. */
   readonly method?: "POST" | "GET";
   /**
-   * `content-type`, `accept` and `accept-encoding` have defaults. An Effect runs for every attempt, so that the next attempt uses renewed
+   * `content-type`, `accept` and `accept-encoding` have defaults. An Effect is run for every attempt, so that the next attempt uses renewed
    * credentials. If the Effect fails, the failure counts as the caller's and the request is not sent.
    */
   readonly headers?: RequestHeaders | Effect.Effect<RequestHeaders, unknown>;
   /**
-   * Sent as `Idempotency-Key`. Equal keys ask a server to act once and to repeat its first response. Stripe defines it like this, with keys
-   * that live for 24 hours. No decision of this package relies on a model provider honouring the key. `IdempotencyKey` makes keys that live
-   * as long as a request.
+   * Sent as `Idempotency-Key`. Equal keys ask a server to process a request once and to repeat its first response. Stripe defines the
+   * header in this way, with keys that are valid for 24 hours. No decision of this package assumes that a model provider honours the key.
+   * `IdempotencyKey` creates keys that stay the same for all attempts of one request.
    */
   readonly idempotencyKey?: string;
-  /** Strings and bytes are sent unchanged, anything else as JSON. */
+  /** Strings and bytes are sent unchanged, any other value as JSON. */
   readonly body?: unknown;
 }
 
@@ -40,7 +40,7 @@ export interface HttpConnections {
   readonly connector: Connector;
 }
 
-/** Reads the credentials and sends the request. If this fails on the client's side, the exchange is refused. */
+/** Reads the credentials and sends the request. If this side fails before the request is sent, the exchange is refused. */
 export const send = (wire: HttpConnections, request: SentRequest, exchange: Exchange): Effect.Effect<void> =>
   Effect.match(headersOf(request), {
     onSuccess: (headers) => dispatch(wire, request, headers, exchange),

@@ -1,4 +1,4 @@
-/** Reads responses that are not event streams, within their limits, and decides if a stream may follow a head. */
+/** Reads responses that are not event streams, within size and time limits, and decides if a stream may follow a response head. */
 import { Duration, Effect } from "effect";
 import type { Exchange, ExchangeBreak, Head } from "./connection/Exchange.ts";
 import type { ProviderResponse } from "./ProviderError.ts";
@@ -14,8 +14,8 @@ export const documentBytesMax = 16 * 1024 * 1024;
 
 /**
  * Returns true if the body may be a stream. Gateways send healthy streams as text/plain, octet-stream, x-ndjson or without a type. So the
- * type excludes only JSON and pages, and otherwise the first bytes decide. A 204 or 205 has no body (RFC 9110). The client asks for plain
- * bytes, so a compressed body contains no events.
+ * type excludes only JSON and web pages, and otherwise the first bytes decide. A 204 or 205 has no body (RFC 9110). The client asks for
+ * uncompressed bytes, so a compressed body contains no events.
  */
 export const mayStream = (head: Head): boolean =>
   mayHaveContent(head) && !documentTypes.test(head.headers["content-type"] ?? "");
@@ -24,7 +24,7 @@ export const mayStream = (head: Head): boolean =>
 export const isDocument = (head: Head): boolean =>
   mayHaveContent(head) && /^\s*application\/json\b/i.test(head.headers["content-type"] ?? "");
 
-/** Returns true if events may follow a head, regardless of its type. Some servers send a stream as `application/json`. */
+/** Returns true if events may follow a response head, regardless of its content type. Some servers send a stream as `application/json`. */
 export const mayHaveContent = ({ headers, status }: Head): boolean => {
   const encoding = headers["content-encoding"];
   const plain = encoding === undefined || /^\s*identity\s*$/i.test(encoding);
@@ -38,9 +38,9 @@ export const sizeOf = (chunks: ReadonlyArray<Uint8Array>): number =>
   chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
 
 /**
- * Reads a response that is not a stream, within its limits. The bytes that arrived count, even if the body broke.
+ * Reads a response that is not a stream, within its limits. The bytes that have arrived count, even if the body broke.
  *
- * @param first the bytes of it that were already read
+ * @param first the bytes of the response that were already read
  */
 export const readResponse = Effect.fnUntraced(function* (
   exchange: Exchange,
@@ -58,7 +58,7 @@ export const readResponse = Effect.fnUntraced(function* (
 /**
  * Reads a whole JSON document. The watchdog's clocks apply as for a stream.
  *
- * @returns the bytes of the document as one server-sent event; undefined beyond `documentBytesMax`
+ * @returns the bytes of the document as one server-sent event; undefined if it exceeds `documentBytesMax`
  */
 export const readDocument = Effect.fnUntraced(function* (exchange: Exchange) {
   const chunks: Array<Uint8Array> = [];

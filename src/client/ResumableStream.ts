@@ -1,6 +1,4 @@
-/**
- * Opens attempts at resumable streams: sends the request again or resumes after a cursor, and verifies the parts that arrive.
- */
+/** Opens attempts at resumable streams: sends the request again or resumes after a cursor, and verifies the parts that arrive. */
 import { Effect, type Pull, Stream } from "effect";
 import type { ProtocolId } from "../provider/Protocols.ts";
 import * as Resume from "../provider/stream/Resume.ts";
@@ -37,8 +35,8 @@ export const responses = <S, Id extends string = ProtocolId>(
 /** Options to resume a stream with event ids. */
 export interface EventResume extends Pick<Resume.EventOptions, "sequence"> {
   /**
-   * Default: the same method and body again, for a server that reads only the header. `GET` omits the body, as MCP's streamable HTTP
-   * requires.
+   * Default: the same method and body again, for a server that reads only the header. `GET` omits the body, as required by MCP's streamable
+   * HTTP.
    */
   readonly method?: "GET";
 }

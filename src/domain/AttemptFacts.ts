@@ -88,8 +88,8 @@ export const callKey = (choice: number, ordinal: number): string => `${choice}.$
 type Chain<A extends string> = { readonly literals: ReadonlyArray<A> };
 
 /**
- * Returns the position of a value in a growing chain. An unknown word (from a newer version or plain JavaScript) ranks above all others. So
- * every join keeps it, and it permits nothing.
+ * Returns the position of a value in a growing chain. An unknown value (from a newer version or plain JavaScript) ranks above all others.
+ * So every join keeps it, and it permits nothing.
  *
  * @param chain schema with literals in growing order
  */

@@ -1,4 +1,4 @@
-/** Defines a decision of the policy: one of three actions, the rule that gave it, and the facts behind it. */
+/** Defines a decision of the policy: one of three actions, the rule that determined it, and the facts on which it is based. */
 import * as Schema from "effect/Schema";
 import { ToolPhase } from "./AttemptFacts.ts";
 import { Label, Milliseconds } from "./Limits.ts";
@@ -8,7 +8,7 @@ import { AttemptMode } from "./RunFacts.ts";
 export const Action = Schema.Literals(["auto_retry_once", "ask_user", "do_not_retry"]);
 export type Action = typeof Action.Type;
 
-/** Rules of the policy. Code, logs, incidents, docs and tests use the same words. */
+/** Rules of the policy. Code, logs, incidents, docs and tests use the same names. */
 export const Rule = Schema.Literals([
   "already_complete",
   "user_cancelled",
@@ -57,7 +57,7 @@ export const Decision = Schema.Struct({
   rule: Rule,
   mode: Schema.optionalKey(AttemptMode),
   delay_ms: Milliseconds,
-  /** Set with `auto_retry_once` only. The retry is sent when the path is back, or when the provider's announced wait is over. */
+  /** Set with `auto_retry_once` only. The retry is sent when the path is up again, or when the provider's announced wait is over. */
   wait_for: Schema.optionalKey(Schema.Literals(["path", "cooldown"])),
   /** The route of the retry. Set with `auto_retry_once` only, and only if the run has another route. */
   route: Schema.optionalKey(Schema.Literals(["same", "next"])),

@@ -29,12 +29,12 @@ export const RejectedReason = Schema.Literals([
 ]);
 export type RejectedReason = typeof RejectedReason.Type;
 
-/** The side that cancelled. `provider` means an abort that this side did not request. */
+/** The side that cancelled. `provider` means an abort that this process did not request. */
 export const CancelledBy = Schema.Literals(["user", "lifecycle", "caller", "provider"]);
 export type CancelledBy = typeof CancelledBy.Type;
 
 /**
- * A bounded, redacted trace of the original error. It is enough to group failures and never contains a message or a header value. `name` is
+ * A bounded, redacted trace of the original error. It suffices to group failures and never contains a message or a header value. `name` is
  * the error's class, `code` its machine-readable code, `depth` its depth in the cause chain.
  */
 export const Fingerprint = Schema.Struct({
@@ -51,7 +51,7 @@ const common = {
   not_processed: Schema.optionalKey(Schema.Boolean),
   /** True if the failure arrived as an event of the stream, so that everything before it was seen. */
   in_band: Schema.optionalKey(Schema.Boolean),
-  /** Wait that the provider asked for, in milliseconds. */
+  /** Wait that the provider requested, in milliseconds. */
   retry_after_ms: Schema.optionalKey(Milliseconds),
   /** True if the wait of `retry_after_ms` applies to this request alone (for its own size) and to no other request. */
   only_this: Schema.optionalKey(Schema.Boolean),
@@ -65,7 +65,7 @@ const kind = <const K extends string, F extends Schema.Struct.Fields>(name: K, f
 
 /** Kinds of failure, each with its own fields. `resolve` has the default flags of each kind. */
 export const kinds = {
-  /** The connection broke or could not be made. */
+  /** The connection broke or could not be established. */
   transport: kind("transport", {
     operation: Schema.optionalKey(TransportOperation),
     http2_code: Schema.optionalKey(Label),
@@ -130,8 +130,8 @@ type Of<K extends FailureKind> = Extract<Failure, { readonly kind: K }>;
 export const permanentStatuses: ReadonlySet<number> = new Set([501, 505, 506, 508, 510, 511, 525, 526]);
 
 /**
- * Returns true if a failure is about the model's output and not about the stream. The stream is then whole, so its terminal marker counts
- * despite the failure.
+ * Returns true if a failure is about the model's output and not about the stream. The stream is then complete, so its terminal marker
+ * counts despite the failure.
  */
 export const isMalformed = ({ kind }: Failure): boolean =>
   kind === "invalid_tool_input" || kind === "empty" || isFinish({ kind });
@@ -197,7 +197,9 @@ const defaultRetryable = (failure: Failure): boolean => {
 /** Clocks that end an attempt because of the provider. The other two are the caller's own limits. */
 const retriedClocks: ReadonlySet<string> = new Set<ClockName>(["connect", "first_progress", "idle", "silence"]);
 
-/** The HTTP/2 code takes precedence over the code of the error around it, as in the classifier. */
+/**
+ * True if a transport failure may be retried. The HTTP/2 code takes precedence over the code of the error around it, as in the classifier.
+ */
 const transportRetryable = ({ code, http2_code, reached_host_before }: Of<"transport">): boolean => {
   if (http2_code !== undefined) return Http2Errors.isSurvivable(http2_code);
   if (code === undefined) return true;

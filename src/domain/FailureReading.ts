@@ -1,8 +1,8 @@
 /**
  * Reads a failure of unknown origin, for example the value of a caller's `classify`.
  *
- * Nothing is rejected, because a broken attempt must be decided. An unknown word becomes the one that permits least, an invalid
- * wait becomes longer than any budget, and an invalid descriptive field is dropped.
+ * Nothing is rejected, because a broken attempt must be decided. An unknown value becomes the one that permits least, an invalid wait
+ * becomes longer than any budget, and an invalid descriptive field is dropped.
  */
 
 import {
@@ -69,22 +69,22 @@ const readTransport = (given: Json.JsonRecord) => ({
   ...readFlag("reached_host_before", given),
 });
 
-/** A flag that is not a boolean permits nothing. */
+/** Reads a flag. A value that is not a boolean permits nothing. */
 const readFlag = <const K extends string>(name: K, given: Json.JsonRecord): { readonly [_ in K]?: boolean } => {
   const value = given[name];
-  // A computed key widens the record, which holds only this key.
+  // A computed key widens the type of the record, which has only this key.
   return value === undefined ? {} : ({ [name]: value === true } as { readonly [_ in K]: boolean });
 };
 
-/** Accepts numbers, because gRPC codes and Node's errno are numbers. */
+/** Reads a label. Numbers are accepted, because gRPC codes and Node's errno are numbers. */
 const labelOf = <const K extends string>(name: K, value: unknown): { readonly [_ in K]?: string } => {
   const text = typeof value === "number" ? String(value) : Json.string(value);
-  // A computed key widens the record, which holds only this key.
+  // A computed key widens the type of the record, which has only this key.
   return text === "" ? {} : ({ [name]: label(text) } as { readonly [_ in K]: string });
 };
 
 const isTime = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value) && value >= 0;
-/** Rejects -0, because JSON does not keep it and the stored value must be the one that was decided on. */
+/** True for a valid wait. -0 is invalid, because JSON does not keep it and the stored value must be the one that was decided on. */
 const isWait = (value: unknown): value is number => isTime(value) && !Object.is(value, -0);
 const isStatus = (value: unknown): value is number =>
   typeof value === "number" && Number.isInteger(value) && value >= 100 && value <= 599;
@@ -117,8 +117,8 @@ const isFingerprint = (value: unknown): value is Fingerprint => {
 };
 
 /**
- * Returns true if a value is a valid failure. Checked by hand, because every decision runs it and a schema check would take longer than the
- * decision.
+ * Returns true if a value is a valid failure. Checked by hand, because every decision runs this check and a schema would take longer than
+ * the decision itself.
  */
 const isFailure = (value: unknown): value is Failure => {
   const given = Json.record(value);

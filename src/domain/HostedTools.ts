@@ -23,8 +23,8 @@ const rows = (tool: HostedTool, ...names: ReadonlyArray<string>): ReadonlyArray<
   names.map((name) => [name, tool]);
 
 /**
- * Hosted tools by family, which is a name without vendor prefix, version and preview mark. Lookups, image generation and code in a
- * disposable container leave nothing behind. Hosted MCP and shells may do anything.
+ * Hosted tools by family, that is, by name without vendor prefix, version and preview mark. Lookups, image generation and code in a
+ * disposable container change nothing that outlives the response. Hosted MCP and shells may do anything.
  */
 const table: ReadonlyMap<string, HostedTool> = new Map([
   ...rows(readOnly, "web_search", "web_fetch", "file_search", "url_context", "retrieval", "document_library"),
@@ -43,7 +43,7 @@ const table: ReadonlyMap<string, HostedTool> = new Map([
   ),
   // Image generation, and questions to a second model.
   ...rows(readOnly, "image_generation", "advisor"),
-  // Code in a container that lives only as long as the response. A container that the request names makes it `unknown`.
+  // Code in a container that lives only as long as the response. If the request names a container, the effect is `unknown`.
   ...rows(readOnly, "code_interpreter", "code_execution", "bash_code_execution", "text_editor_code_execution"),
   ...rows(readOnly, "program", "programmatic_tool_calling"),
   ...rows(unknown, "mcp", "mcp_toolset"),
@@ -71,7 +71,7 @@ const exposedAs: ReadonlyMap<string, string> = new Map([
  */
 export const lookup = (name: string): HostedTool | undefined => {
   const found = table.get(family(name));
-  // Hosted MCP calls are named `mcp.<server>.<tool>`, so that the `web_search` of a server is not taken for the hosted one.
+  // Hosted MCP calls are named `mcp.<server>.<tool>`, so that a server's own `web_search` is not mistaken for the hosted one.
   return found ?? (name.startsWith("mcp.") ? unknown : undefined);
 };
 
@@ -79,8 +79,8 @@ export const lookup = (name: string): HostedTool | undefined => {
  * Returns the effect of a provider-executed call: as declared, else from the table, else unknown.
  *
  * @param name the call's tool, as a decoder names it
- * @param declared the boundaries of the request; entries for the tool, its family or its MCP server override the table, and the
- * worst of several applies
+ * @param declared the boundaries of the request; entries for the tool, its family or its MCP server override the table, and the worst of
+ *   several applies
  */
 export const effectOf = (name: string, declared: ReadonlyArray<ToolBoundary> = []): ToolEffect => {
   const own = family(name);
@@ -98,8 +98,8 @@ export const effectOf = (name: string, declared: ReadonlyArray<ToolBoundary> = [
  * provider.
  *
  * Tools that a caller runs are `runtime` and `unknown`, because only the caller can declare their effect. A Responses `conversation` counts
- * as server-side state, because the same request appends to it again; `previous_response_id` does not, because a repeat creates a separate
- * response.
+ * as server-side state, because a repeat of the request appends to it again. `previous_response_id` does not, because a repeat creates a
+ * separate response.
  *
  * @param body the request body as parsed JSON; anything else exposes nothing
  */
@@ -115,7 +115,7 @@ export const fromRequestTools = (body: unknown): ReadonlyArray<ToolBoundary> => 
 };
 
 /**
- * Reads one entry of a request's `tools`. An entry of Gemini or a namespace may hold several tools.
+ * Reads one entry of a request's `tools`. A Gemini entry or a namespace may hold several tools.
  *
  * @param tool the entry as parsed JSON
  * @param keptContainer true if the request names a container that outlives the response (Anthropic `container`)
@@ -135,7 +135,7 @@ export const fromRequestTool = (tool: unknown, keptContainer = false): ReadonlyA
   return [readTyped(entry, type, keptContainer)];
 };
 
-/** Reads an entry with its own type: a hosted tool, or a client tool of a known shape. */
+/** Reads an entry that has a type of its own: a hosted tool, or a client tool of a known shape. */
 const readTyped = (entry: Json.JsonRecord, type: string, keptContainer: boolean): ToolBoundary => {
   const own = family(type);
   const name = Json.string(entry.name) || own;
@@ -153,19 +153,19 @@ const readTyped = (entry: Json.JsonRecord, type: string, keptContainer: boolean)
       return makeBoundary(own, entry.execution === "client" ? runtime : readOnly);
   }
   const hosted = lookup(type);
-  // A tool of unknown type is assumed to run at the provider, which is the safer assumption.
+  // We assume that a tool of unknown type runs at the provider, which is the safer assumption.
   if (hosted === undefined) return makeBoundary(name, entry.input_schema === undefined ? unknown : runtime);
   return makeBoundary(hosted.executor === "runtime" ? name : own, hosted);
 };
 
-/** Responses `shell`: the caller runs it if it has no environment or a local one. */
+/** Returns the side and effect of a Responses `shell`. The caller runs it if it has no environment or a local one. */
 const shell = (environment: Json.JsonRecord | undefined): HostedTool => {
   const type = Json.string(environment?.type);
   if (environment === undefined || type === "local") return runtime;
   return type === "container_auto" ? readOnly : unknown;
 };
 
-/** Reads an entry of Gemini. Every key is a tool, and `functionDeclarations` lists the caller's own tools. */
+/** Reads an entry of Gemini. Every key names a tool, and `functionDeclarations` lists the caller's own tools. */
 const fromKeys = (entry: Json.JsonRecord): ReadonlyArray<ToolBoundary> =>
   Object.keys(entry).flatMap((key) => {
     if (entry[key] === undefined || entry[key] === null) return [];
@@ -182,7 +182,7 @@ const fromKeys = (entry: Json.JsonRecord): ReadonlyArray<ToolBoundary> =>
 /** Lists the hosted tools of a request body outside `tools`. */
 const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundary>): ReadonlyArray<ToolBoundary> => {
   const found: Array<ToolBoundary> = [];
-  // Chat: `functions`, the API's first form of tools.
+  // Chat: `functions` is the API's original form of tools.
   for (const entry of Json.list(request.functions))
     found.push(makeBoundary(Json.string(Json.record(entry)?.name) || "function", runtime));
   // Anthropic: a server is exposed even if no `mcp_toolset` names it.
@@ -190,7 +190,7 @@ const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundar
     const server = mcp(Json.string(Json.record(entry)?.name));
     if (!tools.some((tool) => tool.name === server.name)) found.push(server);
   }
-  // Anthropic: web_search and other tools can run code in a named container too.
+  // Anthropic: some tools, such as web_search, can run code in a named container too.
   if (isNamedContainer(request.container) && !tools.some((tool) => tool.name === "code_execution"))
     found.push(makeBoundary("code_execution", unknown));
   // Chat: search models take search as an option (OpenAI), a parameter (xAI) or a plugin (OpenRouter).
@@ -209,7 +209,7 @@ const makeBoundary = (name: string, tool: HostedTool): ToolBoundary => ({ name: 
 const mcp = (server: string): ToolBoundary => makeBoundary(mcpName(server), unknown);
 
 /**
- * Names a hosted MCP tool or a whole server, so that the name differs from every tool of the table.
+ * Returns the name of a hosted MCP tool or of a whole server. The name differs from every tool of the table.
  *
  * @param server the server's label or name; may be empty
  * @param tool the tool's name on that server; may be omitted
@@ -220,17 +220,19 @@ export const mcpName = (server: string, tool = ""): string =>
 const isMcpServerOf = (server: string, name: string): boolean =>
   name.startsWith("mcp.") && name.startsWith(`${server}.`);
 
-/** Chat nests the name of a `custom` tool; Responses and Anthropic do not. */
+/** Returns the name of a `custom` tool. Chat nests the name; Responses and Anthropic do not. */
 const customName = (entry: Json.JsonRecord): string =>
   Json.string(Json.record(entry.custom)?.name) || Json.string(entry.name) || "custom";
 
-/** True if the request names a container, which then outlives the response. `{ "type": "auto" }` and skills without an id name none. */
+/**
+ * True if the request names a container, which then outlives the response. `{ "type": "auto" }` and skills without an id do not name one.
+ */
 const isNamedContainer = (container: unknown): boolean =>
   Json.string(container) !== "" ||
   Json.string(Json.record(container)?.id) !== "" ||
   Json.string(Json.record(container)?.container_id) !== "";
 
-/** Returns the spelling of the table: snake case without vendor prefix, version and preview mark. */
+/** Returns a tool's name in the spelling of the table: snake case without vendor prefix, version and preview mark. */
 const family = (name: string): string =>
   toSnakeCase(name.slice(name.lastIndexOf(":") + 1))
     .replace(/_(\d{8}|\d{4}_\d{2}_\d{2}|\d{4}-\d{2}-\d{2})$/, "")

@@ -1,6 +1,4 @@
-/**
- * Maps the error codes of HTTP/2 to their meaning for the same request. The classifier and `decide` share this table.
- */
+/** Maps the error codes of HTTP/2 to their meaning for a repeat of the same request. The classifier and `decide` share this table. */
 
 /** Error codes of RFC 9113, section 7, in numeric order. */
 export const names = [
@@ -24,8 +22,8 @@ export const names = [
 export type Http2Name = (typeof names)[number];
 
 /**
- * Resets by the peer after which the same request may succeed. Their cause is the peer or the moment, not the request: the peer stopped,
- * failed, refused or was busy, a settings frame was late, a frame came after a close, or a tunnel broke.
+ * Resets by the peer after which the same request may succeed, because the request did not cause them: the peer stopped, failed, refused or
+ * was busy, a settings frame was late, a frame arrived after a close, or a tunnel broke.
  */
 const transient: ReadonlySet<string> = new Set<Http2Name>([
   "NO_ERROR",
@@ -50,12 +48,15 @@ export const nodeCodes: ReadonlyArray<string> = [
   "ERR_HTTP2_PING_CANCEL",
 ];
 
-/** End of an HTTP/2 stream or session, and its meaning for the same request. */
+/** End of an HTTP/2 stream or session, and its meaning for a repeat of the same request. */
 export interface Http2End {
   /** Code of the reset or GOAWAY, as in RFC 9113. */
   readonly http2_code?: string;
   readonly retryable: boolean;
-  /** True if the peer says that it never processed the stream (RFC 9113, 6.8 and 8.7). Omitted if unknown: the kind's default applies. */
+  /**
+   * True if the peer says that it never processed the stream (RFC 9113, 6.8 and 8.7). If omitted, the default of the failure's kind
+   * applies.
+   */
   readonly not_processed?: boolean;
 }
 
@@ -68,7 +69,7 @@ export const nameOf = (word: string | undefined): Http2Name | undefined => {
 /**
  * Returns true if the same request may succeed after a reset by the peer.
  *
- * @param code the code's name; one unknown to RFC 9113 counts as INTERNAL_ERROR, as its section 7 permits
+ * @param code the code's name; a code unknown to RFC 9113 counts as INTERNAL_ERROR, as its section 7 permits
  */
 export const isSurvivable = (code: string): boolean => transient.has(nameOf(code) ?? "INTERNAL_ERROR");
 

@@ -1,6 +1,4 @@
-/**
- * Names every limit of the domain with its unit. Nothing in the domain grows without a limit (law L11).
- */
+/** Defines every limit of the domain, each with its unit. Nothing in the domain grows without a limit (law L11). */
 import * as Schema from "effect/Schema";
 
 /** Maximum length of a label (tool name, call id, error code, model name), in UTF-16 code units. */
@@ -17,16 +15,16 @@ export const evidenceFirstMax = 16;
 /** Number of evidence records kept from the end of a run. */
 export const evidenceLastMax = 48;
 
-/** Maximum incidents kept of a run. The oldest recovered ones are dropped and counted. */
+/** Maximum incidents kept of a run. Beyond it the oldest recovered incidents are dropped and counted. */
 export const incidentsMax = 32;
 
-/** Maximum takeovers of a run by another process since the last human answer (the same number as opencode's resumes at boot). */
+/** Maximum takeovers of a run by another process since the last human answer. opencode uses the same number for its resumes at boot. */
 export const resumesMax = 10;
 
 /** Maximum depth to which the causes of an unknown error are read. */
 export const causeDepthMax = 8;
 
-/** A bounded string for names and codes, never for content. */
+/** A bounded string for names and codes. Content never goes into a label. */
 export const Label = Schema.String.check(Schema.isMaxLength(labelCharactersMax));
 
 /** A duration in milliseconds, finite and not negative. */

@@ -1,6 +1,4 @@
-/**
- * Describes what one part of a provider's stream proves. The processor reads nothing else of a part.
- */
+/** Describes the evidence in one part of a provider's stream. The processor reads nothing else of a part. */
 import type { Progress, Shown } from "./AttemptFacts.ts";
 import type { Failure } from "./Failure.ts";
 import type { Executor } from "./SideEffects.ts";
@@ -14,15 +12,15 @@ export interface Usage {
 /**
  * Signal of a part about one tool call.
  *
- * `input_started`: the call has begun. `input_complete`: its arguments have ended. `ready`: the call is whole and valid, and a
- * caller that is handed this part may run it. `settled`: a provider-executed call has its result.
+ * `input_started`: the call has begun. `input_complete`: its arguments have ended. `ready`: the call is complete and valid, and a caller
+ * that receives this part may run it. `settled`: a call that the provider executed has its result.
  */
 export interface CallSignal {
   /** Index of the choice (candidate) that the call belongs to; 0 if a protocol has only one. */
   readonly choice: number;
   /** Index of the call within its choice, in the order in which calls began, from 0. */
   readonly ordinal: number;
-  /** The provider's own id. It is only a label, because it may be empty, `0`, or repeated every turn. */
+  /** The provider's own id. It is only a label, because it may be empty, `0`, or the same in every turn. */
   readonly id?: string;
   readonly tool?: string;
   readonly executor: Executor;
@@ -43,7 +41,7 @@ export interface Observation {
   /** Visible characters in this part, in UTF-16 code units. */
   readonly characters: number;
   readonly calls: ReadonlyArray<CallSignal>;
-  /** True if all text of this part precedes its first call. Omitted: the text is assumed to follow. */
+  /** True if all text of this part precedes its first call. If omitted, the text is assumed to follow the call. */
   readonly text_before_calls?: boolean;
   /**
    * True if this part reaches the provider's terminal marker. It accompanies a `failure` only if the failure is about the model's
@@ -51,17 +49,20 @@ export interface Observation {
    */
   readonly terminal: boolean;
   /**
-   * True if only a clean end right after this part is the terminal marker. This is for protocols without a terminal event: Gemini sends a
-   * finishReason in its last chunk, and some servers in every chunk. Any later part revokes it.
+   * True if only a clean end right after this part is the terminal marker. For protocols without a terminal event: Gemini sends a
+   * finishReason in its last chunk, and some servers in every chunk. Any later part revokes this.
    */
   readonly terminal_at_end?: boolean;
   /**
    * Events that the protocol still sends after its marker. `later`: a last event usually follows, but a clean end also suffices (`[DONE]`).
-   * `required`: clients fail without the last event, so an end before it is a cut (`message_stop`). `now`: this is the last event. Omitted:
-   * nothing is expected after the marker.
+   * `required`: clients fail without the last event, so an end before it counts as a cut (`message_stop`). `now`: this is the last event.
+   * If omitted, no event is expected after the marker.
    */
   readonly closes?: "later" | "required" | "now";
-  /** True if, from this part on, the provider stores what the request asked it to store. A repeat of the request would store it twice. */
+  /**
+   * True if, from this part on, the provider stores the content that the request asked it to store. A repeat of the request would store it
+   * twice.
+   */
   readonly stores?: boolean;
   /** The provider's own finish reason, as a label. */
   readonly finish?: string;

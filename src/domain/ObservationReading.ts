@@ -1,8 +1,8 @@
 /**
- * Reads the observation that a caller's `observe` returns for a part, which types may not have checked.
+ * Reads the observation that a caller's `observe` returns for a part. Types may not have checked it.
  *
- * A valid observation is returned unchanged, so this allocates nothing although it runs once per part. An invalid count is clamped, because
- * counts are for reports. An unknown word or call is rejected, because no decision may rest on a guess.
+ * A valid observation is returned unchanged, so this allocates nothing although it runs once per part. An invalid count is replaced by the
+ * nearest valid one, because counts are only for reports. An unknown value or call is rejected, because no decision may rest on a guess.
  */
 import * as Schema from "effect/Schema";
 import * as FailureReading from "./FailureReading.ts";
@@ -21,7 +21,7 @@ export class ObservationError extends Schema.TaggedError<ObservationError>()("Ob
 }) {}
 
 /**
- * Converts an observation to one that the facts can hold.
+ * Returns an observation that the facts can hold.
  *
  * @param given the return value of `observe`
  * @throws ObservationError naming the field and what was expected
@@ -59,7 +59,7 @@ const hasValidOptionals = (o: Observation): boolean =>
 
 const isFlag = (it: unknown): boolean => it === true || it === false;
 
-// Compares word by word, the most frequent first, because this is the hot path.
+// These checks compare the values one by one, the most frequent first, because this is the hot path.
 const isProgress = (it: unknown): boolean => it === "output" || it === "reasoning" || it === "started" || it === "none";
 const isShown = (it: unknown): boolean => it === "text" || it === "nothing" || it === "reasoning";
 const isExecutor = (it: unknown): boolean => it === "runtime" || it === "provider";
@@ -129,7 +129,7 @@ const readCalls = (given: unknown): ReadonlyArray<CallSignal> => {
 
 const readUsage = (given: unknown): Usage => {
   const usage = Json.record(given) ?? refuse("usage", "an object", given);
-  // Providers send null for counts that they do not report.
+  // Some providers send null for counts that they do not report.
   const input = usage.input_tokens ?? undefined;
   const output = usage.output_tokens ?? undefined;
   return {
@@ -158,7 +158,7 @@ const refuse = (field: string, expected: string, given: unknown): never => {
   throw new ObservationError({ reason: given === undefined ? "missing_field" : "bad_value", field, message });
 };
 
-/** Describes the kind of a value. Of its content, only numbers are included. */
+/** Describes the kind of a value. Only numbers are quoted; other content is not. */
 const describeKind = (given: unknown): string => {
   if (given === undefined) return "nothing";
   if (typeof given === "number" || given === null) return String(given);
@@ -169,7 +169,7 @@ const describeKind = (given: unknown): string => {
       : `a value of type ${typeof given}`;
 };
 
-/** Reads a cursor, which is a string. Null and undefined mean that a part has no cursor. */
+/** Reads a cursor, which must be a string. Null and undefined mean that a part has no cursor. */
 export const readCursor = (given: string | null | undefined): string | undefined => {
   if (given === undefined || given === null || typeof given === "string") return given ?? undefined;
   throw new TypeError("cursor: expected a string or undefined");

@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema";
 export const charactersPerToken = 4;
 
 /**
- * Estimates the tokens of text.
+ * Estimates the tokens of a string.
  *
  * @param characters its length in UTF-16 code units
  */

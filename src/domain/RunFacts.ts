@@ -56,7 +56,7 @@ export const RunFacts = Schema.Struct({
   cooldown_ms: milliseconds,
   /** `up` if another route, not tried by this run, would take the request now. */
   next_route: Schema.Literals(["none", "up"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("none" as const))),
-  /** Consecutive failures of this run's attempts on this route before the failed one. */
+  /** Number of consecutive failed attempts of this run on this route before the current failure. */
   route_failures: count,
   /** True if the route has its operator's own credential and model, so that a rejection because of them is not the request's fault. */
   own_route: flag,

@@ -9,7 +9,7 @@ import { AttemptMode, Budget, Provider, RunFacts } from "./RunFacts.ts";
 /** Version of the incident's JSON. Raised if a reader of the old form would misread the new one. */
 export const schemaVersion = 1;
 
-/** One record of evidence. It is a transition, never a delta. `at_ms` counts from the start of the run. */
+/** One record of evidence. It describes a transition, never content. `at_ms` counts from the start of the run. */
 export const Evidence = Schema.Struct({
   at_ms: Milliseconds,
   attempt: Schema.Natural,
@@ -43,8 +43,8 @@ export const Evidence = Schema.Struct({
 export type Evidence = typeof Evidence.Type;
 
 /**
- * Outcome of an incident. `acted_on`: its decision was carried out. `recovered`: a later attempt completed the run, so this incident is not
- * the final one. `superseded`: a newer decision replaced its decision before it was carried out. `late`: found after the run had continued,
+ * Outcome of an incident. `acted_on`: its decision was carried out. `recovered`: a later attempt completed the run, so this incident did
+ * not end it. `superseded`: a newer decision replaced its decision before that was carried out. `late`: found after the run had continued,
  * so its decision is not carried out. `final`: its decision ended the run.
  */
 export const IncidentStatus = Schema.Literals(["open", "acted_on", "recovered", "superseded", "late", "final"]);
@@ -81,7 +81,7 @@ export const RunEnd = Schema.Struct({
   reason: Label,
   attempts: Schema.Natural,
   at: Milliseconds,
-  /** The incident that ended the run; omitted if nothing broke at the end. */
+  /** The incident that ended the run; omitted if the last attempt did not break. */
   incident: Schema.optionalKey(Label),
   /**
    * True if another process wrote this end for a volatile run after its owner had died. If the owner's own record arrives later, it

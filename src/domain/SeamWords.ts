@@ -11,7 +11,7 @@ export const SeamProof = Schema.Literals(["anchor", "prefill"]);
 export type SeamProof = typeof SeamProof.Type;
 
 /**
- * Form in which a request marks its last message for continuation. `trailing`: the request ends with it, without a mark. `prefix`
+ * Form in which a request marks its last message for continuation. `trailing`: the request ends with that message and has no mark. `prefix`
  * and `partial`: a mark on the message. `continue_final_message`: a mark on the request.
  */
 export const PrefillForm = Schema.Literals(["trailing", "prefix", "partial", "continue_final_message"]);
@@ -58,7 +58,7 @@ export const SeamFault = Schema.Literals([
   "differs",
   /** The new text ended inside the anchor. */
   "stopped",
-  /** A call, a hosted tool, a picture or a refusal came before the anchor was complete. */
+  /** A call, a hosted tool, a picture or a refusal arrived before the anchor was complete. */
   "not_text",
   /** Something that was shown is repeated after the seam. */
   "repeats",

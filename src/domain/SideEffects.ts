@@ -1,4 +1,4 @@
-/** Describes the side effects that a request may have: the tools that it exposes, counted before the attempt starts. */
+/** Describes the side effects that a request may have. The tools that it exposes are counted before the attempt starts. */
 import * as Schema from "effect/Schema";
 
 /** Effect of running a tool, from harmless to unknown, in growing order. */

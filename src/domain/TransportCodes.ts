@@ -23,7 +23,7 @@ export type TransportMeaning =
   | "oversize"
   | "malformed";
 
-/** Meaning of a code, and the part of the request that it belongs to. */
+/** Meaning of a code, and the part of the request to which it belongs. */
 export interface TransportRow {
   readonly meaning: TransportMeaning;
   readonly operation?: TransportOperation;
@@ -47,7 +47,7 @@ const table: ReadonlyMap<string, TransportRow> = new Map([
   ),
   ...rows("retry", "write", "EPIPE"),
   ...rows("retry", "connect", "ECONNREFUSED EHOSTUNREACH EHOSTDOWN ENETUNREACH EADDRNOTAVAIL EAI_AGAIN"),
-  // Node: a server or a socket that closes early.
+  // Node: a server or a socket that closed early.
   ...rows("retry", undefined, "ERR_STREAM_PREMATURE_CLOSE ERR_SOCKET_CLOSED ERR_SOCKET_CONNECTION_TIMEOUT"),
   ...rows("retry", "connect", "ERR_TLS_HANDSHAKE_TIMEOUT EAI_FAIL"),
   // undici. Its HTTP/2 client reports INFO for a stream that closed early.
@@ -68,7 +68,7 @@ const table: ReadonlyMap<string, TransportRow> = new Map([
   ...rows("retry", "body", "ERR_INCOMPLETE_CHUNKED_ENCODING ERR_CONTENT_LENGTH_MISMATCH"),
   // Name lookups. A laptop that wakes up may get ENOTFOUND for a name that it resolved an hour ago.
   ...rows("dns", "connect", "ENOTFOUND ENODATA EAI_NONAME EAI_NODATA ERR_NAME_NOT_RESOLVED"),
-  // TLS certificates and protocol. The next handshake would get the same certificate.
+  // TLS certificates and protocol errors. The next handshake would get the same certificate.
   ...rows("never", "connect", "EPROTO CERT_HAS_EXPIRED CERT_NOT_YET_VALID CERT_REVOKED CERT_REJECTED CERT_UNTRUSTED"),
   ...rows(
     "never",
@@ -86,7 +86,7 @@ const table: ReadonlyMap<string, TransportRow> = new Map([
     "connect",
     "UND_ERR_PRX_TLS ERR_CERT_AUTHORITY_INVALID ERR_CERT_DATE_INVALID ERR_CERT_COMMON_NAME_INVALID",
   ),
-  // Failures on this side: a dispatcher or socket that was closed here, or a limit of the system.
+  // Failures on this side: a dispatcher or socket that this process closed, or a limit of the system.
   ...rows(
     "never",
     undefined,
@@ -110,7 +110,7 @@ const table: ReadonlyMap<string, TransportRow> = new Map([
   ),
 ]);
 
-/** Families with too many members for one row each. */
+/** Families of codes that are too large for one row per code. */
 const families: ReadonlyArray<readonly [RegExp, TransportRow]> = [
   [/^ERR_(?:SSL|OSSL)_[A-Z0-9_]{1,48}$/, { meaning: "never", operation: "connect" }],
   [/^ERR_TLS_[A-Z0-9_]{1,48}$/, { meaning: "never", operation: "connect" }],
@@ -151,7 +151,10 @@ const proxyRow = (code: string): TransportRow | undefined => {
 
 const classifyProxyStatus = (status: string): TransportMeaning => (passingStatus.test(status) ? "retry" : "never");
 
-/** On the way to a proxy, `never` and `dns` keep their meaning. Any other known code means that the connection broke. */
+/**
+ * Returns the meaning of a code that occurred on the way to a proxy. `never` and `dns` keep their meaning; any other known code means that
+ * the connection broke.
+ */
 const classifyProxyCode = (code: string): TransportMeaning | undefined => {
   const meaning = (table.get(code) ?? familyOf(code))?.meaning;
   return meaning === undefined || meaning === "never" || meaning === "dns" ? meaning : "retry";
@@ -167,13 +170,13 @@ const familyOf = (code: string): TransportRow | undefined => families.find(([pat
 export const lookup = (code: string): TransportRow | undefined => table.get(code) ?? proxyRow(code) ?? familyOf(code);
 
 /**
- * Returns true if a code says that the host which answered is not the origin, because its certificate is wrong or its bytes are not TLS. If
+ * Returns true if a code shows that the host that answered is not the origin, because its certificate is wrong or its bytes are not TLS. If
  * the origin was reached before, the cause is temporary: a captive portal or a wrong clock.
  */
 export const isForeign = (code: string): boolean =>
   foreign.has(code.startsWith(proxyPrefix) ? code.slice(proxyPrefix.length) : code);
 
-/** Excludes codes of our own client certificate and of certificate files that cannot be read. */
+/** Codes of `isForeign`. Codes about our own client certificate, or about certificate files that cannot be read, are excluded. */
 const foreign: ReadonlySet<string> = new Set(
   `EPROTO CERT_HAS_EXPIRED CERT_NOT_YET_VALID CERT_REVOKED CERT_REJECTED CERT_UNTRUSTED CERT_SIGNATURE_FAILURE
   CERT_CHAIN_TOO_LONG DEPTH_ZERO_SELF_SIGNED_CERT INVALID_CA INVALID_PURPOSE SELF_SIGNED_CERT_IN_CHAIN
@@ -182,7 +185,7 @@ const foreign: ReadonlySet<string> = new Set(
 );
 
 /**
- * Finds a code of the table inside a message, for example `read ECONNRESET`. Codes are words in capitals that ordinary sentences do not
+ * Finds a code of the table inside a message, for example `read ECONNRESET`. Codes are words in capitals, which ordinary sentences do not
  * contain.
  */
 export const findInText = (message: string): string | undefined => {

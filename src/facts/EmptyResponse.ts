@@ -1,17 +1,15 @@
-/**
- * Detects a response that ended by itself with nothing in it.
- */
+/** Detects a response that ended by itself without any content. */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 
 /**
- * Maximum output tokens of an empty response, because even its end costs some. If the provider reports more, the model has worked unseen
- * (hidden reasoning, a tool of the provider), and a retry would pay for that twice.
+ * Maximum output tokens of an empty response; even its end costs some tokens. If the provider reports more, the model has done invisible
+ * work (hidden reasoning, a tool of the provider), and a retry would pay for that work twice.
  */
 export const outputTokensMax = 8;
 
 /**
- * Returns true if a response with these facts is empty, that is, without a call, text other than white space, or other known content.
- * Reasoning alone is not an answer.
+ * Returns true if a response with these facts is empty: it has no call, no text except white space, and no other known content. Reasoning
+ * alone is not an answer.
  *
  * A response that ended at a limit, a filter, a refusal, a stop sequence or a pause is not empty, because the same request would end there
  * again.
@@ -24,6 +22,6 @@ export const isEmpty = ({ counters, progress, terminal_seen }: AttemptFacts, fin
   (progress === "reasoning" || counters.characters > 0 || (counters.output_tokens ?? 0) <= outputTokensMax) &&
   !otherEnd.test(finish ?? "");
 
-/** Finish reasons of all four protocols, and of servers that imitate them, that mean more than the normal end of the model. */
+/** Finish reasons, of all four protocols and of servers that imitate them, with another meaning than the normal end of the model. */
 const otherEnd =
   /length|limit|max|window|filter|safety|refus|block|prohibit|recitation|spii|guard|toxic|sensitive|language|sequence|pause|time|error|other|cancel|abort/i;

@@ -1,9 +1,9 @@
 /**
- * Holds the growth of each fact of an attempt in one table: its order (law L1), its join, and its value after other attempts.
+ * Describes the growth of each fact of an attempt in one table: its order (law L1), its join, and its value after other attempts.
  *
  * A fact of `AttemptFacts` does not compile without a row here, a worst value in policy/InputReading.ts and an export in
- * recorder/export/ExportValues.ts. Every operation on all facts reads the table, for example: a record joins facts, a decision compares
- * them, and a resumed response appends those of its attempts.
+ * recorder/export/ExportValues.ts. Every operation on all facts reads this table. For example, a record joins facts, a decision compares
+ * them, and a resumed response appends the facts of its attempts.
  */
 import {
   type AttemptFacts,
@@ -19,13 +19,13 @@ import {
 import { type Counts, type Executor, type SideEffects, ToolEffect } from "../domain/SideEffects.ts";
 import { foldKey, isFoldAbove, isFolded, Ledger } from "./ToolRows.ts";
 
-/** Growth of one fact. */
+/** Growth rules of one fact. */
 export interface Growth<A> {
   /** Returns true if a value can grow into another one. */
   readonly atMost: (a: A, b: A) => boolean;
-  /** Returns the lowest value that both grow into. */
+  /** Returns the lowest value into which both can grow. */
   readonly join: (a: A, b: A) => A;
-  /** Returns the last moment in the value, on the counter that orders text, calls and settles; 0 if it has none. */
+  /** Returns the last moment in the value; 0 if it has none. Moments are counted by the counter that orders text, calls and settles. */
   readonly moment: (value: A) => number;
   /** Returns the value for an attempt that continues to read a response after other attempts. */
   readonly shiftBy: (value: A, before: EarlierAttempts) => A;
@@ -34,13 +34,13 @@ export interface Growth<A> {
 /** Summary of the earlier attempts that read the same response. */
 interface EarlierAttempts {
   readonly attempts: number;
-  /** The last moment in their facts. */
+  /** The last moment in the facts of these attempts. */
   readonly moment: number;
 }
 
 const anyTime = { moment: () => 0, shiftBy: <A>(value: A): A => value };
 
-/** Growth of a chain of literals, which are listed in growing order. */
+/** Growth of a chain of literals, which is declared in growing order. */
 const chain = <A extends string>(literals: { readonly literals: ReadonlyArray<A> }): Growth<A> => ({
   ...anyTime,
   atMost: (a, b) => chainAtMost(literals, a, b),
@@ -58,8 +58,8 @@ const moment: Growth<number> = {
 const flag: Growth<boolean> = { ...anyTime, atMost: (a, b) => !a || b, join: (a, b) => a || b };
 
 /**
- * Growth of a ledger. Every row is found in the later ledger: as the same call at the same or a later phase, or in the fold of
- * its executor.
+ * Growth of a ledger. A later ledger contains every row of an earlier one, either as the same call in the same or a later phase, or in the
+ * fold of its executor.
  */
 const ledger: Growth<ReadonlyArray<ToolRow>> = {
   ...anyTime,
@@ -77,7 +77,7 @@ const ledger: Growth<ReadonlyArray<ToolRow>> = {
     for (const row of g) both.raise(row);
     return both.rows;
   },
-  // The calls of a later attempt are different calls whose keys start over, so the attempt becomes part of the key.
+  // The calls of a later attempt are different calls although their keys start over, so the attempt becomes part of the key.
   shiftBy: (rows, { attempts }) => rows.map((row) => ({ ...row, call: `${attempts + 1}/${row.call}` })),
 };
 
@@ -88,7 +88,7 @@ const isRowAtMost = (a: ToolRow, b: ToolRow): boolean =>
     ? isFoldAbove(b, a)
     : chainAtMost(ToolEffect, a.effect, b.effect) && chainAtMost(ToolPhase, a.phase, b.phase);
 
-/** Growth of a snapshot: a snapshot that proves less is higher, and a missing one proves nothing. */
+/** Growth of a snapshot: a snapshot that proves less is higher. A missing snapshot proves nothing, so it is the highest. */
 const snapshot: Growth<SideEffects | null> = {
   ...anyTime,
   atMost: (f, g) => {
@@ -163,27 +163,27 @@ const buildFacts = (fact: <K extends keyof AttemptFacts>(name: K) => AttemptFact
   return facts as unknown as AttemptFacts;
 };
 
-/** Returns true if facts `f` can grow into facts `g`: every fact of `f` is at or below that of `g`. */
+/** Returns true if facts `f` can grow into facts `g`: every fact of `f` is at or below the same fact of `g`. */
 export const atMost = (f: AttemptFacts, g: AttemptFacts): boolean => {
   const isAtMost = <K extends keyof AttemptFacts>(name: K): boolean => growth[name].atMost(f[name], g[name]);
   return names.every(isAtMost);
 };
 
-/** Returns the lowest facts that both grow into. Rows past the ledger's limit are folded. */
+/** Returns the lowest facts into which both can grow. Rows beyond the ledger's limit are folded. */
 export const join = (f: AttemptFacts, g: AttemptFacts): AttemptFacts =>
   // Joining a value with itself gives the same value.
   buildFacts((name) => (f[name] === g[name] ? f[name] : growth[name].join(f[name], g[name])));
 
-/** Returns the last moment in the facts. Anything that happens next gets a later one. */
+/** Returns the last moment in the facts. The next event gets a later moment. */
 export const lastMoment = (facts: AttemptFacts): number => {
   const of = <K extends keyof AttemptFacts>(name: K): number => growth[name].moment(facts[name]);
   return Math.max(...names.map(of));
 };
 
 /**
- * Returns the facts of one response, as far as its attempts have read it.
+ * Returns the facts of one response, combined from its attempts.
  *
- * @param attempts the facts of its attempts, in the order in which they read it; at least one
+ * @param attempts the facts of its attempts, in the order in which they read the response; at least one
  */
 export const joinAttempts = ([first, ...resumed]: readonly [AttemptFacts, ...Array<AttemptFacts>]): AttemptFacts =>
   resumed.reduce((before, facts, index) => {

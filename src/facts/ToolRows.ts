@@ -1,9 +1,8 @@
 /**
  * Keeps the rows of an attempt's tool ledger, bounded (law L11), and defines folded rows.
  *
- * A row only grows. Past the limit, the rows of each executor are folded into one row, which holds the highest value of each field. Calls
- * that can no longer be distinguished are assumed to be the worst of them, so a folded row never allows a retry that its rows would have
- * forbidden.
+ * A row only grows. Beyond the limit, the rows of each executor are folded into one row, which holds the highest value of each field. Calls
+ * that can no longer be distinguished count as the worst of them, so a folded row never allows a retry that its rows would have forbidden.
  */
 import { atMost, higher, ToolPhase, type ToolRow } from "../domain/AttemptFacts.ts";
 import { toolRowsMax } from "../domain/Limits.ts";
@@ -17,10 +16,10 @@ export const foldKey = (executor: Executor): string => `folded.${executor}`;
 /** Returns true if a row represents several calls. */
 export const isFolded = (row: ToolRow): boolean => row.call === foldKey(row.executor);
 
-/** Maximum rows that keep their own call. The remaining two are for the folds of the executors. */
+/** Maximum rows that keep their own call. The remaining two rows are for the folds of the two executors. */
 const ownRowsMax = toolRowsMax - 2;
 
-/** A growing ledger. Rows are replaced, never changed, so that a snapshot may share them. */
+/** A growing ledger. Rows are replaced, never changed, so that snapshots can share them. */
 export class Ledger {
   readonly rows: Array<ToolRow> = [];
   /** Created with the first row, because few attempts have any. */
@@ -29,7 +28,7 @@ export class Ledger {
   /** Number of folded calls. A signal counts as another call if its key differs from the last one. */
   folded = 0;
 
-  /** Returns the row of a call, or the fold that a new row of that executor would join, if any. */
+  /** Returns the row of a call. If there is none, returns the fold that a new row of that executor would join, if any. */
   find(executor: Executor, call: string): ToolRow | undefined {
     const at = this.#index?.get(indexKey(executor, call));
     if (at !== undefined) return this.rows[at];
@@ -96,8 +95,8 @@ export class Ledger {
 }
 
 /**
- * Joins two states of one call. The later phase applies. A name that came later is kept, but an effect that was unknown before the name
- * came stays unknown, because facts only grow.
+ * Joins two states of one call. The later phase counts. A name that arrived later is kept, but an effect that was unknown before the name
+ * arrived stays unknown, because facts only grow.
  */
 export const joinRows = (a: ToolRow, b: ToolRow): ToolRow => ({
   call: a.call,
@@ -110,9 +109,9 @@ export const joinRows = (a: ToolRow, b: ToolRow): ToolRow => ({
 /**
  * Joins the rows of different calls of one executor into the row of their fold.
  *
- * The effect is the higher one and the phase the later one, with one exception: if one runtime call is settled, the other is not,
- * and one of them may change something, they fold to `outcome_unknown`. A plain maximum would be `settled`, and a continuation
- * would ignore a call that may still run.
+ * The fold has the higher effect and the later phase, with one exception: if one runtime call is settled, the other is not, and one of them
+ * may change something, the phase is `outcome_unknown`. A plain maximum would be `settled`, and a continuation would ignore a call that may
+ * still run.
  */
 export const foldRows = (a: ToolRow, b: ToolRow): ToolRow => {
   const effect = higher(ToolEffect, a.effect, b.effect);
@@ -133,7 +132,7 @@ export const isFoldAbove = (b: ToolRow, a: ToolRow): boolean =>
   atMost(ToolEffect, a.effect, b.effect) &&
   (isTop(b) || (atMost(ToolPhase, a.phase, b.phase) && !isTop(a)));
 
-/** True for the last phase of a fold, `outcome_unknown`. Nothing changes it any more, not even a later settle. */
+/** True for the last phase of a fold, `outcome_unknown`. No later event changes it, not even a settle. */
 const isTop = (row: ToolRow): boolean =>
   row.executor === "runtime" && row.phase === "outcome_unknown" && row.effect !== "read_only";
 

@@ -1,8 +1,8 @@
 /**
  * Classifies an error that an attempt threw, a response that is not a stream, or a stream event.
  *
- * First all evidence is collected (`ErrorEvidence`), then the strongest decides: a status, the provider's own code, a transport code, the
- * class of the error, or its message, in this order. An error that none of them explains is `unknown`, and the policy asks.
+ * All evidence is collected first (`ErrorEvidence`). Then the strongest evidence decides, in this order: a status, the provider's own code,
+ * a transport code, the class of the error, its message. An error that none of them explains is `unknown`, and the policy asks.
  */
 import { type Failure, resolve, type TransportOperation } from "../domain/Failure.ts";
 import * as TransportCodes from "../domain/TransportCodes.ts";
@@ -17,7 +17,7 @@ import * as RetryAfter from "./tables/RetryAfter.ts";
 import { className, elements, get, isObject, type Link, text } from "./thrown/CauseChain.ts";
 import { codeLabel, nameLabel } from "./thrown/ErrorLabel.ts";
 
-/** A caller's knowledge in addition to the error. */
+/** Context that a caller knows in addition to the error. */
 export interface ClassifyContext {
   /** Wall-clock time, in milliseconds since the epoch, for a Retry-After that is a date or an epoch. */
   readonly nowMs?: number;
@@ -35,7 +35,7 @@ export interface ErrorResponse {
 }
 
 /**
- * Classifies any thrown value by its whole cause chain, eight causes deep. It never throws, and it keeps no text of the value.
+ * Classifies any thrown value by its whole cause chain, eight causes deep. It never throws, and the result contains no text of the value.
  *
  * An abort is `cancelled` by `provider`, because the runtime checks for its own aborts before it classifies. If an SDK itself reports that
  * its caller aborted, the failure is `cancelled` by `caller`.
@@ -71,8 +71,8 @@ export const classifyResponse = (response: ErrorResponse, context: ClassifyConte
 };
 
 /**
- * Distinguishes a web page from other bodies that are not a stream. A page comes from a proxy or a sign-in page, even if its type says
- * otherwise.
+ * Distinguishes a web page from other bodies that are not a stream. A page comes from a proxy or a sign-in page, even if its content type
+ * says otherwise.
  */
 const pageCode = ({ body, headers }: ErrorResponse): { readonly code?: string } =>
   /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(RetryAfter.readHeader(headers, "content-type") ?? "") ||
@@ -92,7 +92,7 @@ export const classifyEvent = (json: unknown): Failure | undefined => {
 };
 
 /**
- * Reads the evidence in the order of its strength. A status outranks every shape except an `own` shape around it, so an abort that wraps a
+ * Reads the evidence in the order of its strength. A status outranks every class except an `own` one around it, so an abort that wraps a
  * 500 is a server error.
  */
 const findStrongest = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link | undefined] => {
@@ -112,14 +112,16 @@ const findStrongest = (evidence: Evidence, context: ClassifyContext): readonly [
   return classifyByShape(evidence, context) ?? [{ kind: "unknown" }, evidence.links[0]];
 };
 
-/** True for a timeout. Node's AbortError keeps the signal's reason as its cause, so an `AbortSignal.timeout` is not taken for a cancel. */
+/**
+ * True for a timeout. Node's AbortError keeps the signal's reason as its cause, so an `AbortSignal.timeout` is not mistaken for a cancel.
+ */
 const isTimeout = (evidence: Evidence): boolean => evidence.shapes.some(({ value }) => value.strength === "timeout");
 
 /** Finds an SDK's own report that its caller aborted the request. */
 const findCallerAbort = (evidence: Evidence) =>
   evidence.shapes.find(({ value }) => value.strength === "cancelled" && value.by === "caller");
 
-/** Reads classes and messages. A bare wrapper (`APIConnectionError`) says less than any message inside it. */
+/** Reads classes and messages. A bare wrapper (`APIConnectionError`) tells less than any message inside it. */
 const classifyByShape = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link] | undefined => {
   const shape = (strength: string) => evidence.shapes.find(({ value }) => value.strength === strength);
   const timeout = shape("timeout");
@@ -168,7 +170,9 @@ const transportFailure = (row: TransportCodes.TransportRow, context: ClassifyCon
   }
 };
 
-/** Reads a message, which is weak evidence. A status in it determines the kind, but does not prove what the provider did. */
+/**
+ * Reads a message, which is weak evidence. A status in it determines the kind, but does not prove that the provider rejected the request.
+ */
 const classifyText = ({ value, link }: Found<string>, context: ClassifyContext): Failure | undefined => {
   const owner = typeof link.value === "string" ? undefined : className(link.value);
   if (!ErrorText.isProgramming(owner)) {
@@ -217,7 +221,7 @@ const hasError = (event: object): boolean => {
   );
 };
 
-/** Reads a choice that ends in an error: `error` of OpenRouter and Mistral, and those of Zhipu, DeepSeek and Gemini (broken calls). */
+/** Reads a choice that ends in an error: the `error` of OpenRouter and Mistral, or the finish reasons of Zhipu, DeepSeek and Gemini. */
 const finishReading = (choice: unknown): ErrorBody.BodyReading | undefined => {
   if (isObject(get(choice, "error"))) {
     const body = ErrorBody.read({ error: get(choice, "error") });
@@ -264,7 +268,7 @@ const finish = (failure: Failure, link: Link | undefined, fallback: string): Fai
   });
 };
 
-/** Fills in the two flags that a decision reads, so that readers need no defaults. */
+/** Fills in the two flags that a decision reads, so that readers of the failure need no defaults. */
 const withFlags = (failure: Failure): Failure => {
   const { retryable, not_processed } = resolve(failure);
   return { ...failure, retryable, not_processed };

@@ -62,7 +62,8 @@ const findRefinement = (
 };
 
 /**
- * Finds a message about a fault that waiting does not fix (a prompt too long, a server without images). It counts together with any code.
+ * Finds a message about a fault that waiting does not fix (a prompt too long, a server without images). Such a message counts in addition
+ * to any code.
  */
 const findPermanent = (body: ErrorBody.BodyReading, status: number | undefined): CodeMeaning | undefined => {
   const told = ErrorBody.findByText(body, status);
@@ -70,7 +71,7 @@ const findPermanent = (body: ErrorBody.BodyReading, status: number | undefined):
 };
 
 /**
- * Derives a failure from an error body alone, inside a stream or if a client lost the status.
+ * Derives a failure from an error body alone, inside a stream or from a client that lost the status.
  *
  * A code that no table knows is still the provider's error, so it is a `server_error`.
  */
@@ -90,8 +91,8 @@ export const classifyBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray
 };
 
 /**
- * Adds what the headers say about the body. Bedrock names the exception in `x-amzn-errortype: ThrottlingException:http://…`. If a client
- * did not pass on the body and its type is HTML or plain text, it counts as a web page.
+ * Adds to the body the code that the headers contain. Bedrock names the exception in `x-amzn-errortype: ThrottlingException:http://…`. If a
+ * client did not pass on the body and the content type is HTML or plain text, the body counts as a web page.
  */
 export const withHeaderCode = (read: ErrorBody.BodyReading, headers: unknown): ErrorBody.BodyReading => {
   const page =
@@ -124,8 +125,8 @@ export const codeOf = (body: ErrorBody.BodyReading): { readonly code?: string } 
 };
 
 /**
- * Adds how long to wait before a retry. The sources, in order: the headers, the field in the body, the error message (if this kind of
- * failure needs a wait), and the reset time of the rate-limit buckets that a refusal reports as empty.
+ * Adds the wait before a retry. The sources, in order: the headers, the field in the body, the error message (if this kind of failure needs
+ * a wait), and the reset time of the rate-limit buckets that a refusal reports as empty.
  */
 const withRetryAfter = (
   failure: Failure,
@@ -162,8 +163,8 @@ const waitInMessages = (
 };
 
 /**
- * True if a plan's allowance is used up, so that the same request may be refused for hours. Like a quota rejection, it does not delay other
- * runs. A provider that asks for a retry takes precedence, and a server's own failure counts only if its body is JSON.
+ * True if a plan's allowance is used up, so that the same request may be refused for hours. Like a quota rejection, this does not delay
+ * other runs. A provider that asks for a retry takes precedence, and a server's own failure counts only if its body is JSON.
  */
 const isPlanLimit = ({ kind, retryable }: Failure, { codes, form, messages }: ErrorBody.BodyReading): boolean => {
   if (retryable === true || (kind !== "rate_limited" && kind !== "overloaded" && kind !== "server_error")) return false;
@@ -176,8 +177,8 @@ const isRefusal = ({ kind, status }: Failure, { form }: ErrorBody.BodyReading): 
   kind === "rate_limited" || kind === "overloaded" || (status === 503 && form === "schema");
 
 /**
- * True if the wait is about this request alone. That is a rate limit with reported buckets of which none is empty (shorter requests pass),
- * a request larger than the provider's limit, or a rejection that waiting does not fix.
+ * True if the wait applies to this request alone. That is a rate limit of whose reported buckets none is empty (shorter requests pass), a
+ * request larger than the provider's limit, or a rejection that waiting does not fix.
  */
 const isAlone = (
   { kind }: Failure,

@@ -11,11 +11,11 @@ export interface Scope {
 
 /** State of a path and its cooldowns, as it applies to a request of a scope. */
 export interface Standing {
-  /** `down` also while the path is returning, because a request then waits for its turn. */
+  /** `down` also while waiting requests are released after an outage, because a request must then wait for its turn. */
   readonly path: "up" | "down";
-  /** True if the path is back. It counts as down while waiting requests are released in batches. */
+  /** True if the path works again. It counts as down while waiting requests are released in batches. */
   readonly returning?: boolean;
-  /** Remaining announced wait, in milliseconds. A wait that another run received counts for at most `maxRetryAfterMs`. */
+  /** Remaining announced wait, in milliseconds. A wait that was announced to another run counts for at most `maxRetryAfterMs`. */
   readonly cooldownMs: number;
 }
 
@@ -30,7 +30,7 @@ export interface Wait {
 export interface Refusal {
   readonly kind: "rate_limited" | "overloaded";
   readonly waitMs: number;
-  /** True if the wait is about this request alone and does not delay others. */
+  /** True if the wait applies to this request alone and does not delay others. */
   readonly onlyThis: boolean;
 }
 
@@ -44,8 +44,8 @@ export interface Admission {
   /** Called in the step in which a wait begins or changes. Must not throw. */
   readonly onWait: (wait: Wait) => void;
   /**
-   * Called in the same step that releases the request. The given function reports that the request is over or has a response. Until then
-   * the request occupies a slot in its batch. Calling that function twice does nothing.
+   * Called in the step that releases the request. The given function must be called once the request has a response or is over; until then
+   * the request occupies a slot in its batch. Further calls of that function have no effect.
    */
   readonly hold: (leave: () => void) => void;
 }
@@ -53,15 +53,18 @@ export interface Admission {
 /** Outcome of an admission, and the time that the request waited, in milliseconds. */
 export type Admitted =
   | { readonly _tag: "admitted"; readonly waitedMs: number }
-  /** The time limit was reached (`waitMs` is 0), or would be reached before the announced wait ends, of which `waitMs` is left. */
+  /**
+   * The time limit was reached (then `waitMs` is 0), or would be reached before the announced wait ends (then `waitMs` is the rest of that
+   * wait).
+   */
   | { readonly _tag: "too_long"; readonly for: "path" | "cooldown"; readonly waitedMs: number; readonly waitMs: number }
-  /** The maximum number of requests is already waiting, or the table was closed. */
+  /** The maximum number of requests is already waiting, or the paths were closed. */
   | { readonly _tag: "full"; readonly waitedMs: number };
 
 /** Status of a path, for a person. Times are wall-clock times, in milliseconds since the epoch. */
 export interface PathStatus {
   readonly path: string;
-  /** `returning`: the path is back, and waiting runs are released in batches. */
+  /** `returning`: the path works again, and waiting runs are released in batches. */
   readonly state: "up" | "down" | "returning";
   readonly since: number;
   readonly reached: boolean;
@@ -83,9 +86,9 @@ export interface PathStatus {
 
 /** Operations on the paths of a process. */
 export interface PathsService {
-  /** Attaches the way in which a path can be probed. */
+  /** Registers how a path can be probed. */
   readonly attach: (path: string, way: PathWay) => void;
-  /** Marks a path as reached before this process began, because a record says so. */
+  /** Marks a path as reached before this process began, because a record shows that. */
   readonly markReached: (path: string) => void;
   readonly hasReached: (path: string) => boolean;
   readonly standing: (scope: Scope, maxRetryAfterMs: number) => Standing;
@@ -97,15 +100,15 @@ export interface PathsService {
   /** Waits until the request may be sent. An interruption ends the wait at once. */
   readonly admit: (admission: Admission) => Effect.Effect<Admitted>;
   /**
-   * Reports a response head, of any status. A run calls it, and `recordRefusal` if the head is a refusal, before it calls the `leave` of
-   * its admission. Otherwise other requests would be sent although the refusal is already known.
+   * Reports a response head, of any status. For a refusal, also call `recordRefusal`, and call both before the `leave` of the admission.
+   * Otherwise other requests could be sent although the refusal is already known.
    */
   readonly recordResponse: (scope: Scope) => void;
   /** Reports a response head with which the provider refuses requests for now. */
   readonly recordRefusal: (scope: Scope, refusal: Refusal) => void;
   /**
-   * Reports that no connection could be made, for a network reason (or, if the path was reached before, because of a certificate
-   * that is not the origin's). Completes as soon as it is known if the path is down.
+   * Reports that no connection could be made, for a network reason (or, if the path was reached before, because of a certificate that is
+   * not the origin's). Completes as soon as it is known if the path is down.
    */
   readonly recordConnectFailure: (scope: Scope, code: string | undefined) => Effect.Effect<void>;
   /** Reports a connection that broke under a request. Many breaks at once count as an outage until a probe succeeds. */
@@ -114,7 +117,7 @@ export interface PathsService {
   readonly isLost: (path: string) => Effect.Effect<boolean>;
   /** Reports that this process was suspended. Every path with runs on it is probed at once, and idle connections are closed. */
   readonly onWake: () => void;
-  /** Probes a path now, and releases its runs if it is back. Returns true if there is such a path. */
+  /** Probes a path now, and releases its runs if it works again. Returns true if there is such a path. */
   readonly tryNow: (path: string) => Effect.Effect<boolean>;
   readonly list: () => ReadonlyArray<PathStatus>;
 }

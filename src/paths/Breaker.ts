@@ -1,8 +1,8 @@
 /**
- * Decides if a route takes requests, as pure functions of the failures and successes of the runs that used it.
+ * Decides if a route accepts requests, as pure functions of the failures and successes of the runs that used it.
  *
- * Five failures of different runs within thirty seconds open a breaker, for ten seconds that double up to five minutes. Then one run at a
- * time may try the route. Its success closes the breaker, and its failure opens it again.
+ * Five failures of different runs within thirty seconds open a breaker for ten seconds. Each further opening lasts twice as long, up to
+ * five minutes. After that time one run at a time may try the route. Its success closes the breaker, and its failure opens it again.
  */
 
 /** Number of failures of different runs that open a breaker. */
@@ -17,7 +17,7 @@ export const openMs = 10_000;
 /** Maximum time for which a breaker stays open, in milliseconds. */
 export const openMsMax = 300_000;
 
-/** Maximum time that the trial of one run blocks others from the route, in milliseconds. A response may take much longer. */
+/** Maximum time for which the trial of one run blocks other runs from the route, in milliseconds. Its response may take much longer. */
 export const trialMs = 60_000;
 
 /** A failure of one run. Times are in monotonic milliseconds. */
@@ -29,7 +29,7 @@ interface Failed {
 /** State of a breaker. */
 export type Breaker =
   | { readonly _tag: "closed"; readonly failures: ReadonlyArray<Failed> }
-  /** One run may try the route from `until` on. */
+  /** From `until` on, one run may try the route. */
   | { readonly _tag: "open"; readonly until: number; readonly forMs: number }
   | { readonly _tag: "trying"; readonly run: string; readonly since: number; readonly forMs: number };
 
@@ -66,14 +66,14 @@ export const recordFailure = (breaker: Breaker, run: string, now: number): Break
       return failures.length >= failuresToOpen ? open(now, openMs) : { _tag: "closed", failures };
     }
     case "open":
-      // The run started before the breaker opened, so its failure adds nothing new.
+      // The run started before the breaker opened, so its failure is no new evidence.
       return breaker;
     case "trying":
       return breaker.run === run ? open(now, extendOpenMs(breaker.forMs)) : breaker;
   }
 };
 
-/** Records that the route failed on its own credential or model. It takes no requests until a trial succeeds. */
+/** Records that the route failed on its own credential or model. It accepts no requests until a trial succeeds. */
 export const trip = (breaker: Breaker, now: number): Breaker => {
   switch (breaker._tag) {
     case "closed":
@@ -85,13 +85,13 @@ export const trip = (breaker: Breaker, now: number): Breaker => {
   }
 };
 
-/** Records a response to a run. While the breaker is open, it has no effect, because that request was sent earlier. */
+/** Records a response to a run. Has no effect while the breaker is open, because that request was sent before. */
 export const recordResponse = (breaker: Breaker, run: string): Breaker => {
   if (breaker._tag === "closed") return breaker.failures.length === 0 ? breaker : closed;
   return breaker._tag === "trying" && breaker.run === run ? closed : breaker;
 };
 
-/** Records that the run on trial left without an outcome, so that another run may try. */
+/** Records that the run on trial left without an outcome, so that another run may try the route. */
 export const abandonTrial = (breaker: Breaker, run: string, now: number): Breaker =>
   breaker._tag === "trying" && breaker.run === run ? { _tag: "open", until: now, forMs: breaker.forMs } : breaker;
 

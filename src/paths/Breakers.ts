@@ -1,8 +1,8 @@
-/** Holds the current state of each breaker of a process's routes. */
+/** Holds the current breaker of each of a process's routes. */
 import { dropOldest } from "../domain/Limits.ts";
 import * as Breaker from "./Breaker.ts";
 
-/** Maximum routes with their own breaker. Beyond it the least recently used one is evicted and counts as closed again (L11). */
+/** Maximum routes with a breaker of their own. Beyond it the least recently used breaker is evicted and counts as closed again (L11). */
 export const breakersMax = 256;
 
 /** Breakers of one process. Each method applies the function of the same name in `Breaker`. Times are in monotonic milliseconds. */

@@ -1,9 +1,9 @@
 /**
- * Keeps the waits that providers have announced, that is, until when the requests of a scope must wait.
+ * Keeps the waits that providers have announced, that is, the time until which the requests of a scope must wait.
  *
  * A rate limit delays the requests of its path, credential and model. An overload delays those of its path and model. The credential that
- * received the overload waits until its end. Other credentials wait only a few seconds, unless a second credential receives an overload
- * too: then all of them wait until its end. Pure: each call takes the time, in monotonic milliseconds.
+ * received the overload waits until the overload ends. Other credentials wait only a few seconds, unless a second credential receives an
+ * overload too: then all of them wait until it ends. Pure: each call receives the time, in monotonic milliseconds.
  */
 import { label } from "../domain/Limits.ts";
 import type { Refusal, Scope } from "./Admission.ts";
@@ -15,11 +15,12 @@ export const cooldownsMax = 4_096;
 /** Maximum announced wait that is accepted, in milliseconds: a year. */
 export const waitMaxMs = 366 * 86_400_000;
 
-/** Time for which an overload that one credential received delays the requests of others, in milliseconds. */
+/** Time for which an overload of one credential delays the requests of other credentials, in milliseconds. */
 export const overloadOthersMs = 5_000;
 
 /**
- * The one request that is sent before its cooldown is over. It has waited its own maximum, and another request received the announcement.
+ * The one request that is sent before its cooldown is over, because it has waited for its own maximum and the wait was announced to another
+ * request.
  */
 export interface Trial {
   /** True if its response head has arrived. */
@@ -34,7 +35,7 @@ export class Hold {
   readonly credential: string | undefined;
   readonly model: string | undefined;
   readonly kind: Refusal["kind"];
-  /** The credential that received the refusal; undefined if two did. */
+  /** The credential that received the refusal; undefined if two credentials received one. */
   heardBy: string | undefined;
   heardAt: number;
   until: number;
@@ -64,7 +65,10 @@ export class Hold {
     return Math.min(this.endOf(credential), this.heardAt + maxRetryAfterMs);
   }
 
-  /** Records another refusal of the same scope. The longer wait counts, but a refusal after the cooldown or during a trial replaces it. */
+  /**
+   * Records another refusal of the same scope. The longer wait counts, except that a refusal after the cooldown or during a trial replaces
+   * the wait.
+   */
   recordRefusal({ credential }: Scope, waitMs: number, now: number, heardAt: number): void {
     const over = now >= this.until;
     const until = now + waitMs;
@@ -84,7 +88,7 @@ export class Hold {
   }
 }
 
-/** Returns the name of a model in a key. A client may send a name of any length, so it is truncated. */
+/** Returns a model's name as part of a key. A client may send a name of any length, so the name is truncated. */
 export const modelKey = (model: string | undefined): string => (model === undefined ? "" : label(model));
 
 /** Keys of a scope's cooldowns. */
@@ -93,7 +97,7 @@ export interface HoldKeys {
   readonly overload: string;
 }
 
-/** Returns the keys of a scope. Frequent callers should keep them. */
+/** Returns the keys of a scope. Frequent callers should cache them. */
 export const holdKeysOf = ({ path, credential, model }: Scope): HoldKeys => {
   const overload = `${path}\n${modelKey(model)}`;
   return { limit: `${overload}\n${credential}`, overload };

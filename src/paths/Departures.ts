@@ -1,9 +1,9 @@
 /**
- * Releases requests that wait for a path, and notifies them of what they wait for.
+ * Releases requests that wait for a path, and notifies them of the reason for their wait.
  *
  * After an outage or a cooldown, requests are released in batches (`Waves`): a few at first, more with each response. A request is released
  * if its path, and every cooldown that applies to it, is either clear or has a free slot in its batch. A request whose wait would exceed
- * its time limit is rejected at once. Decisions go through the outbox, because a released run may continue at once and ask again.
+ * its time limit is rejected at once. Results are delivered through the outbox, because a released run may continue at once and ask again.
  */
 import type { Admission, Admitted, Wait } from "./Admission.ts";
 import type { Cooldowns, Hold, Trial } from "./Cooldowns.ts";
@@ -21,9 +21,9 @@ export const waitingMax = 10_000;
  */
 export const headlessMs = 20;
 
-/** Passed on when a released request is over or has a response. */
+/** Reported when a released request is over or has a response. */
 export interface Left {
-  /** Delay after which others may be released, in milliseconds. */
+  /** Delay after which other requests may be released, in milliseconds. */
   readonly afterMs: number;
   /** True if a cooldown counted the request too. */
   readonly wasHeld: boolean;
@@ -46,7 +46,7 @@ export class Outbox {
     this.#calls.push(call);
   }
 
-  /** Makes the calls. Calls added in the meantime are made by the outermost `flush`, so that runs that continue at once do not nest. */
+  /** Makes the calls. Calls added meanwhile are made by the outermost `flush`, so that runs that continue at once do not nest. */
   flush(): void {
     if (this.#isOpen) return;
     this.#isOpen = true;
@@ -61,7 +61,7 @@ export class Outbox {
   }
 }
 
-/** Readiness of a request. `waits`: other requests of its lane may be ready. `closed`: no request of its lane is ready. */
+/** Readiness of a request. `waits`: another request of its lane may be ready. `closed`: no request of its lane is ready. */
 type Readiness = "ready" | "waits" | "closed";
 
 /** Requests of all paths that wait to be sent. */
@@ -84,7 +84,7 @@ export class Departures {
     return this.#waiting >= waitingMax;
   }
 
-  /** Releases a request or lets it wait. All earlier requests that may be sent are released first. */
+  /** Releases a request or lets it wait. Earlier requests that may be sent are released first. */
   add(entry: Entry, admission: Admission, now: number, done: (admitted: Admitted) => void): Waiter {
     const waiter = entry.queue.add(admission, now, done);
     this.#waiting += 1;
@@ -105,7 +105,7 @@ export class Departures {
     else waiter.release?.();
   }
 
-  /** Ends every wait, because the table is no longer served. */
+  /** Ends every wait, because the table has been closed. */
   close(entry: Entry, now: number): void {
     for (const waiter of entry.queue.waiters) {
       this.withdraw(entry, waiter);
@@ -114,7 +114,7 @@ export class Departures {
     }
   }
 
-  /** Does everything that is due for the requests of a path, because time has passed or something has happened. */
+  /** Handles everything that is due for the requests of a path, after time has passed or an event has happened. */
   step(entry: Entry, now: number): void {
     for (const waiter of entry.queue.listOverdue(now)) this.#giveUp(entry, waiter, now);
     this.pump(entry, now);
@@ -195,7 +195,7 @@ export class Departures {
     this.#outbox.enqueue(() => waiter.done({ _tag: "admitted", waitedMs }));
   }
 
-  /** Marks a released request as the trial that replaces a probe, because the path cannot be probed. */
+  /** Marks a released request as the trial that replaces a probe, because this path cannot be probed. */
   #startTrial(entry: Entry, now: number): (at: number) => void {
     entry.state = State.startTrial(entry.state, now);
     const { probedAt } = entry.state;
@@ -241,7 +241,7 @@ export class Departures {
     for (const waiter of lane.waiters) this.#notify(entry, waiter, now);
   }
 
-  /** Notifies a request of what it waits for, or rejects it if its time limit is too short for the wait. */
+  /** Notifies a request of the reason for its wait, or rejects it if its time limit is too short for the wait. */
   #notify(entry: Entry, waiter: Waiter, now: number): void {
     const until = this.#cooldownEnd(waiter, now);
     if (until > now && until > waiter.deadline) {
@@ -263,8 +263,8 @@ export class Departures {
   }
 
   /**
-   * Plans the next time at which cooldowns may release a request. A lane that no cooldown blocks now needs no plan, because it waits for an
-   * event.
+   * Plans the next time at which cooldowns may release a request. A lane that no cooldown blocks now needs no plan, because its next event
+   * is handled when it happens.
    */
   plan(entry: Entry, now: number): void {
     entry.lanesAt = Number.POSITIVE_INFINITY;
@@ -300,7 +300,7 @@ export class Departures {
   }
 }
 
-/** True if a path may release one more request, apart from cooldowns. */
+/** True if a path may release one more request, regardless of cooldowns. */
 const isOpen = ({ state, waves, way }: Entry, now: number): boolean => {
   if (state.state === "down") return way === undefined && now >= state.probeAt;
   return waves?.hasRoom !== false;
@@ -312,7 +312,7 @@ const minRetryAfterOf = ({ waiters }: Lane): number => {
   return least;
 };
 
-/** Returns what requests wait for. A path that is down takes precedence over its cooldowns. */
+/** Returns the reason for the wait of requests. A path that is down takes precedence over its cooldowns. */
 const waitReasonOf = ({ state }: Entry, holds: ReadonlyArray<Hold>, now: number): Wait["for"] =>
   state.state !== "down" && holds.some(({ until, waves }) => now < until || waves !== undefined) ? "cooldown" : "path";
 

@@ -12,15 +12,15 @@ export interface TableWorld {
   readonly wall: () => number;
   /** Returns a number between 0 and 1. */
   readonly jitter: () => number;
-  /** Called when something becomes due, possibly earlier than planned. */
+  /** Called when work becomes due, possibly earlier than planned. */
   readonly due: (at: number) => void;
   /** Called when a path must be probed now. The result is passed to `recordProbe`. */
   readonly probe: (due: DueProbe) => void;
   /** Called with the error of a waiting run's callback, which must not throw. */
   readonly onError: (error: unknown) => void;
-  /** Reports this process's findings about a path to the other processes; omitted if there are none. */
+  /** Reports this process's findings about a path to the other processes; omitted if there are no other processes. */
   readonly reportFinding?: (path: string, word: PathWord) => void;
-  /** Returns the number of processes that release requests together; omitted for one. */
+  /** Returns the number of processes that release requests together; omitted if there is only this process. */
   readonly processCount?: () => number;
 }
 
@@ -34,7 +34,7 @@ export interface DueProbe {
 
 /**
  * Finding of one process about a path, for the other processes: the path was reached for the first time, a probe or a connect found it
- * down, or it is back after that.
+ * down, or it works again after that.
  */
 export type PathWord = "reached" | "down" | "returning";
 
@@ -51,13 +51,13 @@ export interface Entry {
   /** Time at which the state of the path was last needed. */
   wantedAt: number;
   /**
-   * Time at which requests may be released because of an event. That happens in a later step, because the current one may still bring a
-   * refusal.
+   * Time at which requests may be released because of an event. The release happens in a later step, because the current step may still
+   * bring a refusal.
    */
   stepAt: number;
   /** Time at which cooldowns may release a request, as last planned. */
   lanesAt: number;
-  /** True if the state changed since requests were last notified of what they wait for. */
+  /** True if the state changed since requests were last notified of the reason for their wait. */
   hasNews: boolean;
   /** Finding last reported to the other processes; undefined if it no longer holds. */
   told: PathWord | undefined;

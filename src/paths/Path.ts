@@ -1,12 +1,10 @@
-/**
- * Describes a path, the way from this process to one origin, and how a transport lets it be probed.
- */
+/** Describes a path, the way from this process to one origin, and how a transport allows probing it. */
 import * as Context from "effect/Context";
 import type * as Effect from "effect/Effect";
 
-/** The path of a request, and the credential that its cooldowns apply to. */
+/** The path of a request, and the credential to which its cooldowns apply. */
 export interface Path {
-  /** Identifies the path by scheme, host, port and the proxy in front, as the transport spells them. */
+  /** Identifies the path by scheme, host, port and the proxy before it, as the transport spells them. */
   readonly id: string;
   /** Distinguishes credentials by a digest, never by the credential itself. Omitted: one credential for all. */
   readonly credential?: string;
@@ -19,7 +17,7 @@ export type Probed =
   | { readonly _tag: "works" }
   | {
       readonly _tag: "failed";
-      /** `certificate`: the host that answered is not the origin (a captive portal). */
+      /** `certificate`: the host that answered is not the origin (for example a captive portal). */
       readonly reason: "network" | "certificate";
       readonly code?: string;
     };

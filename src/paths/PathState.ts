@@ -1,8 +1,8 @@
 /**
  * Decides if one path is up, down or returning, and when it is probed next.
  *
- * Pure: each function takes the state, the time in monotonic milliseconds and, if it plans a probe, a jitter between 0 and 1. It
- * returns the same object if nothing changes.
+ * Pure: each function takes the state, the time in monotonic milliseconds and, if it plans a probe, a jitter between 0 and 1. It returns
+ * the same object if nothing changes.
  */
 import type { Probed } from "./Path.ts";
 
@@ -12,7 +12,7 @@ export const probeFirstMs = 250;
 /** Maximum interval of probes in the first minute, in milliseconds. */
 export const probeSoonMs = 1_000;
 
-/** Time for which probes come at the short interval, in milliseconds. */
+/** Time for which probes use the short interval, in milliseconds. */
 export const probeSoonForMs = 60_000;
 
 /** Interval of probes after the first minute, in milliseconds. */
@@ -21,7 +21,7 @@ export const probeLateMs = 5_000;
 /** First interval between runs that are released in place of a probe, in milliseconds; it doubles. */
 export const trialFirstMs = 1_000;
 
-/** Maximum interval of such runs, in milliseconds; also the maximum time to wait for the outcome of one. */
+/** Maximum interval of such runs, in milliseconds; also the maximum wait for the outcome of one such run. */
 export const trialMaxMs = 15_000;
 
 /** Maximum breaks within `massBreakMs`. More breaks count as an outage until a probe succeeds. */
@@ -53,7 +53,7 @@ export interface PathState {
   readonly trying: boolean;
   /** True if a response head has arrived since the path returned. */
   readonly proven: boolean;
-  /** True if the path went down again before a response head had arrived. It then releases only one run at first. */
+  /** True if the path went down again before a response head had arrived. At its next return it releases only one run at first. */
   readonly relapsed: boolean;
   readonly code: string | undefined;
   /** Times at which connections broke, within the last `massBreakMs`. */
@@ -86,7 +86,7 @@ const spacing = (state: PathState, canProbe: boolean, now: number, jitter: numbe
   return (canProbe ? probe : trial) * (0.8 + 0.4 * jitter);
 };
 
-/** Marks the path as down. The schedule continues if no response head has come since the last outage. */
+/** Marks the path as down. The schedule continues if no response head has arrived since the last outage. */
 const takeDown = (
   state: PathState,
   canProbe: boolean,
@@ -124,21 +124,21 @@ const startReturning = (state: PathState, proven: boolean, now: number): PathSta
 /** Marks the path as reached before this process began. */
 export const markReached = (state: PathState): PathState => (state.reached ? state : { ...state, reached: true });
 
-/** Makes the next probe due, except right after another one. */
+/** Makes the next probe due, but not right after another probe. */
 const dueSoon = (state: PathState, now: number): PathState => {
   const probeAt = Math.min(state.probeAt, Math.max(now, state.probedAt + probeFirstMs));
   return probeAt === state.probeAt ? state : { ...state, probeAt };
 };
 
 /**
- * Handles the finding of another process that the path is down or back. The path is probed and keeps its state in the meantime, because the
- * finding may be that process's own problem. If the path went down again before a response head had come, a report that it is back does not
- * change its schedule.
+ * Handles the finding of another process that the path is down or works again. The path is probed and keeps its state until then, because
+ * the finding may be caused by a problem of that process alone. If the path went down again before a response head had arrived, a report
+ * that it works again does not change its schedule.
  */
 export const applyFinding = (state: PathState, isDown: boolean, now: number): PathState =>
   (state.state === "down") === isDown || (!isDown && state.relapsed) ? state : dueSoon(state, now);
 
-/** Records a response head. If the path counts as down, it is probed soon, or if it cannot be probed, it is returning. */
+/** Records a response head. A path that counts as down is then probed soon or, if it cannot be probed, counts as returning. */
 export const recordResponse = (state: PathState, canProbe: boolean, now: number): PathState => {
   if (state.state === "up") return markReached(state);
   if (state.state === "returning") return state.proven ? state : { ...state, proven: true };
@@ -180,7 +180,7 @@ export const recordConnectFailure = (
   return takeDown(state, canProbe, code, now, jitter);
 };
 
-/** Records that one run is sent in place of a probe. If it has no outcome within the maximum interval, another run is sent. */
+/** Records that one run is sent in place of a probe. If this run has no outcome within the maximum interval, another run is sent. */
 export const startTrial = (state: PathState, now: number): PathState => ({
   ...state,
   probedAt: now,
@@ -188,7 +188,7 @@ export const startTrial = (state: PathState, now: number): PathState => ({
   trying: true,
 });
 
-/** Records that the run sent in place of a probe is over, without an outcome for the path. */
+/** Records that the run sent in place of a probe is over and has no outcome for the path. */
 export const endTrial = (state: PathState, now: number, jitter: number): PathState =>
   state.state === "down"
     ? {
@@ -221,7 +221,8 @@ export const recordBreak = (state: PathState, canProbe: boolean, now: number, ji
 };
 
 /**
- * Restarts the schedule after this process was suspended. The path is probed at once, and often after that. A probe in flight is ignored.
+ * Restarts the schedule after this process was suspended. The path is probed at once, and often after that. The result of a probe in flight
+ * is ignored.
  */
 export const restartSchedule = (state: PathState, now: number): PathState => ({
   ...state,

@@ -1,8 +1,9 @@
 /**
  * Decides which requests may be sent, for all paths of a process. Each decision is made in the same step as the event that causes it.
  *
- * It has no fiber and no timer: `runDue` does what is due, `nextAt` returns when that is, and `TableWorld.due` is called if that becomes
- * earlier. Waiting requests are notified after the step, because a released run may continue at once and ask again.
+ * It has no fiber and no timer. `runDue` handles the work that is due, `nextAt` returns the time of the next work, and `TableWorld.due` is
+ * called if that time moves earlier. Waiting requests are notified after the step, because a released run may continue at once and ask
+ * again.
  */
 import type { Admission, Admitted, PathStatus, Refusal, Scope, Standing } from "./Admission.ts";
 import { Cooldowns, type Hold } from "./Cooldowns.ts";
@@ -16,15 +17,15 @@ import { firstWaveSize, Waves } from "./Waves.ts";
 export const pathsMax = 1_024;
 
 /**
- * Time for which a returning path releases requests in batches, even if none waits, in milliseconds, so that runs that broke together do
- * not retry together.
+ * Time for which a path that works again releases requests in batches, in milliseconds. This applies even if no request waits, so that runs
+ * that broke together do not retry together.
  */
 export const returningMs = 5_000;
 
 /** A path is probed after a suspension only if it was used within this time, in milliseconds. */
 export const inUseMs = 3_600_000;
 
-/** Time for which a path that is down is still probed although no request wants it, in milliseconds. After that its state is unknown. */
+/** Time for which a path that is down is still probed although no request needs it, in milliseconds. After that its state is unknown. */
 export const wantedMs = 120_000;
 
 const nothing = (): void => {};
@@ -65,7 +66,7 @@ export class PathTable {
     return this.#entries.get(path)?.state.reached ?? false;
   }
 
-  /** Handles a finding of another process about a path. It is not proof for this process, so the path is probed from here. */
+  /** Handles a finding of another process about a path. The finding proves nothing for this process, so the path is probed from here. */
   onFinding(path: string, word: PathWord): void {
     const now = this.#world.now();
     const entry = this.#entry(path, now);
@@ -97,7 +98,7 @@ export class PathTable {
       .every((hold) => hold.waves === undefined && now >= hold.endOf(scope.credential));
   }
 
-  /** Releases a request or puts it in the queue. The returned function takes it out again. */
+  /** Releases a request or adds it to the queue. The returned function removes it from the queue. */
   admit(admission: Admission, done: (admitted: Admitted) => void): () => void {
     const { scope } = admission;
     const now = this.#world.now();
@@ -133,7 +134,7 @@ export class PathTable {
       hold.waves?.recordResponse();
       if (hold.trial !== undefined) hold.trial.answered = true;
     }
-    // No request is released in this step, because the same head may still announce a refusal.
+    // No request is released in this step, because the same response head may still announce a refusal.
     if (entry.queue.size > 0) entry.stepAt = now;
     this.#settle(entry, now);
   }
@@ -153,8 +154,8 @@ export class PathTable {
   }
 
   /**
-   * Calls `done` as soon as it is known if the path is down. The returned function stops waiting; other callers still wait for
-   * the probe.
+   * Calls `done` as soon as it is known if the path is down. The returned function cancels this call; other callers still wait for the
+   * probe.
    */
   recordConnectFailure(scope: Scope, code: string | undefined, done: () => void): () => void {
     const now = this.#world.now();
@@ -177,8 +178,8 @@ export class PathTable {
   }
 
   /**
-   * Calls `done` with true if the path is lost, as soon as that is known. The returned function stops waiting; other callers
-   * still wait for the probe.
+   * Calls `done` with true if the path is lost, as soon as that is known. The returned function cancels this call; other callers still wait
+   * for the probe.
    */
   isLost(path: string, done: (lost: boolean) => void): () => void {
     const entry = this.#entries.get(path);
@@ -218,7 +219,7 @@ export class PathTable {
     }
   }
 
-  /** Closes the table, which is no longer served. Waiting requests end as `full`, and no later request has to wait. */
+  /** Closes the table. Waiting requests end as `full`, and no later request has to wait. */
   close(): void {
     this.#isClosed = true;
     const now = this.#world.now();
@@ -230,7 +231,7 @@ export class PathTable {
     this.#outbox.flush();
   }
 
-  /** Does everything that is due by now. */
+  /** Handles all work that is due by now. */
   runDue(): void {
     const now = this.#world.now();
     for (const entry of [...this.#busy]) this.#step(entry, now);
@@ -250,9 +251,9 @@ export class PathTable {
   }
 
   /**
-   * Returns the time at which `runDue` next has something to do; infinite if there is nothing.
+   * Returns the time at which `runDue` next has work to do; infinite if there is none.
    *
-   * @param now the start of the last `runDue`, in monotonic milliseconds; work that became due after it is still pending
+   * @param now the start of the last `runDue`, in monotonic milliseconds; work that became due after that is still pending
    */
   nextAt(now = this.#world.now()): number {
     let at = Number.POSITIVE_INFINITY;
@@ -295,7 +296,7 @@ export class PathTable {
     return entry;
   }
 
-  /** Evicts an idle path, or else a path that is down and has no waiting requests. */
+  /** Evicts an idle path. If there is none, evicts a path that is down and has no waiting requests. */
   #evictOne(): void {
     const free = [...this.#entries.values()].filter(({ askers, queue }) => askers.size === 0 && queue.size === 0);
     const idle = free.filter((entry) => !this.#busy.has(entry));
@@ -340,7 +341,7 @@ export class PathTable {
     this.#reportFinding(entry, before);
   }
 
-  /** Reports news to the other processes. A mere suspicion is not reported. */
+  /** Reports a changed finding to the other processes. A mere suspicion is not reported. */
   #reportFinding(entry: Entry, before: State.PathState): void {
     const { id, state } = entry;
     if (state.reached && !before.reached) this.#world.reportFinding?.(id, "reached");
@@ -358,7 +359,7 @@ export class PathTable {
     this.#settle(entry, now);
   }
 
-  /** Ends the states that no request waits for any more, plans the next step, and notifies the requests of this step. */
+  /** Ends the states that no request needs any more, plans the next step, and notifies the requests of this step. */
   #settle(entry: Entry, now: number): void {
     const { state, queue } = entry;
     if (queue.size === 0) {
@@ -394,22 +395,22 @@ export class PathTable {
   }
 }
 
-/** Returns the finding to report about a path. A return is reported only if the path was reported as down. */
+/** Returns the finding to report about a path. The finding that it works again is reported only if the path was reported as down. */
 const findingOf = ({ state, told }: Entry): PathWord | undefined => {
   if (state.state === "down") return state.probes > 0 ? "down" : undefined;
   return state.state === "returning" && told === "down" ? "returning" : undefined;
 };
 
-/** Closes idle connections, which may be dead. If the transport throws, the other paths must not wait for it. */
+/** Closes idle connections, which may be dead. An exception of the transport is ignored, because it must not delay the other paths. */
 const dropIdle = ({ way }: Entry): void => {
   try {
     way?.dropIdle();
   } catch {
-    // If the connections are dead, the next request of the transport fails and shows it.
+    // If the connections are dead, the next request of the transport fails and reveals it.
   }
 };
 
-/** Marks a path with waiting requests as wanted, so that its state is still known when the last of them stops waiting. */
+/** Records that the state of a path with waiting requests is needed, so that it is still known after the last of them stops waiting. */
 const markWanted = (entry: Entry, now: number): void => {
   if (entry.queue.size > 0) entry.wantedAt = now;
 };

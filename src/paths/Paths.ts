@@ -1,9 +1,10 @@
 /**
- * Tracks if each path of this process is up, down or cooling, and releases requests when they may be sent.
+ * Tracks if each path of this process is up, down or cooling down, and releases requests when they may be sent.
  *
  * One service serves all runs. Runs ask it before every request and report the result; transports report how a path can be probed.
+ *
  * `PathTable` holds the state and decides in one step, without a fiber; this module provides the clock, the timer and the probes. One timer
- * serves all paths, and there is none while every path is up. Timer and probes are forked from synchronous code, in the step that needs
+ * serves all paths, and there is no timer while every path is up. Timer and probes are forked from synchronous code, in the step that needs
  * them, so that a request on a path that is down does not wait for another fiber.
  */
 import * as Clock from "effect/Clock";
@@ -47,13 +48,13 @@ const readProbed = (found: unknown): Probed => {
   return { _tag: "failed", reason, ...(typeof it.code === "string" ? { code: label(it.code) } : {}) };
 };
 
-/** Returns the probe of a path. In plain JavaScript it may not be an effect. */
+/** Returns the probe of a path. A transport in plain JavaScript may return a value that is not an effect. */
 const probeOf = (way: PathWay): Effect.Effect<unknown> => {
   const probe: unknown = way.probe;
   return Effect.isEffect(probe) ? way.probe : Effect.die(new TypeError("probe: expected an Effect"));
 };
 
-/** Probes a path. A probe that dies or hangs counts as failed, and one that cannot be interrupted is abandoned. */
+/** Probes a path. A probe that dies or hangs counts as failed, and a probe that cannot be interrupted is abandoned. */
 const runProbe = (way: PathWay): Effect.Effect<Probed> =>
   Effect.flatMap(
     Effect.forkDetach(
@@ -72,10 +73,10 @@ const runProbe = (way: PathWay): Effect.Effect<Probed> =>
     },
   );
 
-/** The other processes that act together with this one. */
+/** The other processes of the same store, which share findings with this process. */
 export type Siblings = Pick<TableWorld, "reportFinding" | "processCount">;
 
-/** Paths of one of several processes. */
+/** The paths of one of several processes. */
 export interface PathsAmong extends Pick<PathTable, "onFinding" | "recordRefusal"> {
   readonly own: PathsService;
 }
@@ -87,7 +88,7 @@ class Keeper {
   readonly #fork: <A>(effect: Effect.Effect<A>) => Fiber.Fiber<A>;
   readonly #probes = new Set<Fiber.Fiber<void>>();
   #timer: Fiber.Fiber<void> | undefined;
-  /** Time at which the timer fires; infinite without one. */
+  /** Time at which the timer fires; infinite if there is no timer. */
   #wakesAt = Number.POSITIVE_INFINITY;
   #closed = false;
 
@@ -127,9 +128,9 @@ class Keeper {
 
   #wake(): void {
     this.#timer = undefined;
-    // Prevents timers during `runDue`. One timer is set afterwards, for everything that `runDue` has planned.
+    // Prevents timers during `runDue`. One timer is set afterwards, for all work that `runDue` has planned.
     this.#wakesAt = Number.NEGATIVE_INFINITY;
-    // Work that becomes due during `runDue` is not done by that call. It is still pending afterwards, so the earlier time counts.
+    // Work that becomes due during `runDue` is not handled by that call. It is still pending afterwards, so the earlier time counts.
     const from = monotonicMs(this.#clock);
     this.table.runDue();
     this.#wakesAt = Number.POSITIVE_INFINITY;
@@ -173,14 +174,14 @@ const serviceOf = (table: PathTable): PathsService => ({
   list: () => table.list(),
 });
 
-/** An interruption removes a waiting request. If the request was released in the same step, its slot is freed. */
+/** An interruption removes a waiting request. If the request was released in the same step, the interruption frees its slot. */
 const admit = (table: PathTable, admission: Admission): Effect.Effect<Admitted> =>
   Effect.callback<Admitted>((resume) => {
     const leave = table.admit(admission, (admitted) => resume(Effect.succeed(admitted)));
     return Effect.sync(leave);
   });
 
-/** Makes the table of a process. Its timer and its probes end with the scope. */
+/** Creates the table of a process. Its timer and its probes end with the scope. */
 const makeTable = Effect.fnUntraced(function* (siblings?: Siblings): Effect.fn.Return<PathTable, never, Scope.Scope> {
   const random = yield* Random.Random;
   const services = yield* Effect.context<never>();
@@ -191,7 +192,7 @@ const makeTable = Effect.fnUntraced(function* (siblings?: Siblings): Effect.fn.R
 
 const make: Effect.Effect<PathsService, never, Scope.Scope> = Effect.map(makeTable(), serviceOf);
 
-/** Makes the paths of one of several processes that share their findings. */
+/** Creates the paths of one of several processes that share their findings. */
 export const makeAmong = (siblings: Siblings): Effect.Effect<PathsAmong, never, Scope.Scope> =>
   Effect.map(makeTable(siblings), (table) => ({
     own: serviceOf(table),
@@ -201,9 +202,9 @@ export const makeAmong = (siblings: Siblings): Effect.Effect<PathsAmong, never, 
 
 /** Decides when requests may be sent on the paths of a process. */
 export class Paths extends Context.Service<Paths, PathsService>()("effect-stream-recovery/Paths") {
-  /** Makes the paths of a process. Their timer and their probes end with the scope. */
+  /** Creates the paths of a process. Their timer and their probes end with the scope. */
   static readonly make = make;
 
-  /** Layer with one service, shared by everything that uses the layer. */
+  /** Provides one service, shared by all users of the layer. */
   static readonly layer: Layer.Layer<Paths> = Layer.effect(Paths, make);
 }

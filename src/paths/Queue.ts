@@ -1,4 +1,4 @@
-/** Holds the requests that wait for one path in order of arrival, grouped by the cooldowns that may delay them. */
+/** Holds the requests that wait for one path, in order of arrival and grouped by the cooldowns that may delay them. */
 import type { Admission, Admitted, Scope, Wait } from "./Admission.ts";
 import { type HoldKeys, holdKeysOf, modelKey } from "./Cooldowns.ts";
 
@@ -26,7 +26,7 @@ export interface Lane {
   readonly waiters: Set<Waiter>;
   /** Lower bound of the `maxRetryAfterMs` of its requests, in milliseconds. It is not raised when a request leaves. */
   leastRetryAfterMs: number;
-  /** The reason why its requests wait. `waitsUntil` is the end, if known. */
+  /** The reason why the requests of the lane wait. `waitsUntil` is the end of the wait, if known. */
   waitsFor: Wait["for"] | undefined;
   waitsUntil: number;
   /** Number of the last check in which none of its requests could be sent. */

@@ -1,8 +1,8 @@
 /**
  * Releases waiting requests in batches ("waves"). A batch is the number of requests that may be in flight at once.
  *
- * The first batch has eight requests. Each response head releases two more, so a batch doubles with each round of heads. A second without a
- * refusal also doubles it, and a refusal halves it. Pure: each call takes the time, in monotonic milliseconds.
+ * The first batch has eight requests. Each response head releases two more, so a batch doubles with each round of responses. A second
+ * without a refusal also doubles it, and a refusal halves it. Pure: each call receives the time, in monotonic milliseconds.
  */
 
 /** Number of requests in the first batch. */
@@ -14,10 +14,10 @@ export const firstWaveSize = (processes: number): number => Math.max(1, Math.flo
 /** Time without a refusal after which the batch doubles, in milliseconds. */
 export const waveQuietMs = 1_000;
 
-/** Maximum size of a batch. At this size it no longer limits anything. */
+/** Maximum size of a batch. With this size a batch no longer limits anything. */
 const waveMax = 1 << 20;
 
-/** The batches after one outage or cooldown, from the first released request to the last one that had to wait. */
+/** The batches after one outage or cooldown, from the first released request to the last request that had to wait. */
 export class Waves {
   #size: number;
   #inFlight = 0;
@@ -35,12 +35,12 @@ export class Waves {
     return this.#size;
   }
 
-  /** Requests that were sent, without a response head, and are not over. */
+  /** Number of requests that were sent and have neither a response head nor an end. */
   get inFlight(): number {
     return this.#inFlight;
   }
 
-  /** Response heads that have arrived for requests that were sent. */
+  /** Number of response heads that have arrived for requests that were sent. */
   get heads(): number {
     return this.#heads;
   }
@@ -53,7 +53,7 @@ export class Waves {
     return this.#inFlight < this.#size;
   }
 
-  /** Time at which the batch doubles if no refusal comes. */
+  /** Time at which the batch doubles if no refusal arrives. */
   get nextGrowthAt(): number {
     return this.#quietSince + waveQuietMs;
   }
@@ -64,8 +64,8 @@ export class Waves {
   }
 
   /**
-   * Records a response head. At most as many heads count as requests were sent, because the head of an earlier request proves nothing about
-   * this batch.
+   * Records a response head. At most as many heads count as requests were sent, because the head of a request from before this batch proves
+   * nothing about the batch.
    */
   recordResponse(): void {
     if (this.#heads === this.#released) return;

@@ -16,7 +16,7 @@ export const notProcessedBaseMs = 2_000;
 /** Maximum wait that doubling reaches, in milliseconds. */
 export const longestMs = 30_000;
 
-/** Maximum doublings. At this number every base exceeds `longestMs`, and the power stays finite for any counter. */
+/** Maximum doublings. With this number every base exceeds `longestMs`, and the power stays finite for any counter. */
 const doublingsMax = 16;
 
 /**

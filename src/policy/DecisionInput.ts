@@ -20,7 +20,7 @@ export interface DecisionInput {
   readonly failure: Failure.Failure;
   readonly run: RunFacts;
   readonly budget: Budget;
-  /** Spreads the delay. From 0 to 1. */
+  /** Number from 0 to 1 that spreads the delay of a retry. */
   readonly jitter: number;
 }
 
@@ -102,7 +102,7 @@ const document = <const K extends Failure.FailureKind>(kind: K) =>
 type Decoder = (json: unknown) => Result.Result<DecisionInput, Schema.SchemaError>;
 
 const decoder = (kind: Failure.FailureKind): Decoder => {
-  // Restores the union over kinds, because every document decodes to one member of `Failure`.
+  // Restores the union over kinds, which the type of `document` loses. Every document decodes to one member of `Failure`.
   const schema: Schema.Decoder<DecisionInput> = document(kind) as unknown as Schema.Decoder<DecisionInput>;
   return Schema.decodeUnknownResult(schema, { onExcessProperty: "error" });
 };
@@ -169,7 +169,7 @@ const toInputError = (issue: SchemaIssue.Issue, json: unknown): DecisionInputErr
   return new DecisionInputError({ reason: "bad_value", field, message: `${field}: ${expected}, got ${got}` });
 };
 
-/** Quotes a member name unless it is a plain word, because it is untrusted and may contain a line break. */
+/** Quotes a member name unless it is a plain word, because the name is untrusted and may contain a line break. */
 const pathStep = (path: string, step: PropertyKey): string => {
   if (typeof step === "number") return `${path}[${step}]`;
   const name = label(String(step));

@@ -92,14 +92,14 @@ const question = (s: Situation, ruling: Ruling, version: string): Decision => {
   });
   decision.choices = Choices.of(s, entry);
   if (repeated.length > 0) decision.may_repeat = repeated;
-  // An unattended question must end the run, because any other default would be a hidden automatic retry.
+  // If nobody answers, the run must end, because any other default would be a hidden automatic retry.
   decision.default_choice = "stop";
   return decision;
 };
 
 /**
- * A decision under construction. Optional fields are set one by one, because spreads took a seventh of the time of a decision. Their order
- * is that of the schema, so that a decision repeated from a record serialises to the same text.
+ * A decision under construction. Optional fields are set one by one, because spreads took a seventh of the time of a decision. The fields
+ * are set in the order of the schema, so that a decision repeated from a record serialises to the same text.
  */
 type Made = { -readonly [K in keyof Decision]: Decision[K] };
 

@@ -1,5 +1,5 @@
 /**
- * Explains a decision in one or two plain sentences: what happened, if a tool ran, and what is safe to do.
+ * Explains a decision in one or two plain sentences: the failure, if a tool ran, and the step that is safe.
  *
  * This module describes the failure by its kind; Rules.ts has the sentence of each rule. All phrases are fixed and contain no message, name
  * or content from outside. A rejection keeps the provider's own reason, so an unpaid bill is never described as a lost connection.
@@ -40,7 +40,7 @@ export const explain = (decision: Decision, given: Failure, facts: AttemptFacts)
   return `${happened}; ${said}${unknown}${describeSending(route, wait_for)}`;
 };
 
-/** Adds the route of a retry, or what it waits for. */
+/** Describes the route of a retry, or the event for which the retry waits. */
 const describeSending = (route: Decision["route"], waitFor: Decision["wait_for"]): string => {
   if (route === "next") return " It is sent to the next route.";
   return waitFor !== undefined && Object.hasOwn(waits, waitFor) ? ` ${waits[waitFor]}` : "";
@@ -69,8 +69,8 @@ const waits = {
 } as const;
 
 /**
- * Describes in a clause the failures that only their code identifies; undefined for any other code. For the first two nothing was sent. The
- * others are bodies that do not match their headers.
+ * Returns a clause about a failure that only its code identifies; undefined for any other code. For the first two codes nothing was sent.
+ * The others are bodies that do not match their headers.
  */
 export const codedWords = ({ code, kind }: Pick<Failure, "code" | "kind">): string | undefined =>
   code === undefined || (kind !== "protocol" && kind !== "rejected") ? undefined : coded.get(code);
@@ -105,7 +105,7 @@ const describeFailure = (failure: Failure, facts: AttemptFacts): string => {
         ? "The model provider's response was empty"
         : "The model's answer ended early, without the provider's end marker";
     case "stalled":
-      // A clock that ends before the first content does not fit an answer with content, so `idle` describes it.
+      // A clock that ends before the first content contradicts an answer with content, so the clause for `idle` describes it.
       return stalls[hasContent && isBeforeContent(failure.clock) ? "idle" : failure.clock];
     case "rate_limited":
       return "The model provider limits the rate of requests";
@@ -149,7 +149,7 @@ export const seamFaults: Readonly<Record<SeamFault, string>> = {
   unwritable: "this protocol cannot express the join",
 };
 
-/** The code of such a failure is a `SeamFault`. Any other code is from outside and is not repeated. */
+/** Describes an unproven seam. Its code is a `SeamFault`; any other code is from outside and is not repeated. */
 const fault = ({ code }: Failure): string => {
   const known: Readonly<Record<string, string>> = seamFaults;
   return code !== undefined && Object.hasOwn(known, code) ? `: ${known[code]}` : "";

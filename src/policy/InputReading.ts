@@ -2,7 +2,7 @@
  * Reads the input of a decision that no schema has checked, and assumes the worst for unknown values.
  *
  * `decide` is typed, but its input may come from plain JavaScript, a cast or a record of a newer version. A valid input is returned
- * unchanged, at the cost of a few comparisons. An invalid value becomes the one that permits least (laws L2 and L8): an unknown word
+ * unchanged, at the cost of a few comparisons. An invalid value becomes the one that permits least (laws L2 and L8): an unknown value
  * becomes the top of its chain, an invalid counter counts as exhausted, and an invalid limit is zero.
  */
 import {
@@ -34,12 +34,12 @@ export const read = (given: DecisionInput): DecisionInput => {
     budget === given.budget &&
     jitter === given.jitter;
   if (same) return given;
-  // Neither value is safe here: `true` may report a false success, and `false` may request a response twice.
+  // Neither value would be safe: `true` could report a false success, and `false` could request a response twice.
   const marker = typeof Json.record(given.facts)?.terminal_seen === "boolean";
   return { failure: marker ? failure : { kind: "unknown" }, facts, run, budget, jitter };
 };
 
-// Spelled out word by word and field by field, because every decision runs these checks and takes only about a microsecond.
+// Written out value by value and field by field, because every decision runs these checks and takes only about a microsecond.
 const isDelivery = (it: unknown): it is Delivery => it === "accepted" || it === "ambiguous" || it === "not_sent";
 const isProgress = (it: unknown): it is Progress =>
   it === "output" || it === "started" || it === "reasoning" || it === "none";
@@ -139,7 +139,7 @@ const isPath = (it: unknown): it is RunFacts["path"] => it === "up" || it === "d
 /** True for a limit, which may be omitted. */
 const isLimit = (value: unknown): boolean => value === undefined || isAmount(value);
 
-/** A call about which nothing is known, so it may have run and done anything. */
+/** A call about which nothing is known, so it may have run and may have done anything. */
 const worstRow: ToolRow = { call: "", tool: "", executor: "runtime", effect: "unknown", phase: "outcome_unknown" };
 
 /** The facts that permit least. A new fact needs an entry here and a check in `isFacts`. */
@@ -147,7 +147,7 @@ const worstFacts: AttemptFacts = {
   delivery: "accepted",
   progress: "output",
   shown: "text",
-  // Text of unknown position counts as if it came after every call, and a call of unknown position as if before every text.
+  // Text of unknown position counts as if it followed every call, and a call of unknown position as if it preceded all text.
   text_through: Number.MAX_SAFE_INTEGER,
   call_through: 0,
   settled_through: 0,
@@ -158,7 +158,7 @@ const worstFacts: AttemptFacts = {
 };
 
 const worstRun: RunFacts = {
-  // `first`, because a continuation that fails for good asks a question, and every other mode stops.
+  // `first`, because only a continuation that fails for good asks a question. Every other mode stops.
   mode: "first",
   user_cancelled: true,
   lifecycle_closed: true,
@@ -205,7 +205,7 @@ const worstBudget: Budget = {
   max_group_wasted_tokens: 0,
 };
 
-/** Fields that the first versions lacked, with the values that describe those versions. An old caller may still omit them. */
+/** Fields that the first versions lacked, with the values that describe those versions. An old caller may still omit these fields. */
 const newRunFields: Partial<RunFacts> = {
   path: freshRun.path,
   waited_for_path: freshRun.waited_for_path,
@@ -239,7 +239,7 @@ const readRun = (given: RunFacts): RunFacts => {
   const it = Json.record(given);
   const isPathKnown = isPath(it?.path);
   if (isPathKnown && isAmount(it?.cooldown_ms)) return run;
-  // A guessed outage or cooldown must not move the run or spare its counters, so no default for a path is safe.
+  // If the path is unknown, no default is safe: a guessed outage or cooldown must not move the run or keep its counters low.
   return { ...run, next_route: "none", elapsed_ms: isPathKnown ? run.elapsed_ms : worstRun.elapsed_ms };
 };
 

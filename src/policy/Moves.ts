@@ -8,7 +8,7 @@ import type { Failure, FailureKind, RejectedReason } from "../domain/Failure.ts"
 import type { RunFacts } from "../domain/RunFacts.ts";
 import type { Situation } from "./Situation.ts";
 
-/** Maximum cooldown or Retry-After that a run waits for instead of moving, in milliseconds. */
+/** Maximum cooldown or Retry-After for which a run waits instead of moving, in milliseconds. */
 export const patienceMs = 5_000;
 
 /** One row of the table. The first row that applies decides if the run moves. */
@@ -114,7 +114,7 @@ const finishes: ReadonlySet<FailureKind> = new Set(["refused", "empty", "model_l
 
 const turnedAway: ReadonlySet<FailureKind> = new Set(["server_error", "rate_limited", "overloaded"]);
 
-/** True if the stream broke. Cancels from our side do not get here, because an earlier row handles them. */
+/** True if the stream broke. Cancels from this side cannot occur here, because an earlier row handles them. */
 const isBroken = ({ kind }: Failure): boolean =>
   kind === "transport" || kind === "truncated" || kind === "protocol" || kind === "cancelled";
 
@@ -129,7 +129,7 @@ export const isOwnFault = ({ failure, run }: OwnFault): boolean =>
   (failure.reason === "auth" || failure.reason === "not_found" || failure.reason === "invalid_request");
 
 /**
- * Returns true if a replay of the failed attempt goes to the next route.
+ * Returns true if a replay of the failed attempt moves to the next route.
  *
  * @param table the policy's rows; empty if it never moves
  */

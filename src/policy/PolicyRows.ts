@@ -1,5 +1,5 @@
 /**
- * Holds the nineteen rows of the default policy, in evaluation order.
+ * Contains the nineteen rows of the default policy, in evaluation order.
  *
  * `stream-recovery policy` prints these rows, and `decide` evaluates them. To change a rule, change its row. If a stored incident is then
  * decided differently, also raise `version` in RecoveryPolicy.ts (law L9).
@@ -15,7 +15,7 @@ export interface PolicyRow {
   readonly number: number;
   /** Condition as the table prints it. */
   readonly condition: string;
-  /** The printed action, or the mode of an automatic retry. */
+  /** The action as the table prints it, or the mode of an automatic retry. */
   readonly action: string;
   readonly rules: ReadonlyArray<Rule>;
   /** Returns the ruling if the row applies. Pure. */
@@ -159,11 +159,11 @@ const isCutOff = (s: Situation): boolean => {
   }
 };
 
-/** True if the provider may have changed something that the stream did not report. */
+/** True if the provider may have changed something without reporting it in the stream. */
 const mayHaveUnseenChanges = ({ side_effects: exposed }: Situation["facts"]): boolean =>
   exposed === null || exposed.provider.mutating + exposed.provider.unknown > 0;
 
-/** Returns true if the request got far enough for the provider to change something unseen. */
+/** Returns true if the request may have caused a change at the provider that the stream did not report. */
 export const isUnprovable = (s: Situation): boolean =>
   mayHaveUnseenChanges(s.facts) && s.facts.delivery !== "not_sent" && !s.notProcessed && !s.resolved.in_band;
 
@@ -173,7 +173,7 @@ const rulingAfterText = (s: Situation): Ruling => {
   return s.run.continue_text === "auto" ? rulings.continue_text : rulings.text_shown;
 };
 
-/** Returns the first reason that a replay cannot duplicate anything. */
+/** Returns the ruling for a replay: the first reason why it cannot duplicate anything. */
 export const replayRuling = (s: Situation): Ruling => {
   if (s.credentials) return rulings.credentials_refreshed;
   if (s.facts.delivery === "not_sent") return rulings.not_sent;

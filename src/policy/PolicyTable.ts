@@ -9,7 +9,7 @@ import { rulings } from "./Rules.ts";
 
 /** One row as data. */
 export interface TableRow {
-  /** Number of the row; null for the checks before an automatic retry. */
+  /** Number of the row; null for a check before an automatic retry. */
   readonly number: number | null;
   readonly if: string;
   readonly then: string;

@@ -1,8 +1,8 @@
 /**
  * Decides what follows a failed attempt: `auto_retry_once`, `ask_user` or `do_not_retry`.
  *
- * Decisions are pure, total and deterministic; time and jitter are arguments. The first row that applies gives the rule. Before
- * an automatic retry, RetryBudget.ts may veto it and Moves.ts picks its route. Start reading in PolicyRows.ts, the table.
+ * Decisions are pure, total and deterministic; time and jitter are arguments. The first row that applies determines the rule. Before an
+ * automatic retry, RetryBudget.ts may veto the retry and Moves.ts chooses its route. Start reading in PolicyRows.ts, which has the table.
  */
 import type { Decision, Rule } from "../domain/Decision.ts";
 import { isFinish } from "../domain/Failure.ts";
@@ -23,7 +23,7 @@ export { everyRetryAsks, PolicyError, type StricterRules } from "./StricterRules
 /** Version of the rules, raised whenever a stored incident could be decided differently (law L9). */
 export const version = "3";
 
-/** Prevents object literals and spreads from being a policy, because only this module can make one. */
+/** Prevents the use of object literals and spreads as a policy, because only this module can create one. */
 declare class Made {
   private readonly made: true;
 }
@@ -36,7 +36,7 @@ export interface RecoveryPolicy extends Made {
   readonly rows: ReadonlyArray<PolicyRow>;
   /** Rows that move a run to its next route, in evaluation order; empty if the policy never moves. */
   readonly moves: ReadonlyArray<MoveRow>;
-  /** Total and deterministic. Never throws for decoded input. */
+  /** Decides an input. Total and deterministic: never throws for decoded input. */
   readonly decide: (input: DecisionInput) => Decision;
 }
 

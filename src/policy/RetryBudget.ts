@@ -1,6 +1,6 @@
 /**
- * Checks the limits on every automatic retry: outage, announced wait, throttle, and the budgets of tokens and retries. Each check can only
- * veto.
+ * Checks the limits on every automatic retry: outage, announced wait, throttle, and the budgets of tokens and retries. A check can only
+ * veto a retry.
  *
  * A retry on another route waits for nothing, so wait limits apply only to a retry on the same route.
  */
@@ -72,8 +72,8 @@ const isWaitTooLong = (s: Situation): boolean => {
 };
 
 /**
- * True if the retry budget is exhausted. Failures that cost the provider nothing have their own budget. All retries share the time since
- * the first failure.
+ * True if the retry budget is exhausted. Failures that cost the provider nothing have a budget of their own. All retries share the limit on
+ * the time since the first failure.
  */
 function isSpent(s: Situation, { mode, moves }: Retry): boolean {
   if (s.run.elapsed_ms >= s.budget.max_elapsed_ms) return true;
@@ -81,8 +81,8 @@ function isSpent(s: Situation, { mode, moves }: Retry): boolean {
   if (moves || isWaited(s)) return false;
   if (s.run.group_retries >= (s.budget.max_group_retries ?? Number.POSITIVE_INFINITY)) return true;
   if (isFree(s)) return false;
-  // A failure that was not processed and exceeds its own budget does not fall back to the ordinary one. That also holds if its flag is
-  // ignored, because progress must not loosen the decision (L2).
+  // A failure that was not processed and exceeds its own budget does not fall back to the ordinary one. The same applies if the flag is
+  // ignored because of progress, because progress must not loosen the decision (L2).
   if (s.resolved.not_processed && isFreeBudgetSpent(s)) return true;
   if (s.run.auto_retries >= s.budget.max_auto_retries) return true;
   return mode === "replay" && (areReplaysSpent(s) || isReplayFutile(s));

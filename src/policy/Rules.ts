@@ -1,8 +1,8 @@
 /**
- * Holds everything about each rule in one table: its action, its reasons, and its sentence for a person.
+ * Describes each rule in one table: its action, its reasons, and its sentence for a person.
  *
  * A name in `Rule` does not compile without an entry here. Decisions, reasons, sentences, questions, stricter configurations and the ends
- * of runs come from this table. Conditions and their order are in PolicyRows.ts and RetryBudget.ts.
+ * of runs come from this table. The conditions and their order are in PolicyRows.ts and RetryBudget.ts.
  */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import type { Rule } from "../domain/Decision.ts";
@@ -16,14 +16,17 @@ export interface SentenceParts {
   readonly failure: Failure;
   readonly facts: AttemptFacts;
   readonly because: ReadonlyArray<string>;
-  /** Returns a sentence that says if a tool ran. It is a function because only some sentences need the ledger, which a caller may lack. */
+  /**
+   * Returns a sentence that says if a tool ran. It is a function because only some sentences need the ledger, and a caller may not have
+   * one.
+   */
   readonly tools: () => string;
 }
 
 interface Said {
   /**
-   * Facts that forced the rule, in addition to the failure. They are `name=value` with a fixed vocabulary, so they are safe to store and
-   * export.
+   * Facts that forced the rule, in addition to the failure. They have the form `name=value` with fixed names and values, so they are safe
+   * to store and export.
    */
   readonly because: (s: Situation) => ReadonlyArray<string>;
   /** Sentence that follows the description of the failure. It says if a tool ran and what is safe to do. */
@@ -38,7 +41,7 @@ interface RetryRule extends Said {
 interface ReplayRule extends Said {
   readonly action: "auto_retry_once";
   readonly mode: "replay";
-  /** The next replay rule as an attempt's facts grow. Tightening this rule also tightens that one (law L2). */
+  /** The replay rule that follows as an attempt's facts grow. Tightening this rule also tightens the next (law L2). */
   readonly growsInto: Rule | undefined;
 }
 
@@ -338,7 +341,9 @@ export const rulings = Object.fromEntries(names.map((rule) => [rule, rulingOf(ru
   readonly [R in Rule]: Ruling;
 };
 
-/** Returns how a run ends after a rule stopped it. If the configuration turned the rule into a stop, the run ends as stopped. */
+/**
+ * Returns the state in which a run ends after a rule stopped it. If the configuration turned the rule into a stop, the run ends as stopped.
+ */
 export const runStateAfter = (rule: Rule): StopRule["run"] => {
   const entry: RuleEntry = rules[rule];
   return entry.action === "do_not_retry" ? entry.run : "stopped";

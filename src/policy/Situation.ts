@@ -6,7 +6,7 @@ import * as Failure from "../domain/Failure.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 import * as InputReading from "./InputReading.ts";
 
-/** Summary of the ledger's rows. A call that is not `read_only` is a changing call. */
+/** Summary of the ledger's rows. A "changing" call is a call that is not `read_only`. */
 export interface LedgerFacts {
   /** This and the next five fields: true if a changing runtime call is in that phase. */
   inputStarted: boolean;
@@ -39,7 +39,7 @@ export interface Situation extends DecisionInput {
   readonly malformed: boolean;
 }
 
-/** Prepares an input. For a value that is not understood, the worst is assumed. */
+/** Prepares an input. For a value that is invalid or unknown, the worst is assumed. */
 export const make = (given: DecisionInput): Situation => {
   const input = InputReading.read(given);
   const { facts, failure, run } = input;

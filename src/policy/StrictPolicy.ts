@@ -1,9 +1,10 @@
 /**
- * Holds the rows of the strict policy, the first published form of this policy (PawWork #863).
+ * Contains the rows of the strict policy, the first published form of this policy (PawWork #863).
  *
- * It retries once, after one second, and only an attempt that provably did nothing. It asks after any output, call or partial input, and if
- * the snapshot is incomplete. It never continues, resumes or changes the route. A guard or a harmless effect makes no difference. It waits
- * for a path and for an announced wait as the default policy does. Row numbers are those of the default rows that they tighten.
+ * The policy retries once, after one second, and only an attempt that provably had no effect. It asks after any output, call or partial
+ * input, and if the snapshot is incomplete. It never continues, resumes or changes the route. A guard or a harmless effect makes no
+ * difference. It waits for a path and for an announced wait as the default policy does. The row numbers are those of the default rows that
+ * the rows tighten.
  */
 import { endRows, type PolicyRow, replayRuling, rowOf } from "./PolicyRows.ts";
 import { isWaited, waitFor } from "./RetryBudget.ts";
@@ -77,8 +78,8 @@ export const rows: ReadonlyArray<PolicyRow> = [
 ];
 
 /**
- * Computes the wait: the fixed second or a longer announced wait, plus the throttle's wait. If the path was down and the request was not
- * sent, only an announced wait counts after the path is back.
+ * Returns the wait: the fixed second or a longer announced wait, plus the throttle's wait. If the path was down and the request was not
+ * sent, only an announced wait counts once the path works again.
  */
 export const delayMs = (s: Situation): number => {
   const announced = Math.max(s.failure.retry_after_ms ?? 0, s.run.cooldown_ms);

@@ -29,8 +29,8 @@ export class PolicyError extends Schema.TaggedError<PolicyError>()("PolicyError"
 }) {}
 
 /**
- * Checks a configuration that types may not have checked. The action of each replay rule also applies to the rules that its facts grow
- * into. So a request that is not repeated when nothing was shown is not repeated when something was shown (law L2).
+ * Checks a configuration that types may not have checked. The action of each replay rule also applies to the rules into which its facts can
+ * grow. So a request that is not repeated after nothing was shown is not repeated after something was shown either (law L2).
  *
  * @throws PolicyError for an unknown rule, or an action that is not stricter than the rule's own
  */
@@ -69,7 +69,7 @@ const growthChain = (rule: Rule): ReadonlyArray<Rule> => {
   return next === undefined ? [rule] : [rule, ...growthChain(next)];
 };
 
-/** Returns the position of an action in the order from permissive to strict; -1 for an unknown word. */
+/** Returns the position of an action in the order from permissive to strict; -1 for an unknown action. */
 const rankOf = (action: string): number => chain.indexOf(action);
 
 const chain: ReadonlyArray<string> = Action.literals;

@@ -2,7 +2,7 @@
  * Builds the request that continues a broken response, from the original request and the parts that were kept.
  *
  * Pure: the caller passes the body that was sent, the collected parts, the outcome of each call and the available results, and gets a new
- * body. In the new body every kept call has exactly one result, and no cut call appears. While a call is open, no words ask for a
+ * body. In the new body every kept call has exactly one result, and no incomplete call appears. While a call is open, no message asks for a
  * continuation. The last message is never the assistant's, except with the `seam` of a provider that accepts a prefill.
  */
 import * as Result from "effect/Result";
@@ -55,8 +55,8 @@ export const buildIn = (
   });
 
 /**
- * Adds the user's message after a response. It replaces the words that ask for a continuation. It is merged with a trailing user message,
- * because some servers refuse two in a row.
+ * Adds the user's message after a response, in place of the message that asks for a continuation. The text is merged with a trailing user
+ * message, because some servers refuse two in a row.
  *
  * @param protocol the protocol of the body
  * @param body the request so far, as parsed JSON; it is not changed

@@ -32,7 +32,7 @@ export type AttemptRecord = typeof AttemptRecord.Type;
 /** Maximum attempts kept per run. A retry budget ends a run much earlier, but each answered question allows another attempt. */
 export const attemptsMax = 64;
 
-/** Joins facts into their attempt. Recorded facts only grow (L1), so a late write loses nothing. */
+/** Joins facts into their attempt. Recorded facts only grow (L1), so writes that arrive late or out of order lose nothing. */
 export const raise = (it: AttemptRecord, entry: Pick<AttemptRecord, "attempt" | "facts">): AttemptRecord =>
   it.attempt === entry.attempt ? { ...it, facts: join(it.facts, entry.facts) } : it;
 

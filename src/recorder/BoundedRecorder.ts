@@ -23,8 +23,8 @@ import { listWaitMs, type Outcome, type RunRecorder, recorderWaitMs, type Write 
 import type { SharedPacing } from "./shared/SharedFacts.ts";
 
 /**
- * Minimum timeout of a call while an earlier one hangs, in milliseconds. Only the first hanging call uses its full timeout, so
- * a process can still exit while its store hangs.
+ * Minimum timeout of a call while an earlier call hangs, in milliseconds. Only the first hanging call uses its full timeout, so a process
+ * can still exit while its store hangs.
  */
 export const probeMs = 250;
 
@@ -50,11 +50,11 @@ export interface BoundedRecorder extends Service {
   ) => void;
 }
 
-/** The caller of a commit. */
+/** The caller of a commit, and its services. */
 export interface Committer {
   /** The clock in these services measures the timeout. */
   readonly services: Context.Context<never>;
-  /** Returns false once another process owns the run. Nothing more of the run is then written. */
+  /** Returns false once another process owns the run. No further entries of the run are then written. */
   isOurs?(): boolean;
 }
 
@@ -143,7 +143,7 @@ const isRecord = (value: unknown): boolean =>
     (name) => Predicate.hasProperty(value, name) && Array.isArray(value[name]),
   );
 
-/** Bounds one method of a recorder, and tracks its calls that hang. */
+/** Limits the time of one method of a recorder, and tracks its calls that hang. */
 class BoundedMethod {
   readonly #name: string;
   readonly #waitMs: number;
@@ -227,7 +227,7 @@ class BoundedMethod {
         timer.interruptUnsafe();
       });
       const ended = Deferred.await(first);
-      // A claim may take long. Until it succeeds, nothing is lost if the caller leaves, so even an uninterruptible caller may.
+      // A claim may take long. Until it succeeds, nothing is lost if the caller leaves, so even an uninterruptible caller may leave.
       const awaited = undo === undefined ? ended : Effect.interruptible(ended);
       const exit = yield* Effect.onInterrupt(awaited, () => {
         timer.interruptUnsafe();
@@ -242,8 +242,8 @@ class BoundedMethod {
   /**
    * Abandons a call, and counts it until it ends.
    *
-   * @param ms rest of the method's own timeout, in milliseconds. After a shortened wait the call continues for this long: if each call were
-   *   interrupted, a slow store would never show that it responds.
+   * @param ms rest of the method's own timeout, in milliseconds. After a shortened wait the call continues for this long. Otherwise every
+   *   call of a slow store would be interrupted, and the store would never show that it responds.
    */
   #abandon<A, E>(fiber: Fiber.Fiber<A, E>, undo: Effect.Effect<void> | undefined, ms: number): Effect.Effect<void> {
     return Effect.map(Effect.context<never>(), (services) => {
@@ -251,7 +251,7 @@ class BoundedMethod {
       fiber.addObserver((exit) => {
         ended(Exit.isSuccess(exit));
         if (!Exit.isSuccess(exit)) return;
-        // An observer is synchronous, so the release needs its own fiber. Nothing else would release the run.
+        // This observer is synchronous, so the release needs its own fiber. No other code would release the run.
         if (undo !== undefined) Effect.runForkWith(services)(undo);
       });
       if (undo !== undefined) return;
@@ -296,14 +296,14 @@ interface Pending {
   onLateResult?: (isSuccess: boolean) => void;
 }
 
-/** Bounds commits. One timer serves all pending commits, so none of them needs a fiber. */
+/** Limits the time of commits. One timer serves all pending commits, so none of them needs a fiber. */
 class BoundedCommit {
   readonly #write: Write;
   readonly #method: BoundedMethod;
   readonly #pending = new Set<Pending>();
   #timer: { readonly until: number; readonly fiber: Fiber.Fiber<void> } | undefined;
 
-  /** @param bounded the bound of `write`, because both call the same store */
+  /** @param bounded limits the time of `write`, because both call the same store */
   constructor(write: Write, bounded: BoundedMethod) {
     this.#write = write;
     this.#method = bounded;
@@ -328,7 +328,7 @@ class BoundedCommit {
         else onLater(outcome);
       });
     } catch {
-      // `write` will report why the store throws.
+      // `write` repeats the call and reports why the store throws.
       now ??= "undecided";
     }
     if (now !== undefined) end(now);

@@ -1,6 +1,4 @@
-/**
- * Records verdicts on calls of unknown outcome. They come from a person or from the tool's own `verify`.
- */
+/** Records verdicts on calls of unknown outcome. A verdict comes from a person or from the tool's own `verify`. */
 import type { AttemptFacts, ToolRow } from "../domain/AttemptFacts.ts";
 import { restoreFacts } from "./Orphan.ts";
 import type { AttemptRecord, CallVerdict, Entry, VerdictBy } from "./RunRecord.ts";

@@ -1,6 +1,4 @@
-/**
- * Digests content that is never stored. The digests are keyed, so neither a record nor an export confirms a guessed prompt.
- */
+/** Digests content that is never stored. The digests are keyed, so a reader of a record or an export cannot confirm a guessed prompt. */
 import * as Effect from "effect/Effect";
 import { RecorderError } from "./RecorderError.ts";
 

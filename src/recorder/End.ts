@@ -10,7 +10,7 @@ export const complete = (finish = "completed"): End => ({ state: "completed", re
 /** Stops a run for a reason without an incident. */
 export const stop = (reason: string): End => ({ state: "stopped", reason });
 
-/** The end that another process assumes for a volatile run whose owner died. No decision was made, and the record may be incomplete. */
+/** The end that another process assumes for a volatile run whose owner died. There was no decision, and the record may be incomplete. */
 export const processLost: End = { state: "stopped", reason: "process_lost", assumed: true };
 
 /** Stops a run at an incident. The reason is the rule of its decision, or the cause that prevented its decision from being carried out. */

@@ -6,7 +6,7 @@ import { explain } from "../policy/Explanation.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
 import type { Entry } from "./RunRecord.ts";
 
-/** The fields of an incident that are not part of its decision. */
+/** The fields of an incident that are not part of the decision. */
 export interface Circumstances extends Pick<RunIncident, "run_id" | "attempt" | "at" | "provider" | "status"> {
   /** Number of the incident in its run, from 1. */
   readonly number: number;

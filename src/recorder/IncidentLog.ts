@@ -10,7 +10,7 @@ interface IncidentLog {
   readonly incidents_omitted: number;
 }
 
-/** Appends an incident. At the maximum, it evicts the least needed one. */
+/** Appends an incident. At the maximum, evicts the least needed incident. */
 export const openIncident = ({ incidents, incidents_omitted }: IncidentLog, incident: RunIncident): IncidentLog => {
   if (incidents.length < incidentsMax) return { incidents: [...incidents, incident], incidents_omitted };
   return {
@@ -19,7 +19,10 @@ export const openIncident = ({ incidents, incidents_omitted }: IncidentLog, inci
   };
 };
 
-/** Finds the oldest incident that is over, or else the oldest that was acted on, or else the oldest that did not end the run. */
+/**
+ * Finds the oldest incident that is over. If there is none, finds the oldest that was acted on, or else the oldest that did not end the
+ * run.
+ */
 const findLeastNeeded = (incidents: ReadonlyArray<RunIncident>): number => {
   const over = incidents.findIndex(
     ({ status }) => status === "recovered" || status === "superseded" || status === "late",

@@ -1,6 +1,4 @@
-/**
- * Measures durations by the monotonic clock. A wall clock may jump, so no timeout or lease depends on it.
- */
+/** Measures durations by the monotonic clock. A wall clock may jump, so no timeout or lease depends on wall clocks. */
 import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";

@@ -1,7 +1,7 @@
 /**
  * Reads from a run's record the next step of a run that no process owns, because its process died or parked it for an answer.
  *
- * All of it is pure. `recover` and `StreamProcessor.takeUp` both use it, so they always agree on a run.
+ * All functions are pure. `recover` and `StreamProcessor.takeUp` both use them, so they always agree on a run.
  */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import type { Choice } from "../domain/Decision.ts";
@@ -23,9 +23,9 @@ export interface OrphanInput {
 }
 
 /**
- * The next step of an orphan. `decide`: the break is undecided, or `standing` (a question or a stop) was decided on exactly these facts but
- * not carried out. `waiting`: the question is open. `answered`: the answer has not been carried out. `offered`: a retry was decided and has
- * not started.
+ * The next step of an orphan. `decide`: the break is undecided, or a decision on exactly these facts (`standing`, a question or a stop) was
+ * not carried out. `waiting`: the question is open. `answered`: the answer was not carried out. `offered`: a retry was decided and has not
+ * started.
  */
 export type Due =
   | {
@@ -74,14 +74,14 @@ export const decideCancel = (record: RunRecord): Extract<Due, { readonly _tag: "
 
 /**
  * True if `StreamProcessor.takeUp` can ever take the run. It refuses a run without a transcript digest, because it could not compare the
- * request.
+ * caller's request with the original one.
  */
 export const isResumable = ({ transcript }: RunRecord): boolean => transcript !== undefined;
 
 /**
  * Closes the open wait of a run whose process died. The wait counts until the process was last known to be alive.
  *
- * @param aliveAt last renewal of the process's lease, by its own wall clock; undefined if unknown
+ * @param aliveAt last renewal of the process's lease, by the wall clock of that process; undefined if unknown
  */
 export const closeWait = (record: RunRecord, aliveAt: number | undefined): RunRecord => {
   const { waiting, ...rest } = record;
@@ -105,7 +105,7 @@ export const lastResponse = (record: RunRecord): ReadonlyArray<AttemptRecord> =>
 
 /**
  * Returns the facts of an attempt after its process died. Its request may have been sent, and a dispatched call has an unknown outcome. The
- * terminal marker no longer counts: output before it may be lost, and without a recorded end no caller was told that the response is
+ * terminal marker no longer counts: output before it may be lost, and no end is on record, so no caller was told that the response is
  * complete (L4, L5).
  */
 export const assumeCrash = (facts: AttemptFacts): AttemptFacts => ({
@@ -143,7 +143,7 @@ export const isUnchangedSince = (facts: AttemptFacts, incident: RunIncident): bo
   atMost({ ...facts, terminal_seen: false }, assumeCrash(incident.facts));
 
 /**
- * Returns the number of the run's last incident; the next one has the number after it. It also reads the ids, because the write of an
+ * Returns the number of the run's last incident; the next incident gets the following number. Also reads the ids, because the write of an
  * earlier incident may have been lost, and a recorded id must never be reused.
  */
 export const lastIncidentNumber = ({ incidents, incidents_omitted }: RunRecord): number =>
@@ -174,7 +174,7 @@ const newestQuestion = (record: RunRecord, last: AttemptRecord): Asked | undefin
   return (question.attempt ?? incident.attempt) >= last.attempt ? { question, incident } : undefined;
 };
 
-/** Returns the newest incident whose decision applied. Late incidents are skipped, because no decision of theirs is carried out. */
+/** Returns the newest incident whose decision applied. Late incidents are skipped, because their decisions are not carried out. */
 export const newestIncident = (record: RunRecord): RunIncident | undefined =>
   record.incidents.findLast(({ status }) => status !== "late");
 
@@ -186,9 +186,9 @@ const findQuestionStep = ({ incident, question }: Asked, { facts }: Response): D
 };
 
 /**
- * True if an answer still has to be carried out. An answer that ends the run always has to be. A verdict on calls has to be while a call
- * has an unknown outcome. A retry or continuation has to be only if the facts have not grown since the person saw them, because the person
- * did not agree to repeat later effects.
+ * True if an answer still has to be carried out. An answer that ends the run always has to be. A verdict on calls has to be if a call has
+ * an unknown outcome. A retry or continuation has to be only if the facts have not grown since the person saw them: the person did not
+ * agree to repeat later effects.
  */
 const isAnswerDue = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boolean => {
   switch (answer) {
@@ -224,7 +224,7 @@ const decideUndecided = (record: RunRecord, response: Response, asked: Asked | u
 /**
  * Builds the input of a decision on a response.
  *
- * @param broke the incident that the response ended with
+ * @param broke the incident that ended the response
  * @param left true if that incident only says that the caller left
  */
 const buildDecision = (
@@ -247,7 +247,7 @@ const buildDecision = (
         mode: first.mode,
         resumable: false,
         throttle_wait_ms: 0,
-        // The dead process's knowledge of the path is lost, but the time that the run has waited is recorded.
+        // The dead process's knowledge of the path is lost, but the waited time is on record.
         path: "up",
         cooldown_ms: 0,
         // The process that takes the run over knows its own routes.
@@ -269,9 +269,9 @@ const lastBreak = (record: RunRecord, first: AttemptRecord, asked: Asked | undef
 };
 
 /**
- * Joins the facts of the response with those of its incident. If a write was lost, the incident's may be newer.
+ * Joins the facts of the response with those of its incident. If a write was lost, the facts of the incident may be newer.
  *
- * An incident of a resumed attempt covers only that attempt's calls; any other covers the whole response.
+ * An incident of a resumed attempt covers only that attempt's calls; any other incident covers the whole response.
  */
 const withFactsOf = (incident: RunIncident, { facts, first, resumed }: Response): AttemptFacts => {
   if (!resumed.some(({ attempt }) => attempt === incident.attempt)) return join(facts, assumeCrash(incident.facts));

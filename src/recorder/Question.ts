@@ -1,5 +1,5 @@
 /**
- * Describes a question to a person: how it is asked, its default on expiry, and when an answer counts.
+ * Describes a question to a person: its text, its default on expiry, and the conditions under which an answer counts.
  *
  * An answer counts once, for the newest open question, and only if nothing has happened since the question was asked.
  */
@@ -13,31 +13,31 @@ import type { AnsweredBy, QuestionRecord, RunRecord } from "./RunRecord.ts";
 /** A question to a person: the broken run, a summary in one sentence and the possible answers. */
 export interface Question {
   readonly run_id: string;
-  /** Grows with every question of a run. An answer to an older revision is refused. */
+  /** Each question of a run has a higher revision than the previous one. An answer to an older revision is refused. */
   readonly revision: number;
   readonly incident: string;
   readonly rule: Rule;
   /** One sentence about the failure, whether a tool ran, and what is safe to do. */
   readonly message: string;
   /**
-   * Effects that `retry` may repeat: keys of calls that ran or may have run, and descriptions of tools that the provider may
-   * have run unseen. If it is not empty, ask a person twice before you answer `retry`.
+   * Effects that `retry` may repeat: keys of calls that ran or may have run, and descriptions of tools that the provider may have run
+   * unseen. If the list is not empty, ask the person to confirm before you answer `retry`.
    */
   readonly may_repeat: ReadonlyArray<string>;
-  /** At least two. */
+  /** Choices for the answer; at least two. */
   readonly choices: ReadonlyArray<Choice>;
   /** The answer that applies on expiry. */
   readonly default_choice: Choice;
   /** Wall clock, milliseconds since the epoch. */
   readonly asked_at: number;
-  /** Time from which only the default is accepted. Never expires if omitted. */
+  /** Time from which only the default is accepted. A question without it never expires. */
   readonly expires_at?: number;
   readonly decision: Decision;
 }
 
 /** Options that apply to every question of a `UserDecisions` layer. */
 export interface QuestionTerms {
-  /** Time until a question takes its default, in milliseconds. Never expires if omitted. */
+  /** Time until a question takes its default, in milliseconds. If omitted, questions never expire. */
   readonly expiryMs?: number;
   /** Defaults by rule, in place of `stop`. If a question does not offer its default, `stop` applies. */
   readonly defaults?: Partial<Record<Rule, Choice>>;
@@ -46,7 +46,7 @@ export interface QuestionTerms {
 /** The fields of a question that are not in its incident. */
 export interface Put extends Required<Pick<QuestionRecord, "revision" | "attempt" | "choices" | "asked_at">> {
   readonly terms: QuestionTerms | undefined;
-  /** The open question about the same incident that this one replaces. It keeps its deadline and default. */
+  /** The open question about the same incident that this question replaces. The new question keeps its deadline and default. */
   readonly replaced?: QuestionRecord | undefined;
 }
 
@@ -103,7 +103,7 @@ export const fromRecord = (
 });
 
 /**
- * Returns the expiry if it is valid. Without a value, or with a negative, excessive or NaN value, a question never expires.
+ * Returns the expiry if it is valid. A question with no expiry, or a negative, excessive or NaN one, never expires.
  *
  * @param given time until expiry, in milliseconds
  */

@@ -2,12 +2,13 @@
 import * as Schema from "effect/Schema";
 
 /**
- * A run's record could not be written or read. `reason` says why. A caller that acts only on recorded state must not act then (L8).
+ * A run's record could not be written or read. `reason` says why. A caller that may act only on recorded state must not act after this
+ * error (L8).
  *
- * - `fenced`: another process has taken the run over, so this one may no longer write it; or this process released the run, and has to
- *   claim it before it continues it.
+ * - `fenced`: another process has taken the run over, so this one may no longer write it; or this process released the run, and must claim
+ *   the run before it continues it.
  * - `owned`: a live process owns the run, so it cannot be taken over.
- * - `answered`: a write that requires an open question (`QuestionStillOpen`) came after its answer.
+ * - `answered`: a write that requires an open question (`QuestionStillOpen`) arrived after the answer.
  * - `invalid`: a value of the write could not be read back, so nothing was written. The message names the field, and `entry` is its
  *   position in the write.
  * - `bad_option`: the recorder was created with an invalid option, which the message names.
@@ -68,7 +69,7 @@ export const runError = (reason: keyof typeof ofRun, run_id: string, cause?: unk
 export const invalidEntryError = (run_id: string, entry: number, field: string): RecorderError =>
   new RecorderError({ reason: "invalid", run_id, entry, message: `${run_id}: ${ofRun.invalid}. ${field}` });
 
-/** Reasons that concern the store rather than the entries. The store may accept the same write later. */
+/** Reasons that concern the store and not the entries. The store may accept the same write later. */
 const ofStore: ReadonlySet<string> = new Set([
   "locked",
   "disk_full",

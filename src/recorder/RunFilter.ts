@@ -1,6 +1,4 @@
-/**
- * Filters lists of runs identically for every store, from tables or from memory.
- */
+/** Filters lists of runs in the same way for every store, from tables or from memory. */
 import type { RunRecord } from "./RunRecord.ts";
 
 /** Filter for a list of runs, newest first. */
@@ -24,7 +22,7 @@ export interface RunQuery {
   readonly limit?: number;
 }
 
-/** Lowercases ASCII letters only, because every database can do the same to a column. */
+/** Lowercases ASCII letters only, so that the result is the same as that of any database. */
 export const foldCase = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 /**

@@ -25,7 +25,7 @@ export const CallVerdict = Schema.Literals(["it_ran", "it_did_not_run"]);
 export type CallVerdict = typeof CallVerdict.Type;
 
 /**
- * A runtime call that was handed over completely. The facts of its attempt have its phase. `id` comes from the provider and is only a
+ * A runtime call that was handed over completely. Its phase is in the facts of its attempt. `id` comes from the provider and is only a
  * label.
  */
 export const CallRecord = Schema.Struct({
@@ -46,7 +46,7 @@ export type AnsweredBy = typeof AnsweredBy.Type;
 export const QuestionRecord = Schema.Struct({
   revision: Schema.Natural,
   incident: Label,
-  /** Last attempt that had started when the question was asked. A later one shows that the answer was acted on. */
+  /** Last attempt that had started when the question was asked. A later attempt shows that the answer was acted on. */
   attempt: Schema.optionalKey(Schema.Natural),
   rule: Rule,
   choices: Schema.Array(Choice),
@@ -63,12 +63,12 @@ export type QuestionRecord = typeof QuestionRecord.Type;
 /**
  * Reason why no process owns a run that has not ended.
  *
- * - `question`: it waits for an answer.
- * - `interrupted`: its caller left without signing off. `recover` decides the run.
+ * - `question`: the run waits for an answer.
+ * - `interrupted`: its caller left without a signed cancel. `recover` decides the run.
  * - `recovered`: its process died and the run was decided.
- * - `answered`: its question was answered meanwhile.
+ * - `answered`: its question was answered in the meantime.
  *
- * The last two wait for `StreamProcessor.takeUp`.
+ * Runs that are `recovered` or `answered` wait for `StreamProcessor.takeUp`.
  */
 export const Parked = Schema.Literals(["question", "interrupted", "recovered", "answered"]);
 export type Parked = typeof Parked.Type;
@@ -84,7 +84,7 @@ export const EvidenceLog = Schema.Struct({
 });
 export type EvidenceLog = typeof EvidenceLog.Type;
 
-/** The wait that a run is in, for a path or a cooldown. */
+/** The open wait of a run, for a path or a cooldown. */
 export const RunWait = Schema.Struct({
   for: Schema.Literals(["path", "cooldown"]),
   /** Wall clock, milliseconds since the epoch. */
@@ -108,15 +108,15 @@ export const RunRecord = Schema.Struct({
   resumes_at_answer: Schema.optionalKey(Schema.Natural),
   budget: Schema.optionalKey(Budget),
   policy: Schema.optionalKey(Label),
-  /** Keyed digest of the content that the first request was built from. A caller that resumes the run has to present the same content. */
+  /** Keyed digest of the content that the first request was built from. A caller that resumes the run must present the same content. */
   transcript: Schema.optionalKey(Label),
   /** The failed run whose request this one repeats, because a client retried it. */
   retry_of: Schema.optionalKey(Label),
   /** Random string of the process that started the run. It distinguishes two starts under one id. */
   started_by: Schema.optionalKey(Label),
   /**
-   * True if entries are written after the act rather than before it (L8). The record may be incomplete, and no other process
-   * continues the run.
+   * True if entries are written after the act instead of before it (L8). The record may be incomplete, and no other process continues the
+   * run.
    */
   volatile: Schema.optionalKey(Schema.Boolean),
   attempts: Schema.Array(AttemptRecord),
@@ -126,7 +126,7 @@ export const RunRecord = Schema.Struct({
   incidents: Schema.Array(RunIncident),
   incidents_omitted: Schema.Natural,
   questions: Schema.Array(QuestionRecord),
-  /** Time that the run has waited for paths and cooldowns, without the open wait, in milliseconds. */
+  /** Total time that the run has waited for paths and cooldowns, without the open wait, in milliseconds. */
   waited_ms: Schema.optionalKey(Milliseconds),
   waiting: Schema.optionalKey(RunWait),
   /** Group whose budget the run shares. */
@@ -157,12 +157,14 @@ export const Entry = Schema.TaggedUnion({
     request: Schema.optionalKey(AttemptRequest),
     run: Schema.optionalKey(RunFacts),
     route: Schema.optionalKey(Label),
-    /** Required seam of its text. `at` counts UTF-16 code units of the shown text. */
+    /** Seam that the attempt must prove. `at` counts UTF-16 code units of the shown text. */
     seam: Schema.optionalKey(Schema.Struct({ at: Schema.Natural, proof: SeamProof })),
   },
   /** A wait begins or ends. `waited_ms` is the sum of the earlier waits; `wait` is the open wait, if any. */
   RunWaited: { waited_ms: Milliseconds, wait: Schema.optionalKey(RunWait) },
-  /** The run repeats a failed run that another process owned. `RunStarted` has the same field, if the process already knows it then. */
+  /**
+   * The run repeats a failed run that another process owned. `RunStarted` has the same field, for a process that knows this at the start.
+   */
   RunRepeats: { retry_of: Label },
   /** The text of an attempt was joined to the shown text. */
   RunContinued: { attempt: Schema.Natural, at: Schema.Natural, proof: SeamProof },
@@ -179,7 +181,7 @@ export const Entry = Schema.TaggedUnion({
   QuestionAnswered: { revision: Schema.Natural, answer: Choice, by: Schema.optionalKey(AnsweredBy) },
   /** Guards the rest of the write: if this question has been answered, the whole write is refused. */
   QuestionStillOpen: { revision: Schema.Natural },
-  /** No process owns the run, which has not ended. */
+  /** No process owns the run any more, and the run has not ended. */
   RunParked: { reason: Parked },
   RunResumed: {},
   RunEnded: { end: RunEnd },
@@ -224,7 +226,7 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
     case "RunContinued":
       return { ...record, attempts: record.attempts.map((it) => markSeamProven(it, entry)) };
     case "RunRepeats":
-      // A run repeats only one other run, so the first entry wins.
+      // A run repeats only one other run, so the first entry counts.
       return record.retry_of === undefined ? { ...record, retry_of: entry.retry_of } : record;
     case "QuestionStillOpen":
       return isAnswered(record, entry.revision) ? "answered" : record;
@@ -267,10 +269,7 @@ export const applyAll = (
   return folded;
 };
 
-/**
- * True if the entry is recognisably on record. Facts, seams, calls and marks need no check, because folding them twice changes
- * nothing.
- */
+/** True if the entry is demonstrably on record. Facts, seams, calls and marks need no check, because folding them twice changes nothing. */
 const isOnRecord = (record: RunRecord, entry: Entry): boolean => {
   switch (entry._tag) {
     case "RunStarted":
@@ -351,7 +350,7 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
 /** True if an entry continues the run. Only a process that started or claimed the run may write one. */
 export const drives = ({ _tag }: Entry): boolean => _tag === "RunResumed" || _tag === "AttemptStarted";
 
-/** True if the writing process owns the run no longer after this entry. */
+/** True if the writing process no longer owns the run after this entry. */
 export const givesBack = ({ _tag }: Entry): boolean => _tag === "RunParked" || _tag === "RunEnded";
 
 const withoutWait = (record: RunRecord): RunRecord => {
@@ -426,7 +425,7 @@ const newRecord = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunR
 
 type CallEntry = Extract<Entry, { readonly _tag: "CallHandedOver" | "CallJudged" }>;
 
-/** Adds a call, or its verdict. The first verdict wins. */
+/** Adds a call, or its verdict. The first verdict counts. */
 const upsertCall = (calls: ReadonlyArray<CallRecord>, entry: CallEntry): ReadonlyArray<CallRecord> => {
   const { attempt, call, tool } = entry;
   const verdict = entry._tag === "CallJudged" ? { verdict: entry.verdict, verdict_by: entry.by } : {};
@@ -444,7 +443,7 @@ const addOmitted = (log: EvidenceLog, omitted = 0): EvidenceLog =>
 
 /** Adds evidence. The first records stay; newer ones displace the oldest of the rest. */
 const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
-  // `concat` allocates the exact length. A spread over-allocates, and a waiting run would keep that memory.
+  // `concat` allocates the exact length. A spread over-allocates, and each waiting run would keep that memory.
   if (log.first.length < evidenceFirstMax) return { ...log, first: log.first.concat([evidence]) };
   if (log.last.length < evidenceLastMax) return { ...log, last: [...log.last, evidence] };
   // A terminal candidate shows if a disputed response was complete, so it is evicted last.

@@ -28,7 +28,7 @@ export interface PruneQuery {
   readonly keep?: number;
 }
 
-/** Default maximum of runs that the memory layer keeps. A run takes a few KiB, and a process rarely has this many streams at once. */
+/** Default maximum of runs that the memory layer keeps. A run takes a few KiB, and a process rarely has that many streams at once. */
 export const memoryRunsMax = 10_000;
 
 /** Default timeout of one write, read, digest or claim of a recorder, in milliseconds. */
@@ -44,10 +44,7 @@ export const listLimitDefault = 100;
 export class RunRecorder extends Context.Service<
   RunRecorder,
   {
-    /**
-     * True if runs outlive the process. A run whose caller left without signing off is then parked for `recover` rather than
-     * ended.
-     */
+    /** True if runs outlive the process. A run whose caller left without a signed cancel is then parked for `recover` and not ended. */
     readonly durable: boolean;
     /**
      * Timeout of one write, read, digest or claim, in milliseconds; default 5,000. A call that exceeds it is abandoned and
@@ -59,8 +56,8 @@ export class RunRecorder extends Context.Service<
     /**
      * Commits entries of one run together, and returns after the commit. A caller that does not know the outcome repeats the write, because
      * entries that are already on record change nothing (see `RunRecord.apply`). An entry that continues a run (`RunResumed`,
-     * `AttemptStarted`) requires that this process started or claimed it; after a release it is refused as `fenced`, because an abandoned
-     * write may arrive late.
+     * `AttemptStarted`) requires that this process started or claimed the run. After a release, such an entry is refused as `fenced`,
+     * because it may come from an abandoned write that arrives late.
      *
      * @param runId run of the entries
      * @param entries entries in the order in which they happened
@@ -73,13 +70,13 @@ export class RunRecorder extends Context.Service<
     /** Reads the incidents of a run, oldest first; empty if the run is unknown. */
     incidents(runId: string): Effect.Effect<ReadonlyArray<RunIncident>, RecorderError>;
     /**
-     * Takes over a run that no process owns, because it is parked or its process is gone. Afterwards only this process may write it. Fails
-     * with `unknown_run`, `run_ended` or `owned`. If the owner is silent, the call waits until the owner renews its lease or counts as
-     * gone, which takes about one lease. A caller that is interrupted meanwhile has claimed nothing.
+     * Takes over a run that no process owns, because it is parked or its process is gone. Afterwards only this process may write the run.
+     * Fails with `unknown_run`, `run_ended` or `owned`. If the owner is silent, the call waits until the owner renews its lease or counts
+     * as gone, which takes about one lease. A caller that is interrupted during this wait has claimed nothing.
      */
     claim(runId: string): Effect.Effect<RunRecord.RunRecord, RecorderError>;
     /**
-     * Releases a claimed run that was not continued. If the store is unavailable, a durable recorder retries later, because otherwise no
+     * Releases a claimed run that was not continued. If the store is unavailable, a durable recorder retries later. Without the release, no
      * process could take the run over.
      */
     release(runId: string): Effect.Effect<void, RecorderError>;
@@ -87,17 +84,17 @@ export class RunRecorder extends Context.Service<
      * Lists runs that no process owns and no process has decided, because their process is gone or their caller left (`interrupted`).
      * Oldest first, at most `limit` (default 100).
      *
-     * @param options.waits true to wait for silent processes, as `claim` does (default). With `false` it only reads: it lists their runs at
-     *   once and ends no lease. `all` also waits for a process that may just have died, until it renews its lease or the lease expires; use
-     *   it once after a crash
+     * @param options.waits true to wait for silent processes, as `claim` does (default). With `false` it only reads: it lists the runs of
+     *   silent processes at once and ends no lease. `all` also waits for a process that may just have died, until that process renews its
+     *   lease or the lease expires; use it once after a crash
      */
     orphans(
       limit?: number,
       options?: { readonly waits?: boolean | "all" },
     ): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
     /**
-     * Answers the newest question of a run once (compare and set), and only if its facts have not grown since. Any process may call it.
-     * Returns the record with the answer. The process that owns the run acts on the answer.
+     * Answers the newest question of a run once (compare and set), and only if the facts have not grown since the question. Any process may
+     * call it. Returns the record with the answer. The process that owns the run acts on the answer.
      */
     answer(answer: RunRecorder.Answer): Effect.Effect<RunRecord.RunRecord, AnswerRefused | RecorderError>;
     /**
@@ -106,7 +103,7 @@ export class RunRecorder extends Context.Service<
      * @param content any string
      */
     digest(content: string): Effect.Effect<string, RecorderError>;
-    /** Makes a write that changes no run, to check that the store accepts writes. Omitted if the store is always available. */
+    /** Writes without changing any run, to check that the store accepts writes. Omitted if the store is always available. */
     readonly probe?: Effect.Effect<void, RecorderError>;
     /** Deletes ended runs; returns their number. */
     prune(query: RunRecorder.PruneQuery): Effect.Effect<number, RecorderError>;
@@ -134,7 +131,7 @@ export class RunRecorder extends Context.Service<
     readonly shared?: SharedFacts;
     /** Limits on the retries of all processes of a store together. Omitted if no other process uses the store. */
     readonly pacing?: SharedPacing;
-    /** Requests to cancel a run that the processes of a store send each other. Omitted if no other process uses the store. */
+    /** Requests to cancel a run, which the processes of a store send each other. Omitted if no other process uses the store. */
     readonly cancels?: SharedCancels;
   }
 >()("effect-stream-recovery/RunRecorder") {
@@ -160,7 +157,10 @@ export type Outcome = "recorded" | "undecided" | RecorderError;
 export interface Commit {
   /** @param onDone called once, possibly before `commit` returns */
   (runId: string, entries: ReadonlyArray<RunRecord.Entry>, onDone: (outcome: Outcome) => void): void;
-  /** The time at which `onDone` is called: before `commit` returns, within a few milliseconds, or after a server has responded. */
+  /**
+   * Time at which `onDone` is called: before `commit` returns (`at_once`), within a few milliseconds (`soon`), or after a server has
+   * responded (`late`).
+   */
   readonly answers: "at_once" | "soon" | "late";
 }
 
@@ -241,14 +241,14 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
     });
   });
 
-/** In memory, a run that has no owner and is not parked was released by its owner. */
+/** True if no process owns the run and it waits for no answer, because its owner released it or its caller left. */
 const isAbandoned = ({ parked, run_id }: RunRecord.RunRecord, driven: ReadonlySet<string>): boolean =>
   (parked === undefined || parked === "interrupted") && !driven.has(run_id);
 
 type Refusal = RecorderError | AnswerRefused;
 
 const orFail = <A>(value: A): Effect.Effect<Exclude<A, Refusal>, Extract<A, Refusal>> =>
-  // `isRefusal` distinguishes the two members of the union, but the compiler does not narrow a generic.
+  // `isRefusal` distinguishes the two members of the union, but the compiler cannot narrow a generic type by it.
   isRefusal(value) ? Effect.fail(value as Extract<A, Refusal>) : Effect.succeed(value as Exclude<A, Refusal>);
 
 const isRefusal = (value: unknown): boolean => value instanceof RecorderError || value instanceof AnswerRefused;

@@ -1,8 +1,8 @@
 /**
  * Writes the entries of volatile runs after their acts (L8): the run continues at once, and the store gets its entries in order.
  *
- * Entries queued within `behindMs` become one write of a run, and the writes of many runs share a commit. So a short run needs only a share
- * of one commit, and a killed process loses at most its last moments. While the store accepts nothing, the queue keeps up to
+ * The entries of a run that are queued within `behindMs` become one write, and the writes of many runs share a commit. So a short run needs
+ * only a share of one commit, and a killed process loses at most its last moments. While the store accepts no writes, the queue keeps up to
  * `queueBytesMax`, for at most `queueAgeMsMax`.
  */
 import * as Clock from "effect/Clock";
@@ -25,15 +25,15 @@ import { OutageLog, saidAgainMs } from "./shared/OutageLog.ts";
 /** Maximum size of all entries in the queue, in bytes (estimated): 64 MiB. */
 export const queueBytesMax = 64 * 1024 * 1024;
 
-/** Share of `queueBytesMax` to which a full queue is evicted. */
+/** Share of `queueBytesMax` down to which a full queue is evicted. */
 const evictedTo = 7 / 8;
 
 /** Maximum time that an entry waits for the store, in milliseconds: 10 minutes. */
 export const queueAgeMsMax = 600_000;
 
 /**
- * Time for which entries gather for one write, in milliseconds. An entry is written after one to two such periods. A lookup by another
- * process waits for a second, so it finds the entry.
+ * Time for which entries are collected for one write, in milliseconds. An entry is written after one to two such periods. A lookup by
+ * another process waits for a second, so it finds the entry.
  */
 export const behindMs = 250;
 
@@ -58,16 +58,16 @@ export const awayMs = 10_000;
 const pauseMs = 250;
 const pauseMsMax = 2_000;
 
-/**
- * Maximum duration of one round of writes while the process runs, in milliseconds. A longer one means that the process was
- * suspended.
- */
+/** Maximum duration of one round of writes while the process runs, in milliseconds. A longer round means that the process was suspended. */
 const roundMsMax = 30_000;
 
-/** Maximum runs in one group of writes. A commit to a file blocks this thread; a server does not, and accepts many runs at once. */
+/**
+ * Maximum runs in one group of writes. A commit to a file blocks this thread. A commit to a server does not, and a server accepts many runs
+ * at once.
+ */
 const groupRunsMax = { file: 16, server: 256 };
 
-/** Maximum time that a closing queue keeps writing, in milliseconds, unless its owner says otherwise. */
+/** Maximum time that a closing queue keeps writing, in milliseconds, unless its owner passes another one. */
 export const lastWritesMs = 3_000;
 
 /** Unwritten entries of one run. */
@@ -76,13 +76,13 @@ export interface Unwritten {
   readonly entries: ReadonlyArray<RunRecord.Entry>;
 }
 
-/** Keeps the entries that a closing queue could not write. Returns the number of entries that are lost nevertheless. */
+/** Keeps the entries that a closing queue could not write. Returns the number of entries that could not be kept either. */
 export type Spill = (unwritten: ReadonlyArray<Unwritten>) => Effect.Effect<number>;
 
 interface QueuedRun {
   readonly runId: string;
   waiting: Array<RunRecord.Entry>;
-  /** Entries of the write in flight; empty without one. */
+  /** Entries of the write in flight; empty if there is none. */
   writing: ReadonlyArray<RunRecord.Entry>;
   bytes: number;
   /** Monotonic time of the oldest entry, in milliseconds. */
@@ -116,8 +116,8 @@ export class WriteQueue extends Context.Service<WriteQueue, Queue>()("effect-str
   /**
    * Puts a queue in front of a recorder. Reads through this layer's recorder include queued entries.
    *
-   * @param recorder recorder that the queue writes to
-   * @param spill keeps entries that a closing queue could not write; without it they are lost, and logged
+   * @param recorder recorder to which the queue writes
+   * @param spill keeps entries that a closing queue could not write; without it, these entries are lost and logged
    */
   static readonly over = <Provided, E, R>(
     recorder: Layer.Layer<RunRecorder | Provided, E, R>,
@@ -132,7 +132,7 @@ export class WriteQueue extends Context.Service<WriteQueue, Queue>()("effect-str
     ).pipe(Layer.provideMerge(recorder));
 }
 
-/** Creates a queue in front of a recorder. When the scope closes, it writes the remaining entries. */
+/** Creates a queue in front of a recorder. At the end of the scope, the queue writes the remaining entries. */
 export const make = (recorder: RunRecorder["Service"], spill?: Spill): Effect.Effect<Queue, never, Scope.Scope> =>
   Effect.gen(function* () {
     const services = yield* Effect.context<never>();
@@ -160,7 +160,7 @@ export class Queue {
   /** Completed when a caller waits for a write, so that the next group starts immediately. */
   #hurry = Deferred.makeUnsafe<void>();
   #isClosed = false;
-  /** Monotonic time since which writes were due and none succeeded, in milliseconds; undefined if none is due. */
+  /** Monotonic time since which writes were due and none succeeded, in milliseconds; undefined if no write is due. */
   #dueSince: number | undefined;
   #lost = { entries: 0, run_id: "", saidAt: Number.NEGATIVE_INFINITY };
   readonly #outage = new OutageLog({
@@ -259,7 +259,7 @@ export class Queue {
    * Waits until everything that was queued for a run is on record.
    *
    * @param ms maximum wait, in milliseconds
-   * @returns false if the store did not accept it in time, or refused it
+   * @returns false if the store did not accept the entries in time, or refused them
    */
   awaitRecorded(runId: string, ms: number): Effect.Effect<boolean> {
     return Effect.suspend(() => {
@@ -307,7 +307,7 @@ export class Queue {
       this.#wake = Deferred.makeUnsafe<void>();
       const from = this.#now();
       const gathers = Effect.sleep(Math.max(behindMs, pause));
-      // If a caller waits for its write, the queue does not wait for more entries, unless the store is unavailable.
+      // If a caller waits for its write, the queue does not collect further entries first, unless the store is unavailable.
       yield* pause === 0 ? Effect.raceFirst(gathers, Deferred.await(this.#hurry)) : gathers;
       this.#hurry = Deferred.makeUnsafe<void>();
       const isBack = yield* Effect.catchCause(this.#pass(pause > 0 ? 1 : this.#groupRuns), (cause) =>
@@ -354,7 +354,7 @@ export class Queue {
     return found;
   }
 
-  /** Writes the entries of these runs. Returns true if the store accepted or refused all of them, false if it could not accept one now. */
+  /** Writes the entries of these runs. Returns true if the store accepted or refused each write, false if it could not accept one now. */
   #write(group: ReadonlyArray<QueuedRun>): Effect.Effect<boolean> {
     return Effect.suspend(() => {
       const over = Deferred.makeUnsafe<boolean>();
@@ -375,7 +375,7 @@ export class Queue {
     });
   }
 
-  /** Handles the result of a write. Returns false if the store could not accept it now; its entries are then queued again. */
+  /** Handles the result of a write. Returns false if the store could not accept the write now; its entries are then queued again. */
   #handleResult(run: QueuedRun, why: RecorderError | undefined): boolean {
     const { writing } = run;
     run.writing = nothing;
@@ -428,7 +428,7 @@ export class Queue {
   /**
    * Forgets a run that the store can no longer record completely.
    *
-   * @param isRefused true if no more of it can be recorded
+   * @param isRefused true if no further entry of the run can be recorded
    */
   #forget(run: QueuedRun, isRefused = true): void {
     this.#bytes -= run.bytes;
@@ -448,7 +448,7 @@ export class Queue {
 
   /** Evicts evidence first, then runs that started and ended in the queue, then runs without an end, and finally runs with an end. */
   #evict(): void {
-    // Frees more than is needed now. Otherwise every further entry would need another scan of all runs.
+    // Frees more than is needed now. Otherwise each further entry would require another scan of all runs.
     const hasRoom = () => this.#bytes <= queueBytesMax * evictedTo;
     for (const run of this.#runs.values()) {
       if (hasRoom()) return;
@@ -481,7 +481,7 @@ export class Queue {
     this.#forget(run, hasStart(run));
   }
 
-  /** Excludes time for which the process was suspended, because no write was tried during it. */
+  /** Excludes time for which the process was suspended, because no write was tried in that time. */
   #discount(ms: number): void {
     if (ms <= 0) return;
     const now = this.#now();
@@ -550,7 +550,7 @@ export class Queue {
     return Effect.gen({ self: this }, function* () {
       while (this.#runs.size > 0) {
         const isBack = yield* this.#pass(this.#groupRuns);
-        // A write that was in flight when the queue closed needs no action here, because it ends by itself.
+        // A write that was in flight when the queue closed ends by itself, so only its end has to be awaited.
         if (this.#runs.size > 0) yield* sleepRealTime(isBack ? 1 : pauseMs);
       }
     });
@@ -568,7 +568,7 @@ const hasStart = ({ waiting }: QueuedRun): boolean => waiting[0]?._tag === "RunS
 
 const hasEnd = ({ waiting }: QueuedRun): boolean => waiting.some(({ _tag }) => _tag === "RunEnded");
 
-/** Estimates the size of an entry in memory, in bytes. The limits of records bound the rest. */
+/** Estimates the size of an entry in memory, in bytes. Entries of other kinds are small, because records limit their size. */
 const weightOf = (entry: RunRecord.Entry): number => {
   switch (entry._tag) {
     case "FactsRaised":
@@ -607,7 +607,7 @@ const withQueued = (
 ): ReadonlyArray<RunRecord.RunRecord> => {
   if (queue.size === 0) return stored;
   const known = new Set(stored.map(({ run_id }) => run_id));
-  // The page keeps the length that the store returned, because a page shorter than its limit counts as the last.
+  // The page keeps the length that the store returned, because readers take a page shorter than its limit for the last one.
   const seen = stored.map((record) => queue.overlay(record.run_id, record) ?? record);
   // A later page starts after a run in the store, and queued runs are newer.
   const queued = query.before === undefined ? queue.unstored.filter(({ run_id }) => !known.has(run_id)) : [];

@@ -1,6 +1,6 @@
 /**
- * Describes every write to the store: what it contains, when it happens, and which steps wait for it (law L8). Nothing waits for a write of
- * a volatile run unless `isForEveryRun` is set.
+ * Describes every write to the store: its content, its occasion, and the steps that wait for it (law L8). No step waits for a write of a
+ * volatile run unless `isForEveryRun` is set.
  *
  * A new kind of entry or call does not compile until it is described here. docs/recovery.md is generated from this file.
  */
@@ -16,7 +16,7 @@ export const away = {
 
 /** An occasion of a write. */
 export interface Occasion {
-  /** Event that causes the write, or that is about to happen. */
+  /** Event that causes the write, or the event that the write precedes. */
   readonly when: string;
   /** Step that must not start before the write is committed. */
   readonly before: string;
@@ -239,7 +239,7 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
   },
 };
 
-/** Calls that change nothing in the store, and `write`, which `entries` describes. */
+/** Calls that do not change the store, and `write`, which `entries` describes. */
 type Others =
   | "durable"
   | "waitMs"

@@ -136,10 +136,7 @@ const problemOfFinishes = (finishes: unknown): Problem => {
   return undefined;
 };
 
-/**
- * Copies only the fields that are stored. A long model is shortened, because a client may choose it, and its request must not fail for
- * that.
- */
+/** Copies only the fields that are stored. A long model name is shortened instead of refused, because clients may choose the name. */
 const trimProvider = (provider: Provider): Provider => {
   const { id, model, reasoning } = provider;
   const wanted = 1 + (model === undefined ? 0 : 1) + (reasoning === undefined ? 0 : 1);
@@ -154,7 +151,7 @@ const trimProvider = (provider: Provider): Provider => {
 const problemOfTools = (tools: unknown): Problem => {
   if (!Array.isArray(tools)) return `tools: expected a list, got ${describe(tools)}`;
   for (const [at, tool] of tools.entries()) {
-    // A tool may be a function with the boundary as its properties.
+    // A tool may be a function whose properties state its boundary.
     const it: Json.JsonRecord | undefined = typeof tool === "function" ? tool : Json.record(tool);
     if (it === undefined) return `tools[${at}]: expected a tool, got ${describe(tool)}`;
     if (typeof it.name !== "string") return `tools[${at}].name: expected a name, got ${describe(it.name)}`;
@@ -257,7 +254,7 @@ const spendable = (given: Partial<Budget>): Budget => {
   const budget: Record<string, unknown> = { ...defaultBudget };
   for (const name of limitNames) {
     const limit = given[name];
-    // JSON has no -0, and the stored limit must be the one that is decided on.
+    // JSON has no -0. The stored limit must equal the limit that decisions use, so -0 becomes 0.
     if (limit !== undefined) budget[name] = typeof limit === "number" ? limit + 0 : limit;
   }
   // Each limit was checked above and is stored under its own name.

@@ -62,8 +62,8 @@ export class StreamProcessor extends Context.Service<
      */
     parts<P, E, R>(options: RunOptions<P, E, R>): Stream.Stream<P, RunInterrupted, R>;
     /**
-     * Takes up a run that no process owns: a parked one, or one whose process is gone. The processor takes the pending step on record: it
-     * carries out an answer, starts a decided retry, waits for an open question, or decides first.
+     * Takes up a run that no process owns: a parked run, or a run whose process is gone. The processor reads the pending step from the
+     * record. It carries out an answer, starts a decided retry, waits for an open question, or decides first.
      *
      * @param runId the run, as the recorder knows it
      * @param options the request, the transcript that it was built from, and the caller's cursor if it has one
@@ -106,7 +106,7 @@ export class StreamProcessor extends Context.Service<
     );
 }
 
-/** A run as the processor's register sees it. */
+/** The members of a run that the register of live runs uses. */
 type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done" | "onTakenOver"> & LiveRun;
 
 const makeProcessor = Effect.gen(function* () {
@@ -116,7 +116,7 @@ const makeProcessor = Effect.gen(function* () {
   const live = new Roster<string, AnyRun>();
   const register: Register = { live, lingering: new LingeringRuns(), closed: undefined, starts: 0 };
 
-  // Stops the run now, because its next write may be its end.
+  // Another process has taken the run over. Stop now, because the run's next write may be its end.
   const unheard = shared.recorder.onLost?.((runId) => {
     const run = live.get(runId);
     run?.onTakenOver();
@@ -187,8 +187,8 @@ const stream = <P, E, R>(
   );
 
 /**
- * One generator for all runs. If it were created per call, V8 would give it its own map, which keeps the data of that call until a full
- * collection.
+ * All runs share one generator function. V8 gives a function created per call its own map, and that map keeps the data of the call until a
+ * full collection.
  */
 const makePull = Effect.fnUntraced(function* <P, E, R>(
   shared: Shared,
@@ -233,7 +233,7 @@ const takeUp = <P, E, R>(
       const services = yield* Effect.context<R>();
       const { lingering, tapped } = register.lingering.readBy(options);
       const run = new Run<P, E, R>(runId, tapped, true, shared, services, late);
-      // In one step, because a caller that leaves in between would leave a claimed run that nothing runs.
+      // Both happen in one step. A caller that leaves in between would leave behind a claimed run that no fiber executes.
       const pulled = yield* Effect.uninterruptible(takeOver(register, { run, lingering, scope }, transcript, cursor));
       return typeof pulled === "string" ? yield* refuse(runId, register, pulled) : pulled;
     }),
@@ -248,7 +248,7 @@ interface ReadRun<P, E, R> {
   readonly scope: Scope.Scope;
 }
 
-/** Makes the run readable. Returns the pull of its first reader. */
+/** Connects the run with its readers. Returns the pull of the first reader. */
 const readable = <P, E, R>(register: Register, { lingering, run }: ReadRun<P, E, R>): Taken<P> => {
   if (lingering === undefined) return run.handoff.take;
   lingering.setRun(run);
@@ -313,7 +313,7 @@ const stopWithScope = <P, E, R>(
   );
 };
 
-/** Forgets a run once it has ended. The effect is made only when the consumer leaves, to save memory while many runs wait. */
+/** Forgets a run once it has ended. The effect is created only when the consumer leaves, to save memory while many runs wait. */
 const forget = <P, E, R>(register: Register, run: Run<P, E, R>, member: GroupMember | undefined): Effect.Effect<void> =>
   Effect.map(Deferred.await(run.done), () => {
     run.stopListening();
@@ -327,7 +327,7 @@ const forget = <P, E, R>(register: Register, run: Run<P, E, R>, member: GroupMem
     run.shared.guard.release(run.runId);
   });
 
-/** Ends the hold of a whole response after its maximum time, while the run may be read. */
+/** Ends the hold of a whole response after the maximum hold time, unless the run ends first. */
 const limitHold = <P, E, R>({ lingering, run, scope }: ReadRun<P, E, R>): Effect.Effect<void> => {
   const { holdMaxMs, reveal } = run.options;
   if (reveal !== "on_complete" || holdMaxMs === undefined || holdMaxMs === Number.POSITIVE_INFINITY) return Effect.void;
@@ -342,7 +342,7 @@ const limitHold = <P, E, R>({ lingering, run, scope }: ReadRun<P, E, R>): Effect
 };
 
 /**
- * Records the run and its first attempt, and starts it. While the store is unavailable it runs unrecorded, and nothing is retried.
+ * Records the run and its first attempt, and starts it. While the store is unavailable, the run is not recorded and nothing is retried.
  *
  * @returns the pull of the run's reader, or the reason why its id cannot be used. Nothing was sent to the provider then.
  */
@@ -404,8 +404,8 @@ const begin = Effect.fnUntraced(
 );
 
 /**
- * Stops a run whose consumer was interrupted during the first write, because its request must not be sent and the finalizer of
- * the consumer's scope runs too late. A lingering run continues after an unsigned interrupt.
+ * Stops a run whose consumer was interrupted during the first write. The request must not be sent, and the finalizer of the consumer's
+ * scope runs too late to prevent that. A lingering run continues after an unsigned interrupt.
  */
 const stopOnInterrupt = <P, E, R>({ lingering, run }: ReadRun<P, E, R>): Effect.Effect<void> =>
   Effect.map(Effect.exit(Effect.interruptible(Effect.void)), (exit) => {
@@ -414,7 +414,7 @@ const stopOnInterrupt = <P, E, R>({ lingering, run }: ReadRun<P, E, R>): Effect.
       run.stop(stopperOfSignal(run.options.signal) ?? deriveStopper(exit));
   });
 
-/** Records which run this one repeats, once that is known. No other step waits for it. */
+/** Records which earlier run this run repeats, once that is known. No other step waits for this write. */
 const recordRepeat = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.flatMap(run.earlier.learn, () => {
     const entries = run.earlier.takeRepeatEntries();

@@ -1,4 +1,4 @@
-/** Describes a run that continues without its client, and for how long it may. */
+/** Describes a run that continues without its client, and the time for which it may. */
 import type { WaitStory } from "./PathWords.ts";
 import { formatRelative, formatRough, formatUtc } from "./Times.ts";
 
@@ -6,12 +6,12 @@ import { formatRelative, formatRough, formatUtc } from "./Times.ts";
 export interface Absence {
   /** Time at which the client left. */
   readonly since: number;
-  /** Time at which the run is cancelled, unless the client comes back first. */
+  /** Time at which the run is cancelled, unless the client returns first. */
   readonly until: number;
 }
 
 /**
- * Describes a run without its client; undefined if it has one.
+ * Describes a run without its client; undefined if the client is present.
  *
  * @param now wall-clock time, in milliseconds since the epoch
  */

@@ -1,4 +1,7 @@
-/** Describes the facts of an attempt: the progress of its request, the output that was shown, the state of each call, and the amounts. */
+/**
+ * Describes the facts of an attempt: the progress of its request, the output that was shown, the state of each call, and amounts such as
+ * lengths.
+ */
 import { type AttemptFacts, Delivery, Progress, Shown, type ToolRow } from "../domain/AttemptFacts.ts";
 import { formatLasting, groupDigits } from "./Times.ts";
 import { effects, phases } from "./Words.ts";
@@ -61,7 +64,7 @@ export const amounts = ({ counters, terminal_seen, tools }: AttemptFacts): Reado
 export interface Grown {
   readonly name: string;
   readonly value: string;
-  /** Number of steps after the first one; `reached` is how many of them were reached. */
+  /** Number of steps after the first one. `reached` says how many of these were reached. */
   readonly steps: number;
   readonly reached: number;
 }

@@ -1,14 +1,11 @@
-/**
- * Names in a word or two how an attempt failed, and explains in a sentence why a run ended, for each kind of failure and each
- * end.
- */
+/** Names the failure of an attempt in a word or two, and explains the end of a run in a sentence, for each kind of failure and each end. */
 import type { Choice } from "../domain/Decision.ts";
 import type { Failure } from "../domain/Failure.ts";
 import type { RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import type { QuestionRecord, RunRecord } from "../recorder/RunRecord.ts";
 import { answerers, choices, type Tone } from "./Words.ts";
 
-/** Words for how an attempt failed. `word` is shown on a chip, `title` before the sentence of the incident. */
+/** Words for the failure of an attempt. `word` is shown on a chip, `title` before the sentence of the incident. */
 export interface FailureWord {
   readonly word: string;
   readonly title: string;
@@ -22,10 +19,10 @@ const refused = makeWord("refused", "It was refused");
 const turnedAway = makeWord("turned away", "It was turned away");
 const notUsable = makeWord("not usable", "The response is not usable");
 
-/** New text could not be joined to the shown text. */
+/** The new text could not be joined to the shown text. */
 export const unjoined = makeWord("not joined", "Its text could not be joined");
 
-/** A connection that was never made did not break, because no part of the request was sent. */
+/** A connection that was never established did not break, because no part of the request was sent. */
 const notReached = makeWord("not reached", "It did not reach the provider");
 
 const cancels: Readonly<Record<Extract<Failure, { readonly kind: "cancelled" }>["by"], FailureWord>> = {
@@ -42,7 +39,7 @@ const clientLeft = makeWord("client left", "Its client left", "quiet");
 const ofGateway = /^gw_/;
 
 /**
- * Returns the words for how an attempt failed.
+ * Returns the words for the failure of an attempt.
  *
  * @param incident the attempt's incident
  */
@@ -88,7 +85,7 @@ export const failureWord = ({
 const isUnsent = (failure: Failure, { delivery }: RunIncident["facts"]): boolean =>
   failure.kind === "transport" && (failure.operation === "connect" || delivery === "not_sent");
 
-/** Ends that have no rule. */
+/** Reasons of ends that have no rule. */
 const ends: Readonly<Record<string, string>> = {
   accepted_partial: "the partial response was accepted",
   record_failed: "the store did not accept an entry that had to be recorded before the run could continue",

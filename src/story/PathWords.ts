@@ -21,7 +21,7 @@ export const pathStandings: Readonly<
   down: { word: "down", mark: "✕", tone: "bad", means: "No connection can be made." },
 };
 
-/** Facts that the state of a path is derived from. */
+/** Facts from which the state of a path is derived. */
 export interface PathFacts {
   readonly state: "up" | "down" | "returning";
   readonly cooldowns: ReadonlyArray<unknown>;
@@ -31,7 +31,7 @@ export interface PathFacts {
 export const pathStanding = ({ cooldowns, state }: PathFacts): PathStanding =>
   state === "up" && cooldowns.length > 0 ? "cooling" : state;
 
-/** Reasons that no connection can be made, in plain words, by code. */
+/** Reasons why no connection can be made, in plain words, by code. */
 export const connectWords: ReadonlyMap<string, string> = new Map([
   ["ECONNREFUSED", "nothing listens at its address"],
   ["ENOTFOUND", "its host name is unknown"],
@@ -68,7 +68,7 @@ export interface WaitStory {
 }
 
 /**
- * Describes what a run waits for; undefined if it does not wait.
+ * Describes the wait of a run; undefined if the run does not wait.
  *
  * @param now wall-clock time, in milliseconds since the epoch
  */

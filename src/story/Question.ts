@@ -1,6 +1,4 @@
-/**
- * Describes an open question: what happened, the possible answers, the effect of each, and what happens without an answer.
- */
+/** Describes an open question: the failure, the possible answers, the effect of each answer, and the result if nobody answers. */
 import type { Choice } from "../domain/Decision.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import * as Choices from "../policy/Choices.ts";
@@ -29,7 +27,7 @@ export interface OpenQuestion {
   readonly refusal: RefusalStory | undefined;
   /** Choice that is taken when the question expires. */
   readonly unattended: Choice;
-  /** All entries of `repeats`, as the keys and words for programs. */
+  /** All entries of `repeats`, as keys and words for programs. */
   readonly mayRepeat: ReadonlyArray<string>;
   /** Calls that a `retry` could run again; undefined if there are none. */
   readonly repeats: RepeatableCalls | undefined;
@@ -78,7 +76,7 @@ export const describeRepeats = ({ more, named }: RepeatableCalls): string => {
 };
 
 /**
- * Describes what happens to a question without an answer, in a sentence.
+ * Describes in a sentence the result if nobody answers.
  *
  * @param now wall-clock time, in milliseconds since the epoch
  * @param choice returns the name of a choice: its title for a button, or its stored word for a command

@@ -6,7 +6,7 @@ import type { Evidence, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import type { Tone } from "./Words.ts";
 
-/** Status of a run. `orphan`: its process is gone, and no decision has been taken since. */
+/** Status of a run. `orphan`: the run's process is gone, and no decision has been taken since. */
 export type RunStatus =
   | "asking"
   | "orphan"
@@ -50,7 +50,7 @@ export const statusOf = (record: RunRecord, orphans: ReadonlySet<string> = none)
   return record.parked === "interrupted" ? "interrupted" : "parked";
 };
 
-/** Returns true if a run broke and a later attempt completed it. */
+/** Returns true if an attempt of the run broke and a later attempt completed it. */
 export const hasRecovered = (record: RunRecord): boolean => {
   const { end, incidents } = record;
   if (end?.state !== "completed" || isCancelled(record)) return false;
@@ -72,7 +72,7 @@ export const isOutcomeOpen = ({ executor, phase }: ToolRow): boolean =>
 export const isCancelled = ({ attempts, end, evidence, incidents }: RunRecord): boolean => {
   if (end?.state !== "completed") return false;
   if (attempts.at(-1)?.facts.tools.some(isOutcomeOpen) !== true) return false;
-  // A cancel after the end of the run has no incident, so the evidence says who cancelled.
+  // A cancel after the end of the run has no incident, so only the evidence shows who cancelled.
   return [...evidence.first, ...evidence.last].some(isUsersCancel) || incidents.some(isByUser);
 };
 

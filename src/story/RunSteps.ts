@@ -1,6 +1,6 @@
 /**
- * Describes a run as steps with a unique key each, so that a second read shows which steps are new. The JSON of `runs watch --json`
- * contains these texts, so calls, phases and rules have their stored names in them.
+ * Describes a run as steps, each with a unique key, so that a second read shows which steps are new. The JSON of `runs watch --json`
+ * contains these texts, so calls, phases and rules appear with their stored names.
  */
 import type { AttemptRecord, CallRecord, QuestionRecord, RunRecord } from "../recorder/RunRecord.ts";
 import { endWord, isCancelled } from "./RunStatus.ts";
@@ -13,7 +13,7 @@ import { answerers, modelName, modes, parkings, type Tone, witnesses } from "./W
 export interface RunStep {
   /** Unique within its run, and the same each time the run is read. */
   readonly key: string;
-  /** Wall-clock time, in milliseconds since the epoch; undefined if the record does not have it. */
+  /** Wall-clock time, in milliseconds since the epoch; undefined if it is not on record. */
   readonly at?: number;
   readonly text: string;
   readonly tone?: Tone;

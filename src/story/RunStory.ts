@@ -1,7 +1,7 @@
 /**
  * Describes a run as data: its attempts and their facts, its breaks and their decisions, its questions, its calls and its end.
  *
- * Like the record, it holds facts, lengths and labels, and it adds the words for a person. A renderer only adds layout.
+ * Like the record, it contains facts, lengths and labels. It adds the words for a person, so that a renderer only adds layout.
  */
 import type { Evidence, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import {
@@ -50,7 +50,7 @@ export interface RunStory {
   readonly status: RunStatus;
   /** Duration so far, in milliseconds. */
   readonly lasted: number;
-  /** Short phrases for its head, for example the numbers of attempts and takeovers. */
+  /** Short phrases for the heading, for example the numbers of attempts and takeovers. */
   readonly head: ReadonlyArray<string>;
   /** Descriptions of the parts that the record has dropped. */
   readonly omitted: ReadonlyArray<string>;
@@ -63,7 +63,7 @@ export interface RunStory {
   readonly calls: ReadonlyArray<CallStory>;
   /** The end, in a sentence; undefined if the run has not ended. */
   readonly end: string | undefined;
-  /** Reason that the run stopped, in lower case; undefined if the end needs no reason. */
+  /** Reason why the run stopped, in lower case; undefined if the end needs no reason. */
   readonly why: string | undefined;
   /** Tools with an unknown outcome, in lower case; undefined if there are none. `end` or `head` mentions them too. */
   readonly unknown: string | undefined;
@@ -88,7 +88,7 @@ export interface AttemptStory {
   readonly from: number;
   readonly to: number;
   readonly end: AttemptEnd;
-  /** Word for its end that fits its failure. */
+  /** Word for its end, chosen to fit its failure. */
   readonly said: { readonly word: string; readonly tone: Tone };
   /** Seam at which its text joins the shown text; undefined if there is none. */
   readonly seam: SeamStory | undefined;
@@ -97,10 +97,10 @@ export interface AttemptStory {
   readonly amounts: ReadonlyArray<string>;
   /** Its evidence on record, in order. */
   readonly evidence: ReadonlyArray<Evidence>;
-  /** Its incidents, oldest first. The first one is the break, and later ones are further decisions about it. */
+  /** Its incidents, oldest first. The first one is the break, and later ones are further decisions about that break. */
   readonly incidents: ReadonlyArray<IncidentStory>;
   readonly answers: ReadonlyArray<AnswerStory>;
-  /** True if the run's open question is about it. */
+  /** True if the run's open question is about this attempt. */
   readonly asks: boolean;
 }
 
@@ -130,7 +130,7 @@ export interface AnswerStory {
   readonly at: number;
   readonly attempt: number;
   readonly question: QuestionRecord;
-  /** Source of its answer, for example `A person`; undefined if it had none. */
+  /** Source of its answer, for example `A person`; undefined if it was not answered. */
   readonly by: string | undefined;
 }
 

@@ -1,7 +1,8 @@
 /**
- * Describes the seams of a run in words for a person: where shown text continued, how the seam was proven, or why it could not be proven.
+ * Describes the seams of a run for a person: the position at which shown text continued, the proof of the seam, or the reason why it could
+ * not be proven.
  *
- * The reasons that a seam was not proven are in policy/Explanation.ts, with the sentences of decisions.
+ * The reasons why a seam was not proven are in policy/Explanation.ts, with the sentences of decisions.
  */
 
 import * as Schema from "effect/Schema";
@@ -12,13 +13,13 @@ import type { AttemptRecord, RunRecord } from "../recorder/RunRecord.ts";
 import { groupDigits } from "./Times.ts";
 import { capitalize } from "./Words.ts";
 
-/** Words for how a seam was proven. */
+/** Words for the proof of a seam. */
 export const seamProofs: Readonly<Record<SeamProof, string>> = {
   anchor: "the new text began with the end of the shown text",
   prefill: "the provider declares that it continues the text that it is given",
 };
 
-/** Reasons why shown text is not continued, and what a person or a program can do about each. All are whole sentences. */
+/** Reasons why shown text is not continued, and the remedy for each. All are whole sentences. */
 export const seamRefusals: Readonly<Record<SeamRefusal, { readonly why: string; readonly remedy: string }>> = {
   no_seam: {
     why: "We cannot prove where new text would join the shown text.",
@@ -89,9 +90,9 @@ export interface SeamStory {
   /** Length of the text before the seam, in UTF-16 code units. */
   readonly at: number;
   readonly proof: SeamProof;
-  /** True if the seam is proven. Nothing of the attempt is shown before that. */
+  /** True if the seam is proven. No text of the attempt is shown before that. */
   readonly proven: boolean;
-  /** Reason that the seam was not proven, or was refuted later; undefined if it is proven, or if the attempt broke first. */
+  /** Reason why the seam was not proven, or was refuted later. Undefined if the seam is proven, or if the attempt broke first. */
   readonly fault: SeamFault | undefined;
   /** For example `It goes on after 412 characters: the new text began with …`. */
   readonly said: string;
@@ -130,7 +131,7 @@ const asked: Readonly<Record<SeamProof, string>> = {
 /** Formats a length of text: `one character`, `1 204 characters`. */
 export const formatCharacters = (at: number): string => (at === 1 ? "one character" : `${groupDigits(at)} characters`);
 
-/** Reason that shown text is not continued. */
+/** Reason why shown text is not continued. */
 export interface RefusalStory {
   readonly reason: SeamRefusal;
   readonly why: string;
@@ -142,7 +143,7 @@ export const refusalText = ({ remedy, why }: RefusalStory): string =>
   `It does not continue automatically. ${why} ${remedy}`;
 
 /**
- * Returns the reason that the text of an attempt was not continued; undefined if it was not refused.
+ * Returns the reason why the text of an attempt was not continued; undefined if a continuation was not refused.
  *
  * @param evidence the attempt's evidence on record, in order; the last refusal counts
  */
@@ -160,15 +161,15 @@ export interface TextPiece {
   readonly attempt: number;
   /** Start of the piece in the text, in UTF-16 code units. */
   readonly from: number;
-  /** End of the piece; undefined for the last one, because no record has its length. */
+  /** End of the piece; undefined for the last piece, because the record does not contain its length. */
   readonly to: number | undefined;
   /** Proof that joins it to the piece before it; undefined for the first one. */
   readonly proof: SeamProof | undefined;
 }
 
 /**
- * Returns the texts of a run that continue at a seam, each as its pieces in order. Attempts that showed no text have no piece, and text
- * that was started over is a separate entry.
+ * Returns the texts of a run that continue at a seam, each as its pieces in order. An attempt that showed no text has no piece, and a text
+ * that was started again is a separate entry.
  */
 export const textsAcrossSeams = ({
   attempts,
@@ -181,7 +182,7 @@ export const textsAcrossSeams = ({
       text[text.length - 1] = { ...last, to: seam.at };
       text.push({ attempt, from: seam.at, to: undefined, proof: seam.proof });
     } else if (seam?.proven === true) {
-      // The attempts before this one are no longer on record.
+      // The earlier attempts are no longer on record.
       texts.push([{ attempt, from: seam.at, to: undefined, proof: seam.proof }]);
     } else if (facts.shown === "text") {
       texts.push([{ attempt, from: 0, to: undefined, proof: undefined }]);

@@ -9,8 +9,8 @@ import { isCancelled, isOutcomeOpen } from "./RunStatus.ts";
 const unnamed = "a tool";
 
 /**
- * Lists the tools with an unknown outcome, each once, oldest first. If nothing broke, a tool of the last attempt that is still running is
- * not listed, because a response can end before its tools do.
+ * Lists the tools with an unknown outcome, each once, oldest first. If no attempt broke, a tool of the last attempt that is still running
+ * is not listed, because a response can end before its tools do.
  */
 export const unknownOutcomes = (record: RunRecord): ReadonlyArray<string> => {
   const { attempts, end, incidents, state } = record;

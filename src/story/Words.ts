@@ -11,7 +11,7 @@ import type { Evidence, IncidentStatus } from "../domain/RunIncident.ts";
 import type { ToolEffect } from "../domain/SideEffects.ts";
 import type { AnsweredBy, AttemptRecord, CallVerdict, Parked, VerdictBy } from "../recorder/RunRecord.ts";
 
-/** State of an entry, which determines its colour. `ask`: it needs a person; `run`: it is in progress. */
+/** State of an entry, which determines its colour. `ask`: a person must act; `run`: it is in progress. */
 export type Tone = "quiet" | "run" | "good" | "ask" | "bad";
 
 /** Request of an attempt, by mode. */
@@ -77,7 +77,7 @@ export const incidentStatuses: Readonly<Record<IncidentStatus, string>> = {
   final: "It ended the run.",
 };
 
-/** Reasons that a run waits without a process. */
+/** Reasons why a run waits without a process. */
 export const parkings: Readonly<Record<Parked, string>> = {
   question: "parked until its question is answered",
   interrupted: "its caller left; `recover` decides it",
@@ -85,7 +85,7 @@ export const parkings: Readonly<Record<Parked, string>> = {
   answered: "answered; it waits for StreamProcessor.takeUp",
 };
 
-/** Words for the phase of a call: the current one, and the one at the moment when its attempt broke. */
+/** Words for the phase of a call: its current phase, and its phase at the moment when its attempt broke. */
 export const phases: Readonly<Record<ToolPhase, { readonly now: string; readonly had: string; readonly tone: Tone }>> =
   {
     input_started: { now: "being written", had: "was being written", tone: "quiet" },

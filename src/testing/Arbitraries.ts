@@ -12,7 +12,7 @@ import { Budget, RunFacts } from "../domain/RunFacts.ts";
 import type { DecisionInput } from "../policy/DecisionInput.ts";
 import { BreakKind, BreakPlace, type FaultScriptInput, ProviderErrorName } from "./script/FaultScript.ts";
 
-/** Maximum calls in a generated ledger. The rules treat two calls like many; a third call tests that. */
+/** Maximum calls in a generated ledger. The rules do not distinguish two calls from more; the third call tests that. */
 const rowsMax = 3;
 
 /** Facts of an attempt, in any combination, because a policy accepts contradictory facts too. Each call has its own key. */
@@ -40,7 +40,7 @@ export const decisionInput: Arbitrary.Arbitrary<DecisionInput> = Arbitrary.all({
 export interface ScriptShape {
   /**
    * True to include breaks that wait until the client leaves (`stall`, `keep_alive`). Default false, because a client without clocks would
-   * wait for ever.
+   * wait forever.
    */
   readonly stalls?: boolean;
   /** Names of the tools that are called. Default: only `tool`. */
@@ -58,7 +58,7 @@ const placesMax = 12;
 const count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: deltasMax }));
 
 /**
- * Generates scripts of a FaultProvider: up to three broken or healthy answers, then a healthy one that repeats.
+ * Generates scripts of a FaultProvider: up to three broken or healthy answers, then a healthy answer that repeats.
  *
  * @param shape options for the scripts
  */
@@ -93,7 +93,7 @@ const answerOf = ({ stalls = false, tools = ["tool"] }: ScriptShape) => {
 
 type Generated = ReturnType<typeof answerOf>["Type"];
 
-/** Turns a break before the head into a reset if its kind needs a head (a proper end, or keep-alives). */
+/** Turns a break before the response head into a reset if its kind needs a head (a proper end, or keep-alives). */
 const makePlayable = (answer: Generated): NonNullable<FaultScriptInput["answers"]>[number] => {
   if (!("break" in answer)) return answer;
   const { at, kind } = answer.break;

@@ -1,6 +1,4 @@
-/**
- * Reads the events of a run once, in order, and records violations of the grammar in the comment of RunEvent.ts.
- */
+/** Reads the events of a run once, in order, and records violations of the grammar that the header comment of RunEvent.ts defines. */
 import type { RunEvent } from "../runtime/contract/RunEvent.ts";
 
 /** Checks the events of one run. Pass every event to `next`, and the end of the stream to `end`. */
@@ -10,7 +8,7 @@ export class GrammarCheck {
   #attempt = 0;
   /** Ordinal of the last part of each attempt. */
   #parts = new Map<number, number>();
-  /** The announcement of the next attempt: a retry with its mode, or an answered question. */
+  /** The event that announced the next attempt: a retry with its mode, or an answered question. */
   #announced: string | undefined;
   /** Revision of the open question. */
   #asked: number | undefined;

@@ -1,6 +1,4 @@
-/**
- * Compares and checks RunEvents without a test framework. The results read well in a failed assertion.
- */
+/** Describes and checks RunEvents without a test framework. The results are readable in a failed assertion. */
 import { Exit } from "effect";
 import type { RunEvent } from "../runtime/contract/RunEvent.ts";
 import { GrammarCheck } from "./GrammarCheck.ts";
@@ -41,7 +39,7 @@ export const line = <P>(event: RunEvent<P>, name: (part: P) => string): string =
  *
  * @param events the events in order
  * @param name the display name of a part
- * @param exit the end of the stream; omitted: no line for it
+ * @param exit the end of the stream; without it, there is no line for the end
  */
 export const transcript = <P>(
   events: Iterable<RunEvent<P>>,
@@ -83,11 +81,11 @@ export const remaining = <P>(events: Iterable<RunEvent<P>>): ReadonlyArray<P> =>
 };
 
 /**
- * Checks events against the grammar in the comment of RunEvent.ts.
+ * Checks events against the grammar that the header comment of RunEvent.ts defines.
  *
  * @param events the events in order, from the first
  * @param exit the end of the stream; omitted if the stream may still be running
- * @returns the violations, each with the position of its event; empty if the grammar holds
+ * @returns the violations, each with the position of its event; empty if the events follow the grammar
  */
 export const checkGrammar = <P>(
   events: Iterable<RunEvent<P>>,

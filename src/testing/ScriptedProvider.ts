@@ -1,5 +1,5 @@
 /**
- * Plays a provider by script under the test's clock: attempt n plays script n, and no wait takes real time.
+ * Plays a provider by script under the test's clock: attempt n plays script n, and waits take no real time.
  *
  * ```ts
  * it.effect("shows nothing twice", () =>

@@ -52,7 +52,7 @@ export const reasoning = (it: string): ScriptedStep => part(`(${it})`, Observati
 /** The provider's terminal marker. */
 export const done: ScriptedStep = part("done", Observation.terminal("stop"));
 
-/** An error event inside the stream. */
+/** An error event in the stream. */
 export const errorEvent = (failure: Failure): ScriptedStep => part("error", Observation.failed(failure));
 
 const call = (
@@ -80,7 +80,7 @@ export const callReady = (tool: string, ordinal = 0): ScriptedStep => call("read
 export const providerCall = (tool: string, ordinal = 0): ScriptedStep =>
   call("input_started", tool, ordinal, "provider");
 
-/** Several parts that arrive together. */
+/** Several parts that arrive in one chunk. */
 export const together = (...steps: ReadonlyArray<ScriptedStep>): ScriptedStep => ({
   do: "together",
   parts: steps.flatMap((step) => (step.do === "part" ? [step.part] : [])),
@@ -101,5 +101,5 @@ export const reset: ScriptedStep = fail({ kind: "transport", code: "ECONNRESET" 
 /** A defect inside the provider's stream. */
 export const die = (defect: unknown): ScriptedStep => ({ do: "die", defect });
 
-/** Silence until a clock ends it. Without this step, a script that stops early ends cleanly, but without its terminal marker. */
+/** Silence until a clock ends the attempt. Without this step, a script that stops early ends cleanly, but without its terminal marker. */
 export const stall: ScriptedStep = { do: "stall" };

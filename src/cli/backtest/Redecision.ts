@@ -25,7 +25,7 @@ export const check = (incident: RunIncident): Check => {
   return { _tag: again.policy_version === incident.decision.policy_version ? "violation" : "other_version", again };
 };
 
-/** Removes the version, because a new version number alone does not make a different decision. */
+/** Removes the version, because a new version number alone does not change a decision. */
 const withoutVersion = ({ policy_version: _, ...decision }: Decision): object => decision;
 
 /**
@@ -53,12 +53,12 @@ export type Consequence = (typeof consequences)[number];
 export const isSameDecision = (a: Decision, b: Decision): boolean =>
   a.action === b.action && a.rule === b.rule && a.mode === b.mode;
 
-/** Lists the consequences of a new decision; empty if it matches the stored one. */
+/** Lists the consequences that a new decision could have had; empty if it matches the stored one. */
 export const consequencesOf = (incident: RunIncident, now: Decision): ReadonlyArray<Consequence> => {
   const { decision: before, facts } = incident;
   if (isSameDecision(before, now)) return [];
   const found: Array<Consequence> = [];
-  // Only a replay can repeat anything. If the stored decision was a replay too, the risk is not new.
+  // Only a replay can repeat an effect. If the stored decision was a replay too, the risk is not new.
   const replays = now.action === "auto_retry_once" && now.mode === "replay" && before.mode !== "replay";
   if (replays && facts.tools.some((row) => mayHaveRun(row, facts.side_effects?.guarded === true))) {
     found.push("tool_may_repeat");

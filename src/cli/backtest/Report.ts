@@ -1,4 +1,7 @@
-/** Prints the changes that another policy or budget would make, their risk, and any stored decision that cannot be reproduced. */
+/**
+ * Prints the changes that another policy or budget would make, the risk of these changes, and any stored decision that cannot be
+ * reproduced.
+ */
 import type { Ink, Tone } from "../terminal/Ink.ts";
 import { wrap } from "../terminal/Prose.ts";
 import { quoteForShell, type Screen } from "../terminal/Screen.ts";
@@ -118,7 +121,7 @@ const sentences: Readonly<
   recovery_lost: { short: "no longer retried", long: "retries lost", tone: "careful", risk: false },
 };
 
-/** Prints a zero of a risk in green, because it is good news. */
+/** Formats the total of a consequence. A risk of zero is green, because that is good. */
 const totalLine = (consequence: Consequence, number: number, ink: Ink): string => {
   const { long, risk, tone } = sentences[consequence];
   const shown = number === 0 ? (risk ? "good" : "quiet") : tone;

@@ -39,7 +39,7 @@ export interface Totals {
   readonly runs: number;
   readonly incidents: number;
   readonly same: number;
-  /** Number of incidents decided differently by another version of the rules; `versions` lists the stored versions. */
+  /** Number of incidents that another version of the rules decided differently; `versions` lists the stored versions. */
   readonly other_version: number;
   readonly versions: ReadonlyArray<string>;
   /** Number of incidents whose policy is the caller's own and not available here. */
@@ -65,7 +65,7 @@ interface Growing {
   readonly examples: Array<string>;
 }
 
-/** Collects incidents one at a time. The number of groups is bounded by the number of decision pairs. */
+/** Adds up incidents one at a time. The number of groups is limited by the number of possible pairs of decisions. */
 export class Tally {
   #runs = 0;
   #incidents = 0;

@@ -17,8 +17,8 @@ export const exitCodesHelp = [
 ].join("\n");
 
 /**
- * A command failed, and the reason is already on stderr. `negative`: nothing was found, or the result is negative. `refused`: the
- * input is invalid, or the command cannot start. `store`: the run store failed.
+ * A command failed, and the reason is already on stderr. `negative`: nothing was found, or the result is negative. `refused`: the input is
+ * invalid, or the command cannot start. `store`: the run store failed.
  */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {
   reason: Schema.Literals(["negative", "refused", "store"]),

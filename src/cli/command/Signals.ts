@@ -1,9 +1,9 @@
 /**
- * Handles SIGINT and SIGTERM. The first signal shuts the command down cleanly. A second one exits at once, and `recover` then finds the
+ * Handles SIGINT and SIGTERM. The first signal shuts the command down cleanly. A second signal exits at once, and `recover` then finds the
  * recorded runs as after any crash.
  *
- * Commands normally exit with the signal's code. For a server or a view that runs until stopped, a signal is the normal end, and a service
- * manager must not report a failure.
+ * Commands normally exit with the signal's code. For a server or a view that runs until it is stopped, a signal is the normal end, and a
+ * service manager must not report a failure.
  */
 import { constants } from "node:os";
 import { Cause, Effect, Exit, Runtime, Schedule } from "effect";
@@ -36,12 +36,12 @@ export const teardown: Runtime.Teardown = (exit, onExit) => {
   return onExit(isNormalEnd && first !== undefined ? 0 : codes[first ?? "SIGINT"]);
 };
 
-/** Read at startup, because the parent may exit as soon as it sees that the server listens, and we would never notice. */
+/** Read at startup: the parent may exit as soon as the server listens, and reading it later would return another process. */
 const parent = process.ppid;
 
 /**
- * Completes when npx has exited. A `kill` reaches npx and its shell but not this process, and an orphaned server would keep the
- * port. A server that npx did not start never completes this effect.
+ * Completes when npx has exited. A `kill` reaches npx and its shell but not this process, and an orphaned server would keep the port. If
+ * the process was not started by npx, this effect never completes.
  */
 export const deserted: Effect.Effect<void> = Effect.suspend(() => {
   if (process.env.npm_command !== "exec") return Effect.never;

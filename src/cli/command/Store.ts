@@ -37,8 +37,8 @@ export const keptFlags = { keepRuns: "--keep-runs", keepRunsMax: "--keep-runs-ma
 const keptVariables = { keepRuns: "STREAM_RECOVERY_KEEP_RUNS", keepRunsMax: "STREAM_RECOVERY_KEEP_RUNS_MAX" } as const;
 
 /**
- * Reads the retention of a command that writes runs. It has no flags for it and uses the gateways' variables, because every program prunes
- * the shared store by its own setting, and a command with a different setting would delete runs that the others keep.
+ * Reads the retention of a command that writes runs. Such a command has no flags for it and uses the gateways' variables. Every program
+ * prunes the shared store by its own setting, so a different setting would delete runs that the others keep.
  */
 export const readRetention = (): Required<Retention> | string => {
   // An empty variable counts as unset.
@@ -97,7 +97,7 @@ const silentMs = 300;
 
 /**
  * Runs an effect that may wait for a silent process, and explains a longer wait on stderr. Runs are taken over only after their owner was
- * watched for a whole lease, because another machine's clock cannot prove that it is gone.
+ * watched for a whole lease, because the clock of another machine cannot prove that the owner is gone.
  *
  * @param lately message if no process is silent yet but one may have just died; if omitted, nothing is printed in that case
  */
@@ -118,5 +118,5 @@ export const withWaitNotice = <A, E, R>(
 
 /** Describes a store error in one line. */
 export const errorText = ({ message, reason }: RecorderError, file: string): string =>
-  // A server's error message already names the server; its address would only be longer.
+  // A server's error message already names the server; adding the address would only make it longer.
   RunStore.isServer(file) || message.includes(file) ? message : `${file}: ${message === "" ? reason : message}`;

@@ -58,7 +58,7 @@ const describeInvalidValue = ({ expected, kind, option, value }: CliError.Invali
   return `${name}: expected ${wanted}, ${got}`;
 };
 
-/** Rewrites Effect's description of the expected value; a choice becomes a list. */
+/** Rewrites Effect's description of the expected value: a choice becomes a list. */
 const describeExpected = (expected: string): string => {
   const text = oneLine(expected)
     .replace(/^SchemaError\((.*?)(?: at \[.*)?\)$/, "$1")

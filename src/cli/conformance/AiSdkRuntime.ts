@@ -21,7 +21,7 @@ export interface AiSdkOptions {
   /** The column's name. */
   readonly name: string;
   /**
-   * Creates the recovery of a turn and disables the SDK's own retries, because two layers of retries multiply. Each turn has its own
+   * Creates the recovery of a turn. The SDK's own retries are then disabled, because two layers of retries multiply. Each turn has its own
    * recovery, because a shared one would take the breaks of all turns for a retry storm and throttle them.
    */
   readonly withUs?: { readonly make: () => OwnedRecovery; readonly options: RecoverOptions };

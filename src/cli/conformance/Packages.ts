@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { Effect, Option, Runtime, Schema } from "effect";
 
-/** A package under test is not installed. The message names the packages; the exit code is 2. */
+/** A package under test is not installed. The message names the missing packages; the exit code is 2. */
 export class MissingPackage extends Schema.TaggedError<MissingPackage>()("MissingPackage", {
   reason: Schema.Literal("missing_package"),
   packages: Schema.NonEmptyArray(Schema.String),
@@ -74,7 +74,7 @@ const versionOf = (name: string): string | undefined => {
   return undefined;
 };
 
-/** Finds the folder of a package. Some installed packages have no entry for `require`, so their versions are left out. */
+/** Finds the folder of a package. Some installed packages have no entry for `require`, so their versions are omitted. */
 const folderOf = (name: string): string | undefined => {
   try {
     return dirname(createRequire(import.meta.url).resolve(name));
@@ -83,7 +83,7 @@ const folderOf = (name: string): string | undefined => {
   }
 };
 
-/** Returns none if the folder has no manifest. The caller then continues with the parent folder. */
+/** Reads a manifest. Returns none if the folder has no manifest; the caller then continues with the parent folder. */
 const readText = (file: string): Option.Option<string> => {
   try {
     return Option.some(readFileSync(file, "utf8"));

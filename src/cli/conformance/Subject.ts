@@ -10,8 +10,8 @@ export interface SdkOptions {
   /** The column's name. */
   readonly name: string;
   /**
-   * Creates the fetch of a turn and disables the SDK's own retries, because two layers of retries multiply. Each turn has its own fetch,
-   * because a shared one would take the breaks of all turns for a retry storm and throttle them.
+   * Creates the fetch of a turn. The SDK's own retries are then disabled, because two layers of retries multiply. Each turn has its own
+   * fetch, because a shared one would take the breaks of all turns for a retry storm and throttle them.
    */
   readonly makeFetch?: () => TurnFetch;
 }

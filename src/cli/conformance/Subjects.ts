@@ -21,9 +21,9 @@ export type SubjectName = (typeof subjectNames)[number];
 
 /** Configures this package under an SDK. */
 export interface WithUsSettings {
-  /** Shows text as it arrives, or only after the response is complete. */
+  /** `live` shows text as it arrives, `on_complete` only after the response is complete. */
   readonly reveal: "live" | "on_complete";
-  /** The answer when asked to withdraw shown text and request it again. */
+  /** The answer to the question if shown text may be withdrawn and requested again. */
   readonly answer: "stop" | "retry";
   /** The `first_progress` and `idle` timeouts, in milliseconds: longer than a healthy silence. */
   readonly stallMs: number;

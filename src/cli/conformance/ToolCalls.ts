@@ -1,6 +1,6 @@
 /**
- * Collects streamed tool calls as users of bare SDKs do: concatenate the argument text, parse it at the end of the stream, and
- * run the call if it parses.
+ * Collects streamed tool calls as users of bare SDKs do: concatenates the argument text, parses it at the end of the stream, and runs the
+ * call if the text parses.
  */
 import type { ConformanceTask } from "../../testing/conformance/ConformanceRuntime.ts";
 
@@ -21,7 +21,7 @@ export class ToolCalls {
     this.#calls.set(index, call);
   }
 
-  /** Runs every call whose arguments are valid JSON and skips the rest. */
+  /** Runs every call whose arguments are valid JSON, and ignores the other calls. */
   async run(tools: ConformanceTask["tools"]): Promise<void> {
     for (const { name, text } of this.#calls.values()) {
       const input = tryParse(text);

@@ -1,4 +1,6 @@
-/** Records the demo's runs in the store, or in memory if the store cannot be opened, because a disk problem must not fail a demo. */
+/**
+ * Records the demo's runs in the store. If the store cannot be opened, records them in memory, because a disk problem must not fail a demo.
+ */
 import { Console, type Context, Effect, Layer, Option, Random, type Scope } from "effect";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import type { Retention } from "../../recorder/retention/Retention.ts";
@@ -11,7 +13,7 @@ import * as Screen from "../terminal/Screen.ts";
 /** The store of a demo. */
 export interface DemoStore {
   readonly recorder: Context.Context<RunRecorder>;
-  /** The file or server; undefined if the runs end with this process. */
+  /** The file or server; undefined if the runs are lost when this process ends. */
   readonly file: string | undefined;
   /** Creates a run id from a name and a suffix that is unique to this demo. */
   readonly runId: (name: string) => string;
@@ -53,7 +55,7 @@ const openFile = (
     Effect.as(Console.error(`demo: runs are kept in memory only: ${errorText(error, file)}`), undefined),
   );
 
-/** Lists the commands that show the runs again; empty if they end with this process. */
+/** Lists the commands that show the runs again; empty if the runs are lost when this process ends. */
 export const listNextCommands = ({ file, screen }: DemoStore, runId: string | undefined): string => {
   if (file === undefined) return "";
   const { ink, type } = screen;

@@ -19,7 +19,7 @@ const line = (fault: string, saw: string, tries: string, decision: string, twice
     time.padStart(widths.time),
   ].join(" ");
 
-/** The cells are padded before they are coloured, because colour codes have no width. */
+/** The header row. Cells are padded before they are coloured, because colour codes have no width. */
 const head = `  ${line("FAULT", "THE CALLER SAW", "TRY", "DECISION AND RULE", "DUP", "BACK")}`.trimEnd();
 
 /**

@@ -10,7 +10,7 @@ export const exchangesOfRunsMax = 3;
 
 const widths = { number: 2, idle: 7, connection: 18, waited: 7, sent: 6, head: 7, first: 8, got: 7 } as const;
 
-/** Maximum characters of a result, so that a long error code fits on the line. */
+/** Maximum characters of the result column, so that a long error code fits on the line. */
 const resultCharactersMax = 29;
 
 const line = (cells: Readonly<Record<keyof typeof widths, string>>, result: string): string =>

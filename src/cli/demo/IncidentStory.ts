@@ -1,6 +1,4 @@
-/**
- * Tells one incident in plain words: what broke, the facts, the decision and its reason, and how to decide it again.
- */
+/** Tells one incident in plain words: the break, the facts, the decision and its reason, and the command that decides it again. */
 import { isDeepStrictEqual } from "node:util";
 import { fresh as freshFacts } from "../../domain/AttemptFacts.ts";
 import { defaultBudget, fresh as freshRun } from "../../domain/RunFacts.ts";
@@ -21,7 +19,7 @@ export interface ToldRun {
   readonly incident: RunIncident;
 }
 
-/** Chooses the most instructive incident: a call that was handed over and fenced, or else the first incident. */
+/** Chooses the most instructive incident: one with a call that was handed over and fenced, or else the first incident. */
 export const choose = (
   played: ReadonlyArray<{ readonly row: JudgedRun; readonly outcome: PlayedRun }>,
 ): ToldRun | undefined => {

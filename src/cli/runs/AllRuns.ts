@@ -13,13 +13,13 @@ import { startCounter } from "../terminal/Progress.ts";
 const command = "runs export";
 const fail = failing(command);
 
-/** The exported file needs the same protection as a store's file: only its owner can read it. */
+/** Mode of the exported file. The file needs the same protection as a store's file, so only its owner can read it. */
 const fileMode = 0o600;
 
 /**
  * Writes every run to stdout or to a file.
  *
- * Runs that a live process owns are left out by default. The importing store would consider them abandoned and recover them while that
+ * Runs that a live process owns are omitted by default. The importing store would consider them abandoned and recover them while that
  * process still runs them.
  *
  * @param takesDriven true to include runs that a live process owns
@@ -34,7 +34,7 @@ export const exportAll = Effect.fn("cli.runs.exportAll")(function* (takesDriven:
   if (Option.isNone(out) && (yield* stdio.stdoutIsTerminal)) {
     return yield* fail("refused", "the output is meant for a file: name one with --out");
   }
-  // After this wait, the leases of dead processes have expired and their runs no longer count as owned.
+  // After this wait, the leases of dead processes have expired, and their runs no longer count as owned.
   if (!takesDriven) yield* withWaitNotice(command, recorder.orphans(1, { waits: "all" }));
   const counter = startCounter(process.stderr, (count) => `${count} runs`);
   let written: Written = { runs: 0, leftOut: 0, damaged: 0 };

@@ -1,6 +1,4 @@
-/**
- * Prints an open question: the incident, the choices with their effects, and the command to answer.
- */
+/** Prints an open question: the incident, the choices with their effects, and the command that answers it. */
 
 import { describeChoice } from "../../story/FailureWords.ts";
 import { describeRepeats, expiryOf, type OpenQuestion } from "../../story/Question.ts";

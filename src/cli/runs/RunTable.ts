@@ -1,6 +1,4 @@
-/**
- * Prints runs as a table, followed by the commands to type next.
- */
+/** Prints runs as a table, followed by the commands that a person may need next. */
 import { type RunStatus, runStatuses } from "../../story/RunStatus.ts";
 import type { RunSummary } from "../../story/RunSummary.ts";
 import { formatDollars, type RunTokens } from "../../story/RunTokens.ts";
@@ -10,10 +8,10 @@ import { modelName } from "../../story/Words.ts";
 import { quoteForShell, type Screen } from "../terminal/Screen.ts";
 import { type Cell, type Column, table } from "../terminal/Table.ts";
 
-/** Minimum characters of a random id: one more than git prints of a commit hash. */
+/** Minimum number of characters shown of a random id: one more than git shows of a commit hash. */
 const idCharactersMin = 8;
 
-/** Minimum characters of an id that a program chose, which is meant to be readable. */
+/** Minimum number of characters shown of an id that a program chose, because such an id is meant to be readable. */
 const nameCharactersMin = 18;
 
 const random = /^[0-9a-f-]{32,36}$/i;
@@ -59,7 +57,7 @@ const columnsFor = (runs: ReadonlyArray<RunRow>): ReadonlyArray<Column> => [
   { head: "OUTCOME", shrinksTo: 12 },
 ];
 
-/** True if a run has tokens. A column that is empty for every run is left out. */
+/** True if a run has tokens. A column that is empty for every run is omitted. */
 const hasTokens = (runs: ReadonlyArray<RunRow>): boolean =>
   runs.some(({ summary: { tokens } }) => tokens.used + tokens.wasted > 0);
 
@@ -103,11 +101,11 @@ const cells = (
   ];
 };
 
-/** Lists tools with an unknown outcome: `, bash unknown`. Returns nothing if the run has an open question, which reports them itself. */
+/** Lists tools with an unknown outcome: `, bash unknown`. Empty if the run has an open question, because the question lists them. */
 const unknownText = ({ question, unknown_outcomes: tools }: RunSummary): string =>
   tools === undefined || question !== undefined ? "" : `, ${tools.join(", ")} unknown`;
 
-/** Reports continued text: `, joined after 412 characters`. */
+/** Describes continued text: `, joined after 412 characters`. */
 const seamsText = (seams: NonNullable<RunSummary["seams"]>): string => {
   const last = seams.at(-1);
   if (last === undefined) return "";

@@ -103,7 +103,7 @@ const incidentScene = (story: IncidentStory, screen: Screen): Scene => {
     order: incident.attempt * 10 + 5,
     text: [
       `${timeLabel(at, screen)}${screen.ink(action.tone, title)}: ${broke}.`,
-      // The provider's or the system's own error name, for operators to look up.
+      // The failure is the error name of the provider or the system, so that an operator can look it up.
       body("Failure", `${failure}.`, screen),
       body("Decision", `${decision.action} by rule ${decision.rule}${retry}${own}.`, screen),
       body("Why", why, screen),

@@ -63,7 +63,7 @@ interface AnswerOptions {
 }
 
 /**
- * Answers a question, or prints it if no choice is given.
+ * Answers a question. If no choice is given, prints the question.
  *
  * @param id a run's id or a prefix of it
  */
@@ -90,7 +90,7 @@ export const answer = Effect.fn("cli.runs.answer")(function* (id: string, option
   yield* Console.log(`${screen.ink("good", "✓")} ${taken.run_id}: ${choice}. ${describeNextStep(taken, screen)}`);
 });
 
-/** `stop` also ends a run that has no open question and no program to resume it. */
+/** Ends a run that has no open question and no program to resume it. Only `stop` does this. */
 const giveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: AnswerOptions, screen: Screen) {
   const ended = yield* CrashRecovery.giveUp(run_id).pipe(
     Effect.catchTag("AnswerRefused", ({ message }) => fail("refused", message)),

@@ -63,7 +63,7 @@ interface ExportOptions {
 
 const fail = failing("runs export");
 
-/** `--all` must be explicit, because a forgotten id must not print data that cannot be shared. */
+/** Exports one run or all. `--all` must be explicit, because a forgotten id must not print data that cannot be shared. */
 const exportChosen = Effect.fnUntraced(function* ({ all, id, includeLive, name, out }: ExportOptions) {
   if (Option.isSome(id)) {
     if (all || includeLive) return yield* fail("refused", "expected a run or --all, got both");

@@ -84,7 +84,7 @@ export const importRuns = Effect.fn("cli.runs.import")(function* ({ dryRun, file
   if (refused > 0) return yield* fail("negative", `${runCountText(refused)} not imported`);
 });
 
-/** Reports the runs added before an import failed, as they may be unwanted. */
+/** Reports the runs that were added before an import failed, because they may be unwanted. */
 const printAdded = ({ added, same }: Read, dryRun: boolean) =>
   Console.error(
     `${command}: ${dryRun ? "nothing was added" : `${runCountText(added)} added, ${same} already present`}; the rest of the file was not imported`,

@@ -20,7 +20,7 @@ const limitMax = 10_000;
 
 const limitDefault = 20;
 
-/** Maximum orphans read, because a page may consist of orphans only. */
+/** Maximum orphans read. As high as the limit of a page, because a page may consist only of orphans. */
 const orphansMax = limitMax;
 
 interface ListOptions {
@@ -111,11 +111,11 @@ const readPrices = (config: Option.Option<string>): Effect.Effect<Prices, Comman
     return typeof prices === "string" ? failing("runs list")("refused", `--config: ${prices}`) : Effect.succeed(prices);
   });
 
-/** Reads a page. The first page starts with every run that waits for a person, however old. */
+/** Reads a page. The first page starts with all runs that wait for a person, regardless of their age. */
 const pageOf = Effect.fnUntraced(function* ({ before, broken, limit, state }: ListOptions, prices: Prices) {
   const recorder = yield* RunRecorder;
   const asking = Option.isNone(before) && Option.isNone(state) ? yield* recorder.runs({ state: "asking", limit }) : [];
-  // One extra run shows if there is another page.
+  // One run more than the limit shows if there is another page.
   const found = yield* recorder.runs({
     limit: limit + 1,
     broken,

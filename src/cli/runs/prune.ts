@@ -90,7 +90,7 @@ export const prune = Effect.fn("cli.runs.prune")(function* (options: PruneOption
   if (forgets) yield* Console.log(dryRun ? `${runs} would be deleted` : `deleted ${runs}`);
 });
 
-/** Subtracts a typed duration from the current time; undefined if the flag is missing. */
+/** Subtracts a given duration from the current time; undefined if the flag is missing. */
 const subtractDuration = (flag: string, given: Option.Option<string>, now: number) => {
   if (Option.isNone(given)) return Effect.undefined;
   const age = parseDuration(given.value);
@@ -99,7 +99,7 @@ const subtractDuration = (flag: string, given: Option.Option<string>, now: numbe
     : Effect.succeed(now - age);
 };
 
-/** Ends the waiting runs that started before a time, and skips those that a process has resumed since. */
+/** Ends the waiting runs that started before a time. Skips runs that a process has resumed since then. */
 const endWaitingRuns = Effect.fnUntraced(function* (begunBefore: number, dryRun: boolean) {
   const recorder = yield* RunRecorder;
   const isGivenUp = ({ parked, started_at }: RunRecord) => parked !== undefined && started_at < begunBefore;

@@ -1,6 +1,4 @@
-/**
- * `stream-recovery runs retain`: applies retention once, for a timer. Long-running programs apply it periodically themselves.
- */
+/** `stream-recovery runs retain`: applies retention once, for use by a timer. Long-running programs apply it periodically themselves. */
 import { Config, Console, Effect, Option } from "effect";
 import { Command, Flag } from "effect/cli";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";

@@ -60,7 +60,7 @@ export const show = Effect.fn("cli.runs.show")(function* (id: string, json: bool
   yield* Console.log(runText(record, new Set(orphans.map(({ run_id }) => run_id)), screen));
 });
 
-/** Prints a run, or refuses `--out`. Only HTML has `--out`, because text and JSON can be piped. */
+/** Prints a run, or refuses `--out`. Only HTML output has `--out`, because text and JSON can be piped. */
 const printRun = (id: string, json: boolean, out: Option.Option<string>, screen: Screen) =>
   Option.isSome(out) ? failing("runs show")("refused", "--out needs --html") : show(id, json, screen);
 

@@ -15,7 +15,7 @@ import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 import { quoteForShell, type Screen } from "../terminal/Screen.ts";
 import { findRun } from "./RunLookup.ts";
 
-/** Maximum runs watched if none is named, the newest. */
+/** Maximum runs watched if none is named. The newest runs are watched. */
 const watchedMax = 100;
 
 /** Default polling interval, in milliseconds. */
@@ -103,7 +103,7 @@ export const watchAll = Effect.fn("cli.runs.watchAll")(function* (watching: Watc
 
 const keysOf = (record: RunRecord): Set<string> => new Set(runSteps(record).map(({ key }) => key));
 
-/** Retries while another process has locked the store; other errors fail. */
+/** Reads the store again while another process has it locked. Any other error fails. */
 const retryWhileLocked = <A>(
   look: Effect.Effect<A, RecorderError>,
   everyMs: number,

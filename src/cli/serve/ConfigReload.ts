@@ -10,11 +10,11 @@ import { type Given, readProgram } from "./ServeProgram.ts";
 
 /** Accepts new options for future requests. */
 export interface Configured {
-  /** @param generation number of the configuration; `Generation.first` is that of the start */
+  /** @param generation number of the configuration; `Generation.first` is the configuration at the start */
   readonly configure: (program: ProgramOptions, generation: number) => Effect.Effect<unknown, GatewayError>;
 }
 
-/** Queues SIGHUPs; pending ones are merged into one. Without a listener the signal would end the process. */
+/** Queues SIGHUPs and merges pending ones into one. Without a listener the signal would end the process. */
 export const reloadSignals: Effect.Effect<Queue.Queue<void>, never, Scope.Scope> = Effect.gen(function* () {
   const signals = yield* Queue.sliding<void>(1);
   const ask = () => void Queue.offerUnsafe(signals, undefined);

@@ -1,6 +1,6 @@
 /**
- * Finds the port that all workers share. The supervisor searches for it, so that a taken port is reported once, and later workers
- * use the same port if any was requested.
+ * Finds the port that all workers share. The supervisor searches for it, so that a taken port is reported once, and later workers use the
+ * same port if the options leave the port open.
  */
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
@@ -8,13 +8,13 @@ import { Effect } from "effect";
 import { GatewayError, type GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
 
 /**
- * Ports below the ephemeral range: Linux starts it at 32,768 (`ip_local_port_range`), other systems at 49,152 (RFC 6335, section
- * 6), and Kubernetes reserves 30,000 to 32,767 for its services. An ephemeral port could be assigned to a connection between this
- * search and the first worker's start.
+ * Ports below the ephemeral range. Linux starts that range at 32,768 (`ip_local_port_range`), other systems at 49,152 (RFC 6335, section
+ * 6), and Kubernetes reserves 30,000 to 32,767 for its services. An ephemeral port could be assigned to a connection between this search
+ * and the start of the first worker.
  */
 const quietPorts = { first: 20_000, last: 29_999 } as const;
 
-/** Number of random ports that are tried before any port is accepted. */
+/** Number of random ports to try before any free port is accepted. */
 const triesMax = 16;
 
 /** Finds a currently free port of the requested address. */

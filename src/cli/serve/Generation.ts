@@ -1,6 +1,4 @@
-/**
- * Numbers the configurations of a gateway, so that an operator can see which one each worker uses after a change.
- */
+/** Numbers the configurations of a gateway, so that an operator can see the configuration that each worker uses after a change. */
 import { type Effect, Metric } from "effect";
 
 /** Number of the configuration at the start; each accepted reload increments it. */

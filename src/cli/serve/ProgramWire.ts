@@ -1,8 +1,8 @@
 /**
- * Encodes the gateway's options for the pipe from the supervisor to its workers. They contain secrets and are sent nowhere else.
+ * Encodes the gateway's options for the pipe from the supervisor to its workers. The options contain secrets and are sent nowhere else.
  *
- * The supervisor reads the configuration once for all workers. So a file that changes or breaks later cannot make workers differ,
- * and a replacement gets the same options as its siblings.
+ * The supervisor reads the configuration once for all workers. So a file that changes or breaks later cannot make workers differ, and a
+ * replacement gets the same options as its siblings.
  */
 import { Redacted } from "effect";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
@@ -23,7 +23,7 @@ const encodeSecret = (value: object): unknown =>
 
 const restoreSecret = (value: object): unknown => (secretKey in value ? Redacted.make(value[secretKey]) : undefined);
 
-/** Copies a value, replacing each object for which `change` returns something. */
+/** Copies a value. Replaces each object for which `change` returns a value. */
 const mapObjects = (value: unknown, change: (value: object) => unknown): unknown => {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((it) => mapObjects(it, change));

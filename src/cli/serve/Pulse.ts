@@ -1,7 +1,7 @@
 /**
  * Detects a worker that hangs: the process is alive, but its event loop has stopped.
  *
- * The supervisor asks in one of its own turns and counts further turns until the answer, instead of measuring time. While the machine
+ * The supervisor sends a ping in one of its own turns and counts its turns until the answer, instead of measuring time. While the machine
  * sleeps, or a container or terminal is suspended, the supervisor has no turns either, so it does not suspect its workers.
  */
 

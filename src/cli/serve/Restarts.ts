@@ -1,7 +1,7 @@
 /**
  * Decides when a dead worker is replaced. The first replacement starts at once, and later ones after growing pauses if replacements die
- * soon. After too many deaths the supervisor ends, so that a worker that cannot run is not restarted forever. While a sibling serves, the
- * worker is retried at a slower rate instead, because the sibling's clients must not suffer.
+ * soon. After too many deaths the supervisor ends, so that a worker that cannot run is not restarted forever. While another worker serves,
+ * the failing one is retried at a slower rate instead, because the clients of the serving worker must not suffer.
  */
 
 /** Time in service after which a worker counts as steady, in milliseconds. Its death restarts the count of deaths. */
@@ -19,13 +19,13 @@ const pauseMs = 250;
  */
 const storePauseMs = 5_000;
 
-/** Pause before the next start of a failing place while its siblings serve, in milliseconds. */
+/** Pause before the next start of a failing worker while other workers serve, in milliseconds. */
 export const placePauseMs = 30_000;
 
 /** Pause before replacing a worker that was asked to end soon after its start, in milliseconds. */
 const orderedPauseMs = 1_000;
 
-/** Number of consecutive deaths of one place. */
+/** Number of consecutive deaths of the workers with one number. */
 export interface Deaths {
   readonly inRow: number;
 }
@@ -38,21 +38,21 @@ export type Replacement = { readonly deaths: Deaths; readonly pauseMs: number } 
 
 /** Circumstances of a worker's death. */
 export interface Death {
-  /** Time for which it listened, in milliseconds; 0 if it never did. */
+  /** Time for which the worker listened, in milliseconds; 0 if it never did. */
   readonly servedMs: number;
-  /** True if it did not start because of its store. */
+  /** True if the worker did not start because of its store. */
   readonly mayPass: boolean;
-  /** True if it was asked to end and did. */
+  /** True if the worker was asked to end and did so. */
   readonly isOrdered: boolean;
   readonly isAlone: boolean;
 }
 
 /**
- * Counts a death and decides about the replacement. Requested ends, and starts that failed because the store was unavailable, do not count,
- * because they do not indicate a faulty worker.
+ * Counts a death and decides about the replacement. Requested ends do not count, and neither do starts that failed because the store was
+ * unavailable, because neither indicates a faulty worker.
  */
 export const decideReplacement = (before: Deaths, { isAlone, isOrdered, mayPass, servedMs }: Death): Replacement => {
-  // The pause limits a program that asks each new worker to end.
+  // The pause limits restarts if a program asks each new worker to end.
   if (isOrdered) return { deaths: before, pauseMs: servedMs >= steadyMs ? 0 : orderedPauseMs };
   if (mayPass) return { deaths: before, pauseMs: storePauseMs };
   const { inRow } = before;

@@ -1,6 +1,6 @@
 /**
- * Builds the flags of `serve`, with their environment variables, from the table of options. A flag overrides its variable, and
- * both override the configuration file. So no flag has a default here, and its help states the effective one.
+ * Builds the flags of `serve`, with their environment variables, from the table of options. A flag overrides its variable, and both
+ * override the configuration file. So no flag has a default here; its help text states the effective default.
  */
 import { Config, type Option, type Redacted } from "effect";
 import { Flag } from "effect/cli";
@@ -27,7 +27,7 @@ export const pairFlags: ReadonlyArray<{ readonly key: string; readonly flag: str
 const describeFlag = (description: string, variable: string, otherwise?: unknown): string =>
   `${description} ($${variable}${otherwise === undefined ? "" : `; default ${otherwise}`})`;
 
-/** Formats the default in the form in which it would be typed. */
+/** Formats a default in the form in which an operator would type it. */
 const formatDefault = ({ default: byDefault, form }: Entry): unknown => {
   if (form === "switch" || form === "list") return undefined;
   return form === "on_off" ? (byDefault === true ? "on" : "off") : byDefault;

@@ -21,7 +21,7 @@ export type Given = Command.Command.Config.Infer<typeof serveFlags>;
 export type Program =
   | {
       readonly program: ProgramOptions;
-      /** One line per warning. The options are still served. */
+      /** One line per warning. The options are valid in spite of the warnings. */
       readonly warnings?: ReadonlyArray<string>;
     }
   | { readonly wrong: ReadonlyArray<string> };
@@ -72,7 +72,7 @@ const parsePairs = Effect.fnUntraced(function* (typed: ReadonlyArray<string>, va
     });
 });
 
-/** Options from flags and variables, validated by the same schemas as the file's. */
+/** Options from flags and variables, validated by the same schemas as the options of the file. */
 class TypedOptions {
   program: ProgramOptions = {};
   readonly wrong: Array<string> = [];
@@ -153,7 +153,7 @@ const readText = (path: string): string | undefined => {
   }
 };
 
-/** Overrides the file's options by typed ones. Options with parts are overridden part by part. */
+/** Overrides the file's options by typed ones. Options that consist of parts are overridden part by part. */
 const overrideFile = (typed: ProgramOptions, file: ProgramOptions): ProgramOptions => {
   const whole: ProgramOptions = { ...file, ...typed };
   const joined = Object.entries(typed).reduce<ProgramOptions>((options, [name, value]) => {

@@ -1,6 +1,6 @@
 /**
- * Describes what a gateway would serve, for `serve --check`: addresses, upstreams, token names, and clients with their treatment.
- * It contains no secrets.
+ * Describes what a gateway would serve, for `serve --check`: addresses, upstreams, token names, and clients with their treatment. The
+ * description contains no secrets.
  */
 import { shippedTreatment, tableOf } from "../../gateway/clients/ClientTable.ts";
 import type { GatewaySettings } from "../../gateway/config/GatewayOptions.ts";

@@ -1,8 +1,8 @@
 /**
  * Starts the gateway of one process.
  *
- * A store on a server may be unavailable briefly while a machine starts or the server is updated. The start waits for it, and nothing
- * listens meanwhile. A permanent error (a wrong password, a missing database) ends the start at once.
+ * A store on a server may be unavailable briefly while a machine starts or the server is updated. The start waits for the store, and the
+ * process does not listen until then. A permanent error (a wrong password, a missing database) ends the start at once.
  */
 import { Clock, type Context, Effect, Exit, Layer, Scope } from "effect";
 import type { ClientConfigError } from "../../client/ClientConfig.ts";

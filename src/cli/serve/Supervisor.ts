@@ -1,10 +1,10 @@
 /**
  * Serves with several worker processes behind one port: starts and replaces them, and forwards the operator's commands.
  *
- * It relays no bytes. The workers accept connections themselves (WorkerProcess.ts), share state through their store, and query
- * each other over their own sockets. A dead worker is replaced at once, or later if deaths follow each other (Restarts.ts). A
- * sibling learns which process died, so that its runs are recovered without waiting for the lease. A worker that hangs (Pulse.ts)
- * is killed and then treated as dead. If the supervisor itself is killed, its workers see their pipe close and drain.
+ * The supervisor relays no bytes. The workers accept connections themselves (WorkerProcess.ts), share state through their store, and query
+ * each other over their own sockets. A dead worker is replaced at once, or later if deaths follow each other (Restarts.ts). Another worker
+ * is notified of the process that died, so that its runs are recovered without waiting for the lease. A worker that hangs (Pulse.ts) is
+ * killed and then treated as dead. If the supervisor itself is killed, its workers see their pipe close and drain.
  */
 import cluster from "node:cluster";
 import { Clock, Deferred, Effect, Exit, References, type Scope } from "effect";
@@ -95,7 +95,7 @@ interface CrewPlace {
 class Crew {
   readonly #place: CrewPlace;
   readonly #liveWorkers = new Map<number, WorkerProcess>();
-  /** Names of dead processes whose runs no sibling has recovered yet. */
+  /** Names of dead processes whose runs no other worker has recovered yet. */
   readonly #unrecovered = new Set<string>();
   /** Called with the generation that a worker has applied. */
   readonly #configuring = new Map<number, (generation: number) => void>();
@@ -145,11 +145,11 @@ class Crew {
     for (const name of this.#unrecovered) channel.order({ _tag: "Ended", process: name });
   }
 
-  /** Removes a dead worker and tells a sibling about it. */
+  /** Removes a dead worker and notifies another worker. */
   onExit({ process: name, worker }: WorkerProcess): void {
     this.#liveWorkers.delete(worker);
     this.#unrecovered.add(name);
-    // One sibling is enough: if it dies too, its replacement is notified again.
+    // One worker is enough: if it dies too, its replacement is notified again.
     const able = this.liveWorkers.find(({ ready }) => Deferred.isDoneUnsafe(ready));
     able?.channel.order({ _tag: "Ended", process: name });
   }
@@ -160,8 +160,8 @@ class Crew {
   }
 
   /**
-   * Validates options as a worker would, and sends all workers the same. Later replacements start with the new options, except
-   * that options which need a restart keep their original values.
+   * Validates options as a worker would, and sends the same options to all workers. Later replacements start with the new options, except
+   * that options that need a restart keep their original values.
    */
   readonly configure = Effect.fnUntraced(
     { self: this },
@@ -193,7 +193,7 @@ class Crew {
 /**
  * Starts a worker and, from then on, each of its replacements.
  *
- * @returns the URL of the first one, or the reason why none listens
+ * @returns the URL of the first worker that listens, or the reason why none does
  */
 const supervise = Effect.fnUntraced(function* (
   crew: Crew,
@@ -257,7 +257,10 @@ const runWorkerOnce = Effect.fnUntraced(function* (
   return { end, isOrdered, url, servedMs: url === undefined ? 0 : monotonicMs(clock) - readyAt };
 });
 
-/** Kills a worker that hangs. A starting worker is not watched, because preparing the tables of a large store may keep it busy for long. */
+/**
+ * Kills a worker that hangs. A starting worker is not watched, because preparing the tables of a large store may keep it busy for a long
+ * time.
+ */
 const killWhenHanging = Effect.fnUntraced(function* ({ channel, kill, pid, pulse, worker }: WorkerProcess) {
   for (;;) {
     yield* Effect.sleep(turnMs);
@@ -266,7 +269,7 @@ const killWhenHanging = Effect.fnUntraced(function* ({ channel, kill, pid, pulse
     if (turn !== "hangs") continue;
     const said = `killing a worker that hangs: it has not answered for ${(turnsMax * turnMs) / 1_000} s`;
     yield* Effect.logError(said, { worker, pid });
-    // A suspended terminal blocks every process that writes to it, including this one. The extra turn lets it read answers that
+    // A suspended terminal blocks every process that writes to it, including this one. In the extra turn this process reads answers that
     // arrived meanwhile.
     yield* Effect.sleep(turnMs);
     if (!pulse.isHanging) {
@@ -278,7 +281,7 @@ const killWhenHanging = Effect.fnUntraced(function* ({ channel, kill, pid, pulse
   }
 });
 
-/** Workers that exceed the limit are killed. */
+/** Drains the workers. Workers that exceed the limit are killed. */
 const drain = Effect.fnUntraced(function* (crew: Crew) {
   const workers = crew.liveWorkers;
   for (const { channel } of workers) channel.order({ _tag: "Drain" });

@@ -22,7 +22,7 @@ interface Pipe {
 
 /** Sends messages to the other end of the pipe. */
 export interface Channel<Message> {
-  /** Sends a message. A failure is ignored, since the other end's exit is noticed separately. */
+  /** Sends a message. A failure is ignored, because the exit of the other end is noticed separately. */
   readonly order: (message: Message) => void;
 }
 
@@ -38,9 +38,9 @@ export const SupervisorMessage = Schema.Union([
   Schema.TaggedStruct("Start", {
     worker: Schema.Int,
     workers: Schema.Int,
-    /** Name of this process in the store. After the process dies, a sibling uses the name to take over its runs. */
+    /** Name of this process in the store. After the process dies, another worker uses the name to take over its runs. */
     process: Schema.String,
-    /** Folder of all workers, which no other user can enter; null if it could not be created. */
+    /** Folder for the sockets of all workers, which no other user can enter; null if it could not be created. */
     folder: Schema.NullOr(Schema.String),
     /** Options as encoded by `ProgramWire`. */
     program: Schema.Unknown,
@@ -57,13 +57,15 @@ export type SupervisorMessage = typeof SupervisorMessage.Type;
 /** Messages from a worker. */
 export const WorkerMessage = Schema.Union([
   Schema.TaggedStruct("Hello", {
-    /** True if it answers pings. A worker is started from disk, which may hold another version by then. */
+    /**
+     * True if the worker answers pings. The program on disk may be another version than the supervisor, and older versions do not answer.
+     */
     answers: Schema.optionalKey(Schema.Boolean),
   }),
   Schema.TaggedStruct("Ready", { url: Schema.String }),
   Schema.TaggedStruct("Refused", {
     message: Schema.String,
-    /** True if the store is the reason, so that the next start may succeed. */
+    /** True if the store caused the refusal, so that the next start may succeed. */
     mayPass: Schema.optionalKey(Schema.Boolean),
   }),
   Schema.TaggedStruct("Configured", { generation: Schema.Int }),

@@ -1,11 +1,11 @@
 /**
  * Runs one worker of `serve --workers`: a gateway whose supervisor controls its start, configuration and end.
  *
- * It is a separate entry point, so that no option and no secret of the supervisor appears in a process's arguments.
- * WorkerControl.ts defines the messages between the two.
+ * The worker has a separate entry point, so that no option and no secret of the supervisor appears in a process's arguments.
+ * WorkerControl.ts defines the messages between worker and supervisor.
  *
- * A terminal sends its signals to a whole process group, including the workers. Only the supervisor acts on them, so a worker
- * ignores SIGINT and SIGHUP. SIGTERM drains a worker, so that it can be replaced individually; a second one ends it at once.
+ * A terminal sends its signals to a whole process group, including the workers. Only the supervisor acts on them, so a worker ignores
+ * SIGINT and SIGHUP. SIGTERM drains a worker, so that it can be replaced individually; a second SIGTERM ends it at once.
  */
 import cluster from "node:cluster";
 import { constants } from "node:os";
@@ -41,7 +41,7 @@ const ended = Effect.runSync(Queue.unbounded<string>());
 
 const decode = Schema.decodeUnknownResult(SupervisorMessage);
 
-/** Runs the gateway. The log closes last. */
+/** Runs the gateway. The log is closed last. */
 const runGateway = (start: Start, program: ProgramOptions): Effect.Effect<never, Refused> =>
   Effect.gen(function* () {
     const { worker: self, workers } = start;
@@ -62,7 +62,7 @@ const runGateway = (start: Start, program: ProgramOptions): Effect.Effect<never,
     Effect.scoped,
     Effect.provide(GatewayLog.layer(program.logFormat ?? "text")),
     Effect.annotateLogs({ worker: start.worker }),
-    // The level comes from the supervisor's own log settings.
+    // The log level comes from the supervisor's own settings.
     Effect.provideService(References.MinimumLogLevel, start.logLevel as LogLevel.LogLevel),
     Effect.catchTags({
       GatewayError: ({ message }) => Effect.fail(new Refused({ message, mayPass: false })),
@@ -73,10 +73,10 @@ const runGateway = (start: Start, program: ProgramOptions): Effect.Effect<never,
 
 class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String, mayPass: Schema.Boolean }) {}
 
-/** Returns the number of requests in flight; 0 before it serves. */
+/** Returns the number of requests in flight; 0 before the gateway serves. */
 let tellServing = (): number => 0;
 
-/** Applies options. The supervisor has checked them, so that all workers accept or none does. */
+/** Applies options. The supervisor has checked them before, so that either all workers accept them or none does. */
 const configure = (
   { generation, program }: Configure,
   workers: number,
@@ -136,11 +136,11 @@ process.on("SIGTERM", () => {
 process.on("SIGINT", () => undefined);
 process.on("SIGHUP", () => undefined);
 
-// The log has lost its reader. This worker reacts to the end of its supervisor instead.
+// The reader of the log is gone. This worker reacts to the end of its supervisor instead.
 process.stderr.on("error", () => undefined);
 
 cluster.worker?.on("disconnect", () => {
-  // Otherwise node:cluster would end the process here and break the responses of its clients.
+  // Without this, node:cluster would end the process here and break the responses of its clients.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
   drain();
 });

@@ -28,7 +28,7 @@ export const prepare: Effect.Effect<void> = Effect.sync(() => {
   cluster.setupPrimary({
     exec: entry,
     args: [],
-    // Needed for values that JSON cannot represent, and sends bytes unencoded.
+    // Needed for values that JSON cannot represent. It also sends bytes unencoded.
     serialization: "advanced",
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
@@ -40,29 +40,29 @@ export interface WorkerEnd {
   readonly how: string;
   /** True if it exited by itself with code 0. */
   readonly isClean: boolean;
-  /** Reason why it could not start, as reported by the worker. */
+  /** Reason why the worker could not start, as reported by the worker. */
   readonly refused: Refusal | undefined;
 }
 
 /** Reason why a worker could not start. */
 export interface Refusal {
   readonly message: string;
-  /** True if its store is the reason, so that the next start may succeed. */
+  /** True if the store caused the failure, so that the next start may succeed. */
   readonly mayPass: boolean;
 }
 
 /** A worker process. */
 export interface WorkerProcess {
-  /** Number from 1; a replacement has the same. */
+  /** Number of the worker, from 1. A replacement has the same number. */
   readonly worker: number;
   readonly pid: number | undefined;
   readonly process: string;
   readonly channel: Channel<SupervisorMessage>;
-  /** Completes with its `Hello`, with true if the worker answers pings. */
+  /** Completes when the worker has sent its `Hello`, with true if it answers pings. */
   readonly hello: Deferred.Deferred<boolean>;
-  /** Completes with its URL after it listens. */
+  /** Completes with the worker's URL once it listens. */
   readonly ready: Deferred.Deferred<string>;
-  /** Completes with the number of requests that it finishes when it drains. */
+  /** Completes with the number of requests that the worker still finishes when it drains. */
   readonly draining: Deferred.Deferred<number>;
   readonly exited: Deferred.Deferred<WorkerEnd>;
   readonly pulse: Pulse;
@@ -101,7 +101,7 @@ export const fork = (worker: number, heard: (message: Heard) => void): WorkerPro
     else if (message._tag === "Refused") refused = { message: message.message, mayPass: message.mayPass === true };
     else heard(message);
   });
-  // Node reports a process that failed to start only by this event.
+  // Node reports a process that could not be started only by this event.
   handle.on("error", (error) => {
     Deferred.doneUnsafe(started.exited, Effect.succeed({ how: error.message, isClean: false, refused }));
   });

@@ -1,9 +1,9 @@
 /**
- * Creates the folder with the sockets of one supervisor's workers. No other user can enter it.
+ * Creates the folder for the sockets of one supervisor's workers. No other user can enter it.
  *
- * A killed supervisor leaves its folder behind, and the next one of the same user removes it. It recognises the folder by the id of the
- * killed process, which is in the name. Containers may share a temporary folder but do not see each other's processes, so folders of
- * another process namespace are kept.
+ * A killed supervisor leaves its folder behind, and the next supervisor of the same user removes it. It recognises the folder by the id of
+ * the killed process, which is part of the name. Containers may share a temporary folder but do not see each other's processes, so folders
+ * of another process namespace are kept.
  */
 import { chmodSync, lstatSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -34,7 +34,7 @@ export const make: Effect.Effect<string | undefined, never, Scope.Scope> = Effec
 );
 
 /**
- * Identifies the process namespace in a few characters, because the length of a socket's path is limited. It is constant on
+ * Returns an id of the process namespace in a few characters, because the length of a socket's path is limited. The id is constant on
  * systems other than Linux.
  */
 const namespace = (): string => {
@@ -57,7 +57,7 @@ const removeStale = (): void => {
   for (const { path, pid } of named.slice(0, lookedMax)) if (pid > 0 && !isAlive(pid) && isOwn(path)) remove(path);
 };
 
-/** True for a folder of this user. A symbolic link does not count, since it may point to another user's folder. */
+/** True for a folder of this user. A symbolic link does not count, because it may point to another user's folder. */
 const isOwn = (path: string): boolean => {
   const found = lstatSync(path, { throwIfNoEntry: false });
   return found?.isDirectory() === true && (process.getuid === undefined || found.uid === process.getuid());
@@ -78,6 +78,6 @@ const remove = (path: string): void => {
   try {
     rmSync(path, { recursive: true, force: true });
   } catch {
-    // Another start has removed the folder, or its disk accepts no writes.
+    // Another start has removed the folder already, or its disk accepts no writes.
   }
 };

@@ -1,10 +1,10 @@
 /**
- * Colours text on a terminal and leaves it unchanged elsewhere.
+ * Colours text on a terminal. In a pipe or a file the text stays unchanged.
  */
 import { styleText } from "node:util";
 import type * as Words from "../../story/Words.ts";
 
-/** The meaning of text, which decides its colour: a tone of the story, or one that only the terminal uses. */
+/** The meaning of text, which determines its colour: a tone of the story, or one that only the terminal uses. */
 export type Tone = Words.Tone | "careful" | "strong";
 
 /** Colours text by its tone. */

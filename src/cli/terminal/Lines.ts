@@ -1,8 +1,6 @@
-/**
- * Splits bytes into lines and buffers at most one line (law L11).
- */
+/** Splits bytes into lines, and buffers at most one line (law L11). */
 
-/** Maximum line length, in bytes. A full ledger of 256 rows with the longest labels takes a tenth of it. */
+/** Maximum line length, in bytes. Even a full ledger of 256 rows with the longest labels takes only a tenth of this. */
 export const lineBytesMax = 1_048_576;
 
 /** One trimmed line. A line over the limit has a number but no text. */

@@ -35,7 +35,7 @@ export const make = (stream: NodeJS.WriteStream, total: number): Progress => {
   };
 };
 
-/** Count between two lines when output is not updated in place. */
+/** Number of counted items between two lines if the output is not updated in place. */
 const lineEvery = 10_000;
 
 /** Reports a large, growing count. */

@@ -1,4 +1,4 @@
-/** Breaks sentences into lines with a left margin and a title next to the first line. */
+/** Breaks sentences into lines with a left margin, and prints a title in the margin of the first line. */
 import type { Ink, Tone } from "./Ink.ts";
 
 /** The position and width of a paragraph. */

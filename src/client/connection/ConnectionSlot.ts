@@ -9,13 +9,13 @@ import { type ClientClocks, IdleTime } from "./IdleTime.ts";
 import type { KeptConnection, Origin } from "./Origin.ts";
 import { Client } from "./Undici.ts";
 
-/** The parts of a client that its slots use. */
+/** The dependencies that a slot gets from its client. */
 export interface SlotHost extends ClientClocks {
   readonly origin: Origin;
   readonly connector: Connector;
   /** Returns the number of a newly opened connection. */
   readonly number: () => number;
-  /** Maximum idle time of a connection that still gets a request, in milliseconds. */
+  /** Maximum idle time of a connection that may still carry a request, in milliseconds. */
   readonly keepAliveMs: number;
 }
 
@@ -25,7 +25,10 @@ interface Held {
   waiting: Waiting | undefined;
 }
 
-/** undici's client for one connection at a time. It opens the next connection after the previous one has closed, so its socket changes. */
+/**
+ * undici's client for one connection at a time. It opens the next connection after the previous one has closed, so the socket changes over
+ * time.
+ */
 export class ConnectionSlot extends Client implements Carrier, KeptConnection {
   readonly #host: SlotHost;
   readonly #held: Held;
@@ -51,14 +54,14 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
     });
     this.on("disconnect", (_url, _targets, error) => {
       host.origin.connections.delete(this);
-      // undici marks a recycled socket only by this error's message.
+      // undici reports a recycled socket only by this error message.
       if (error.message === "socket idle timeout") host.origin.recordIdleClose();
     });
   }
 
   /** Assigns a carrier to a request before undici may write the request. The carrier is never a connection that may be dead. */
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    // undici's timer is up to a second late, or later after a blocked event loop or a suspended process. So the idle time is checked here.
+    // undici's timer is up to a second late, and later after a blocked event loop or a suspension. So the idle time is checked here.
     const spent = this.#suspected || this.#idle.isLongerThan(this.#host.keepAliveMs);
     if (spent && this.#idle.idle) {
       this.#held.waiting = handler instanceof Exchange ? handler : this.#host.connector.waiting();
@@ -78,7 +81,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
 
   free(): void {
     this.#idle.begin();
-    // The connection is closed later, because undici still has to process the end of the response.
+    // The connection is closed in a later step, because undici still has to process the end of the response.
     if (this.#suspected) setImmediate(() => this.discard());
   }
 
@@ -101,8 +104,8 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
 }
 
 /**
- * Records the socket of a slot. undici may open it in the context of the event that ended the previous connection, which belongs to no
- * request. So the waiting request's context is restored here.
+ * Records the socket of a slot. undici may open the socket in the context of the event that ended the previous connection, and that context
+ * belongs to no request. So the waiting request's context is restored here.
  */
 const connectorOf =
   ({ connector }: SlotHost, held: Held): buildConnector.connector =>

@@ -50,7 +50,7 @@ export const open = ({
       number,
     });
   return new Agent({
-    // A pool is used even for one connection, because a connect error of a bare Client fails every request that is queued on it.
+    // A pool is used even for one connection, because a connect error of a bare Client fails every request that is queued on that Client.
     factory: (url, poolOptions) => new Pool(url, { ...poolOptions, factory: slot }),
     ...(connections === undefined ? {} : { connections }),
     pipelining: 1,

@@ -1,4 +1,4 @@
-/** Opens sockets for the client, with an exact connect clock, and gives access to the socket that a request waits for. */
+/** Opens sockets for the client, with an exact connect clock, and gives access to the socket for which a request waits. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Socket } from "node:net";
@@ -8,7 +8,7 @@ import type { EgressProxy, ProxyChoice, ProxyTarget } from "./EgressProxy.ts";
 import { type Opening, Tunnel } from "./Tunnel.ts";
 import { buildConnector } from "./Undici.ts";
 
-/** Raised by the `connect` clock: no connection was usable in time, and no byte of a request was written. */
+/** Raised by the `connect` clock: no connection was usable in time, so no byte of a request was written. */
 export class ConnectStalled extends Error {
   override readonly name = "ConnectStalled";
   /** `PROXY_STALLED` if the egress proxy had not opened the tunnel. */
@@ -20,7 +20,7 @@ export class ConnectStalled extends Error {
   }
 }
 
-/** A private certificate authority and a client certificate, in PEM. */
+/** A private certificate authority and a client certificate, in PEM format. */
 export interface TlsOptions {
   /** Replaces the authorities that Node trusts. */
   readonly ca?: string | Array<string>;
@@ -35,23 +35,23 @@ export interface Waiting {
   connecting: Opening | undefined;
 }
 
-/** Opens sockets for undici within the `connect` clock, and lets an exchange reach the socket that is being opened for it. */
+/** Opens sockets for undici within the `connect` clock, and gives an exchange access to the socket that is being opened for it. */
 export interface Connector {
   /** For undici's `connect` option. */
   readonly connect: Undici.buildConnector.connector;
-  /** Opens a connection that is not for a request, within the `connect` clock or a shorter limit in milliseconds. */
+  /** Opens a connection outside any request, within the `connect` clock or a shorter limit in milliseconds. */
   readonly open: (
     options: Undici.buildConnector.Options,
     callback: Undici.buildConnector.Callback,
     limitMs?: number,
   ) => Opening | undefined;
-  /** Returns the egress proxy of an origin, which is spelled as in `URL.origin`. */
+  /** Returns the egress proxy of an origin, which is written as in `URL.origin`. */
   readonly proxyOf: (origin: string) => EgressProxy | undefined;
   /** Returns the request that is being dispatched. */
   readonly waiting: () => Waiting | undefined;
   /**
    * Runs a dispatch, and records the socket that is opened within it. If a request waits for a free connection and undici opens a socket
-   * later, that socket is not attributed to any request.
+   * only later, that socket is not assigned to any request.
    */
   readonly withWaiting: <A>(waiting: Waiting, dispatch: () => A) => A;
 }
@@ -67,7 +67,7 @@ export interface ConnectorOptions {
   readonly proxy: ProxyChoice;
 }
 
-/** Returns the destination of a connection to an origin, as undici asks for it, with an IPv6 address without brackets. */
+/** Returns the destination of a connection to an origin, in the form that undici uses, with an IPv6 address without brackets. */
 export const targetOf = (origin: string): Undici.buildConnector.Options => {
   const { hostname, host, port, protocol } = new URL(origin);
   return { hostname: hostname.replace(/^\[|\]$/g, ""), host, port, protocol };
@@ -79,7 +79,7 @@ const withPort = ({ hostname, port, protocol }: Undici.buildConnector.Options): 
   port: Number(port) || (protocol === "https:" ? 443 : 80),
 });
 
-/** The request that waits for a connection while that connection is being opened. */
+/** The request for which a connection is being opened. */
 const current = new AsyncLocalStorage<Waiting>();
 
 /** Creates a connector. */
@@ -137,10 +137,10 @@ export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Conne
  */
 export const keepAliveProbeMs = 4_000;
 
-/** Disables undici's own keep-alive, because Node sets a delay only once and ignores a second call with the same value. */
+/** Disables undici's own keep-alive, because Node applies a delay only once and ignores a second call with the same value. */
 const ownKeepAlive = { keepAlive: false } as const;
 
-/** Enables TCP keep-alive after the socket is connected. If it is enabled earlier, libuv forgets the delay and uses a minute. */
+/** Enables TCP keep-alive after the socket is connected. If it were enabled earlier, libuv would forget the delay and use a minute. */
 const withKeepAlive =
   (connect: Undici.buildConnector.connector): Undici.buildConnector.connector =>
   (options, callback) =>
@@ -187,7 +187,7 @@ const memoize = <A>(make: () => A): (() => A) => {
 /** Adds certificates to those that Node already trusts, including `NODE_EXTRA_CA_CERTS`. */
 const withNodeCertificates = (ca: string | Array<string>): Array<string> => [...trustedCertificates(), ...[ca].flat()];
 
-/** Returns the certificates that the runtime trusts. Bun and older versions of Node have only their built-in list. */
+/** Returns the certificates that the runtime trusts. Bun and older versions of Node provide only their built-in list. */
 const trustedCertificates = (): ReadonlyArray<string> => {
   const { getCACertificates }: Partial<typeof Tls> = Tls;
   return getCACertificates?.("default") ?? Tls.rootCertificates;

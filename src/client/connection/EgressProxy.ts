@@ -1,6 +1,4 @@
-/**
- * Reads the addresses of egress proxies, and chooses the proxy of a connection by the environment's variables.
- */
+/** Reads the addresses of egress proxies, and chooses the proxy of a connection by the environment variables. */
 import { BlockList, isIP } from "node:net";
 import { Redacted } from "effect";
 
@@ -31,9 +29,9 @@ export type ProxyChoice = (target: ProxyTarget) => EgressProxy | undefined;
 export const proxyForm = "http(s)://[user:password@]host[:port]";
 
 /**
- * Reads a proxy's address. If it has no scheme, `http://` is assumed, as in curl.
+ * Reads a proxy's address. An address without a scheme gets `http://`, as in curl.
  *
- * @returns undefined for anything other than `proxyForm`, including SOCKS proxies
+ * @returns undefined for any address that does not have `proxyForm`, including SOCKS proxies
  */
 export const read = (address: string): EgressProxy | undefined => {
   const text = address.trim();
@@ -78,8 +76,8 @@ export interface ProxyVariables {
 }
 
 /**
- * Chooses by the environment: the proxy of the target's scheme, except for this machine, the link-local network, and the hosts
- * in `NO_PROXY`.
+ * Chooses by the environment: the proxy for the target's scheme, except for this machine, the link-local network, and the hosts in
+ * `NO_PROXY`.
  */
 export const fromEnvironment = ({ http, https, none }: ProxyVariables): ProxyChoice => {
   const exempt = parseExemptions(none);
@@ -89,16 +87,16 @@ export const fromEnvironment = ({ http, https, none }: ProxyVariables): ProxyCho
   };
 };
 
-/** Uses one proxy for every target, or none. It has no exemptions, because an upstream's own setting overrides them. */
+/** Uses one proxy for every target, or none. There are no exemptions, because an upstream's own setting overrides them. */
 export const always =
   (proxy: EgressProxy | undefined): ProxyChoice =>
   () =>
     proxy;
 
 /**
- * Reads `NO_PROXY`: entries separated by commas or blanks. `*` matches every host. A name covers itself and its subdomains, with or without
- * a leading dot or `*.`, as in curl and Go. An address covers itself, and `ADDRESS/BITS` a network. A port after an entry narrows it to
- * that port. Names are not resolved to match networks.
+ * Reads `NO_PROXY`: entries separated by commas or blanks. `*` matches every host. A name matches itself and its subdomains, with or
+ * without a leading dot or `*.`, as in curl and Go. An address matches itself, and `ADDRESS/BITS` matches a network. A port after an entry
+ * restricts the entry to that port. Names are not resolved to match networks.
  */
 export const parseExemptions = (text: string): ((target: Pick<ProxyTarget, "hostname" | "port">) => boolean) => {
   const entries = text
@@ -130,7 +128,7 @@ const parseExemption = (entry: string): Exemption => {
   return { port, isExempt: (name) => domain !== "" && (name === domain || name.endsWith(`.${domain}`)) };
 };
 
-/** Reads a network, or a single address as a network of one. */
+/** Reads a network, or a single address as a network of one address. */
 const parseNetwork = (text: string): BlockList | undefined => {
   const [address = "", bits, ...more] = stripBrackets(text).split("/");
   const family = isIP(stripBrackets(address));

@@ -1,8 +1,8 @@
 /**
  * Carries one request and its response over undici: tracks the progress of the request, holds the bytes that arrived, and aborts at once.
  *
- * undici calls `onRequestStart` immediately before it writes the first byte, and only after it has a connection. Until then no byte of the
- * request can have left this process. From then on there is no proof that none has.
+ * undici calls `onRequestStart` immediately before it writes the first byte, and only once it has a connection. Before this call no byte of
+ * the request can have left this process. After it, nothing proves that none has.
  */
 
 import type { Dispatcher } from "@effect/platform-node/Undici";
@@ -18,8 +18,8 @@ export const unreadBytesMax = 256 * 1024;
 /** Callbacks for the progress of an exchange. Both are called synchronously and must not throw. */
 export interface Reporters {
   /**
-   * Called with `not_sent` when the exchange opens, `ambiguous` before the first byte is written, and `accepted` at a response
-   * head.
+   * Called with `not_sent` when the exchange opens, with `ambiguous` before the first byte is written, and with `accepted` when a response
+   * head arrives.
    */
   readonly delivery?: (delivery: Delivery, status?: number) => void;
   /** Called with the number of response body bytes that have just arrived. */
@@ -32,7 +32,7 @@ export interface Head {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The error that broke an exchange, and the phase in which it occurred. */
+/** The error that broke an exchange, and the phase of the request in which it occurred. */
 export interface ExchangeBreak {
   readonly error: unknown;
   readonly operation: TransportOperation;
@@ -56,7 +56,7 @@ export interface Carrier {
   readonly begin: () => Carried;
   /** Called when the response is complete. */
   readonly free: () => void;
-  /** Called when the connection broke under the exchange, or brought no response. */
+  /** Called when the connection broke under the exchange, or did not bring a response. */
   readonly onBreak: () => void;
 }
 
@@ -84,7 +84,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   readonly #now: () => number;
   #controller: Dispatcher.DispatchController | undefined = undefined;
   #given: { readonly status: number; readonly headers: IncomingHeaders } | undefined = undefined;
-  /** The head in its public form, created when it is first read. */
+  /** The head in its public form, created on first use. */
   #head: Head | undefined = undefined;
   #chunks: Array<Uint8Array> = [];
   #unread = 0;
@@ -125,7 +125,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     return this.#broken ?? (this.#over ? "ended" : undefined);
   }
 
-  /** Calls back once when there may be something to poll. Only the reader may call it, and not while it waits in a read. */
+  /** Calls back once when there may be a result to poll. Only the reader may call it, and not while it waits in a read. */
   wait(wake: () => void): void {
     this.#wake = wake;
   }
@@ -140,7 +140,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     if (this.#over) return;
     this.#end();
     this.#chunks = [];
-    // The request was written but got no response, so its connection may be dead. The other connections of its origin may be dead too.
+    // The request was written but got no response, so its connection may be dead, and so may the other connections of its origin.
     if (this.delivery === "ambiguous") this.carrier?.onBreak();
     this.#controller?.abort(abortError());
     this.connecting?.destroy(abortError());
@@ -175,7 +175,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     this.times.firstByteAt ??= this.#now();
     this.receivedBytes += chunk.byteLength;
     this.#reporters.bytes?.(chunk.byteLength);
-    // Usually a read brings one chunk, and an array that grows reserves room for seventeen.
+    // Usually a read brings one chunk, and V8 reserves room for seventeen elements when an empty array grows.
     if (this.#chunks.length === 0) this.#chunks = [chunk];
     else this.#chunks.push(chunk);
     this.#unread += chunk.byteLength;
@@ -212,7 +212,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     this.#notify();
   }
 
-  /** Refuses a second dispatch of one request, so that undici cannot write a second copy of it. */
+  /** Refuses a second dispatch of a request, so that undici cannot write the request twice. */
   #refuseRepeat(controller: Dispatcher.DispatchController): void {
     const error = new Error("The request was about to be written a second time");
     controller.abort(error);
@@ -246,7 +246,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     return chunks;
   }
 
-  /** Waits for a value. A value that arrived before an error is returned first. */
+  /** Waits for a value. A value that arrived before an error is returned before the error. */
   #waitFor<A>(look: () => A | undefined): Effect.Effect<A, ExchangeBreak> {
     return Effect.callback<A, ExchangeBreak>((resume) => {
       const settle = () => {
@@ -262,11 +262,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     });
   }
 
-  /** Wakes the reader after undici's parser has returned, so that everything from one socket read is delivered together. */
+  /** Wakes the reader only after undici's parser has returned, so that everything from one socket read is delivered together. */
   #notify(): void {
     if (this.#waking) return;
     this.#waking = true;
-    // Node's `queueMicrotask` makes an async resource for each call, and costs four times as much.
+    // Node's `queueMicrotask` creates an async resource for each call, and costs four times as much.
     void done.then(this.#wakeReader);
   }
 

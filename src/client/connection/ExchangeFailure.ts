@@ -1,4 +1,4 @@
-/** Classifies a broken exchange: the cause, the error code, and the chance that the same request succeeds later. */
+/** Classifies a broken exchange: its cause, its error code, and if the same request may succeed later. */
 import type { Failure } from "../../domain/Failure.ts";
 import * as TransportCodes from "../../domain/TransportCodes.ts";
 import { classify } from "../../failure/FailureClassifier.ts";
@@ -21,7 +21,7 @@ export const failureOf = (broken: ExchangeBreak, context: BreakContext): Failure
   const failure = failureAt(broken, context);
   if (broken.operation !== "connect" || !(failure.kind === "transport" || failure.kind === "stalled")) return failure;
   const { exchange, now, origin } = context;
-  // The origin was reached before, so another server, for example a captive portal, is answering in its place for now.
+  // The origin was reached before, so for now another server, for example a captive portal, is answering in its place.
   if (origin.reached && TransportCodes.isForeign(failure.code ?? "")) return { ...failure, retryable: true };
   return origin.isWrongAddress(exchange.times.openedAt, now) ? { ...failure, retryable: false } : failure;
 };

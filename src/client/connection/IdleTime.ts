@@ -1,6 +1,6 @@
 /**
- * Measures the time for which a kept connection has waited for a request, by two clocks: monotonic time stops while some systems sleep, and
- * wall time may be changed.
+ * Measures the time for which a kept connection has waited for a request, by two clocks: on some systems the monotonic clock stops during
+ * sleep, and the wall clock may be changed.
  */
 
 /** The two clocks of a client. */

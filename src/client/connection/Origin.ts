@@ -1,13 +1,13 @@
-/** Remembers facts about each origin of a client: if it was ever reached, the time of the last call, and its open connections. */
+/** Remembers facts about each origin of a client: if it was ever reached, the time of its last call, and its open connections. */
 import { dropOldest } from "../../domain/Limits.ts";
 
-/** Maximum origins that are remembered. The one that was added first is evicted. */
+/** Maximum origins that are remembered. Beyond it the origin that was added first is evicted. */
 export const originsMax = 1024;
 
 /**
- * Time during which connect failures of an origin that was never reached may be retried, in milliseconds since the first request that
- * failed to connect. Such an address is more often wrong than down, and its client is waiting (DESIGN.md, 13). An origin that is just
- * starting gets three tries.
+ * Time for which connect failures of an origin that was never reached may be retried, in milliseconds from the first request that failed to
+ * connect. Such an address is more often wrong than down, and its client is waiting (DESIGN.md, 13). An origin that is just starting gets
+ * three tries in this time.
  */
 export const unreachedMs = 2_000;
 
@@ -69,12 +69,12 @@ export class Origin {
     this.#recycled += 1;
   }
 
-  /** Stops trusting every connection that is open now. Called after a suspension, and if the path does not work. */
+  /** Marks every open connection as possibly dead. Called after a suspension, and if the path does not work. */
   suspect(): void {
     for (const connection of [...this.connections]) connection.suspect();
   }
 
-  /** Closes every idle connection. If one connection broke, the others may be dead too. */
+  /** Closes every idle connection: if one connection broke, the others may be dead too. */
   discardIdle(): void {
     for (const connection of [...this.connections]) connection.discard();
   }

@@ -1,6 +1,4 @@
-/**
- * Names the path to an origin, and lets it be probed over the connections of a client.
- */
+/** Describes the path to an origin, and allows probing it over the connections of a client. */
 import type { Dispatcher } from "@effect/platform-node/Undici";
 import { Effect } from "effect";
 import type { Path, PathWay } from "../../paths/Path.ts";
@@ -9,7 +7,7 @@ import { addressOf, type EgressProxy } from "./EgressProxy.ts";
 import type { Origins } from "./Origin.ts";
 import * as Probe from "./Probe.ts";
 
-/** The connections of a client. */
+/** The connections of a client, and the time limit of a probe. */
 export interface Reach {
   readonly agent: Dispatcher;
   readonly connector: Connector;
@@ -35,7 +33,7 @@ const probeTo = ({ connector, origins, probeMs = Probe.probeMs }: Reach, origin:
   const dropIdle = (): void => origins.of(origin).suspect();
   const asked = Effect.suspend(() => Probe.connection(connector, origin, probeMs));
   return {
-    // If no connection can be made, the open connections cannot be trusted either.
+    // If no connection can be made, the open connections may be dead too.
     probe: Effect.tap(asked, ({ _tag }) => Effect.sync(() => (_tag === "failed" ? dropIdle() : undefined))),
     dropIdle,
   };

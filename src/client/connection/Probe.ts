@@ -12,8 +12,8 @@ import { type Connector, ConnectStalled, targetOf } from "./Connector.ts";
 export const probeMs = 5_000;
 
 /**
- * Interval at which a pending probe opens another connection, in milliseconds. If a path drops packets, TCP retries more and more rarely,
- * and would notice seconds late that the path works again.
+ * Interval at which a pending probe opens another connection, in milliseconds. If a path drops packets, TCP retries ever more rarely, and
+ * would notice seconds late that the path works again.
  */
 export const againMs = 1_000;
 
@@ -38,14 +38,14 @@ export const connection = (
   );
 };
 
-/** Tries to connect once. The first result counts, even a refused connection. */
+/** Tries to connect once. The first result counts, even if the connection is refused. */
 const connectOnce = (connector: Pick<Connector, "open">, origin: string, limitMs: number): Effect.Effect<Probed> =>
   Effect.callback<Probed>((resume) => {
     const settle = (probed: Probed): void => resume(Effect.succeed(probed));
     let opening: ReturnType<Connector["open"]>;
     try {
       const opened: Parameters<Connector["open"]>[1] = (error, socket) => {
-        // An abandoned socket may still fail, which no longer matters.
+        // An abandoned socket may still report an error, which no longer matters.
         socket?.on("error", () => undefined).destroy();
         settle(socket === null || socket === undefined ? failureOf(error) : works);
       };

@@ -18,8 +18,8 @@ export interface Opening {
 }
 
 /**
- * The proxy itself failed, and no byte of a request was written. The code starts with `PROXY_`, followed by the status of the
- * proxy's response or the code of the error on the way to it. It names no address.
+ * The proxy itself failed, and no byte of a request was written. The code starts with `PROXY_`, followed by the status of the proxy's
+ * response or the code of the error on the way to the proxy. It contains no address.
  */
 export class ProxyFailed extends Error {
   override readonly name = "ProxyFailed";
@@ -48,7 +48,7 @@ export class Tunnel implements Opening {
   /** The origin's TLS over that connection. */
   #inside: Socket | undefined;
   #over = false;
-  /** True after the proxy has opened the tunnel. Only the origin's TLS is still to come. */
+  /** True after the proxy has opened the tunnel. Only the TLS handshake with the origin is still to come. */
   open = false;
 
   /**
@@ -125,7 +125,7 @@ export class Tunnel implements Opening {
     try {
       this.#inside = asSocket(this.#connectors.toOrigin(inside, onSecured));
     } catch (error) {
-      // If a certificate cannot be read, this throws in an event of the socket, so the error has to be caught here.
+      // An unreadable certificate throws here, inside an event of the socket, so the error must be caught here.
       this.#fail(error instanceof Error ? error : null);
     }
   }
@@ -142,16 +142,16 @@ export class Tunnel implements Opening {
   #fail(error: Error | null | undefined): void {
     if (this.#over) return;
     this.#over = true;
-    // If TLS fails by itself, it leaves the connection below it open, so both sockets are destroyed.
+    // If TLS itself fails, it leaves the connection below it open, so both sockets are destroyed.
     for (const socket of [this.#inside, this.#socket]) socket?.on("error", ignoreError).destroy();
     this.#callback(error ?? new ProxyFailed(`${proxyPrefix}FAILED`), null);
   }
 }
 
-/** An abandoned socket may still fail, which no longer matters. */
+/** An abandoned socket may still report an error, which no longer matters. */
 const ignoreError = (): void => undefined;
 
-/** Types the socket that undici's connectors return. Their own type does not mention it. */
+/** Gives the sockets of undici's connectors a type, because the type of the connectors does not mention them. */
 const asSocket = (socket: unknown): Socket | undefined => socket as Socket | undefined;
 
 const read = (socket: Socket): Uint8Array | null => {
@@ -179,12 +179,12 @@ const withBrackets = (hostname: string): string => (hostname.includes(":") ? `[$
  * Reads a proxy's response to CONNECT: its status, or the reason why it is invalid.
  */
 
-/** Maximum head of a proxy's response, in bytes, including interim responses. Node has the same maximum for any head. */
+/** Maximum size of the head of a proxy's response, in bytes, including interim responses. Node has the same maximum for every head. */
 export const connectHeadBytesMax = 16 * 1024;
 
 /**
  * The response so far. `bad_response`: the bytes are not an HTTP/1 response, or data follows its head. The tunnel begins after the head,
- * and no server sends data first. `head_overflow`: the head is too long.
+ * and in it no server sends data first. `head_overflow`: the head is too long.
  */
 export type ConnectReading =
   | { readonly kind: "more" }
@@ -201,7 +201,7 @@ export class ConnectResponse {
     this.#text += Buffer.from(bytes).toString("latin1");
     for (;;) {
       if (this.#interim + this.#text.length > connectHeadBytesMax) return { kind: "head_overflow" };
-      // Reports garbage at once instead of waiting for the connect clock.
+      // Reports bytes that cannot be HTTP at once, without waiting for the connect clock.
       const begun = this.#text.slice(0, protocol.length);
       if (begun !== protocol.slice(0, begun.length)) return { kind: "bad_response" };
       const end = /\r?\n\r?\n/.exec(this.#text);

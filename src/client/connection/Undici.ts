@@ -1,8 +1,8 @@
 /**
- * Provides the undici classes that the client is built on.
+ * Provides the undici classes on which the client is built.
  *
- * Bun resolves `import "undici"` to its own stub, whose dispatchers dispatch nothing. The package itself runs in Bun as it
- * does in Node, so under Bun it is loaded by its file.
+ * Bun resolves `import "undici"` to its own stub, whose dispatchers do nothing. The package itself runs in Bun as it does in Node, so under
+ * Bun it is loaded by its file name.
  */
 import { createRequire } from "node:module";
 import * as Platform from "@effect/platform-node/Undici";

@@ -24,7 +24,7 @@ export interface BodyReading {
   readonly form: BodyForm;
   /** True if it contains an error: a code, a status or a message that is not empty. */
   readonly carries: boolean;
-  /** Codes as spelled, the most specific first. They are untrusted, and only passed on as labels. */
+  /** Codes as the provider spelled them, the most specific first. They are untrusted, and are only passed on as labels. */
   readonly codes: ReadonlyArray<string>;
   /** HTTP status that the body itself names. */
   readonly status?: number;
@@ -110,14 +110,14 @@ export const isBare = (event: object): boolean => {
 const isPresent = (value: unknown): boolean =>
   value !== undefined && value !== null && (!isList(value) || elements(value).length > 0);
 
-/** MiniMax responds with a 200 and reports the error in `base_resp`; 0 is success. */
+/** Returns the error object of MiniMax, which responds with a 200 and reports the error in `base_resp`; 0 is success. */
 const baseRespError = (root: object): object | undefined => {
   const told = get(root, "base_resp");
   const code = number(told, "status_code") ?? 0;
   return code === 0 ? undefined : { code: `base_resp_${code}`, message: text(told, "status_msg") };
 };
 
-/** True if the root itself is an error object: xAI, Mistral, Cohere, Bedrock, FastAPI, the Responses `error` event. */
+/** True if the root itself is an error object, as with xAI, Mistral, Cohere, Bedrock, FastAPI, and the `error` event of Responses. */
 const isErrorRoot = (root: object): boolean => {
   if (text(root, "type") === "error" || text(root, "object") === "error") return true;
   if (text(root, "__type") !== undefined || text(root, "error_type") !== undefined) return true;
@@ -174,7 +174,7 @@ const codesOf = (holder: object): ReadonlyArray<string> => {
   );
 };
 
-/** Reads a numeric code, which Zhipu and MiniMax send. Smaller numbers are statuses. */
+/** Reads a numeric code, which Zhipu and MiniMax send. Numbers too small for such a code are HTTP statuses. */
 const numericCode = (holder: object): string | undefined => {
   const code = number(holder, "code");
   return code !== undefined && Number.isInteger(code) && code >= 1_000 && code <= 9_999 ? String(code) : undefined;
@@ -215,7 +215,7 @@ const isPerDay = (holder: object): boolean =>
     elements(get(detail, "violations")).some((violation) => /PerDay/.test(text(violation, "quotaId") ?? "")),
   );
 
-/** Recognises OpenRouter's 403 from its moderation, which carries the reasons. */
+/** Returns the meaning of a 403 from OpenRouter's moderation, which lists its reasons. */
 const moderationMeaning = (holders: ReadonlyArray<object>): CodeMeaning | undefined =>
   holders.some((holder) => elements(get(get(holder, "metadata"), "reasons")).length > 0)
     ? lookup("content_policy_violation")

@@ -17,7 +17,7 @@ export interface Found<A> {
   readonly index: number;
 }
 
-/** Evidence of one object about the connection: its code, or the end of HTTP/2. */
+/** Evidence about the connection in one object of the chain: its code, or the end of an HTTP/2 stream. */
 export interface TransportFinding {
   readonly row: TransportRow;
   readonly code?: string;
@@ -75,8 +75,8 @@ const findFirst = <A>(places: ReadonlyArray<Place>, read: (link: Link) => A | un
   findAll(places, read)[0];
 
 /**
- * Reads the status of an HTTP response as clients spell it. gaxios puts it into `code`. The numeric codes of DOMException are too small to
- * be statuses.
+ * Reads the status of an HTTP response, in the spellings of all clients. gaxios puts the status into `code`. The numeric codes of
+ * DOMException are too small to be statuses.
  */
 const statusOf = (value: object): number | undefined =>
   isStatusInvented(value)
@@ -90,17 +90,17 @@ const statusOf = (value: object): number | undefined =>
       ].find(isError);
 
 /**
- * True if the status is not real. The AI SDK's gateway error says 500 or 408 even without a response. With a response, its status is in the
- * cause.
+ * True if no response had this status. The AI SDK's gateway error says 500 or 408 even without a response. If there was a response, its
+ * status is in the cause.
  */
 const isStatusInvented = (value: object): boolean =>
   isAiStreamError(value) ||
   (get(value, Symbol.for("vercel.ai.gateway.error")) === true && isObject(get(value, "cause")));
 
 /**
- * The AI SDK (from 7) wraps an error event of a stream. If the event names no status, the SDK derives one from the message ("Overloaded"
- * becomes 503). No response had that status, and a 503 would mean that the provider did nothing. The error's `data` contains the provider's
- * event.
+ * True for the AI SDK (from 7), which wraps an error event of a stream. If the event has no status, the SDK derives one from the message
+ * ("Overloaded" becomes 503). No response had that status, and a 503 would mean that the provider processed nothing. The error's `data`
+ * contains the provider's event.
  */
 const isAiStreamError = (value: object): boolean => text(value, "name") === "AI_StreamProviderError";
 
@@ -133,7 +133,7 @@ const readText = (value: string): ErrorBody.BodyReading | undefined => {
 const isBody = ({ value, via, depth }: Link): boolean =>
   isObject(value) && !isInstance(value) && text(value, "_tag") === undefined && (depth === 0 || bodyFields.has(via));
 
-/** Classes of SDKs with a `code` and a `type` from the provider. In other classes a `code` may mean anything. */
+/** Classes of SDKs whose `code` and `type` come from the provider. In other classes a `code` may mean anything. */
 const sdkClasses =
   /^(?:APIError|OpenAIError|AnthropicError|MistralError|SDKError|CohereError|GroqError|GoogleGenerativeAI\w*|ApiError)$/;
 
@@ -146,7 +146,10 @@ const withName = (reading: ErrorBody.BodyReading, value: object): ErrorBody.Body
   return name === undefined ? reading : ErrorBody.read({ code: name, message: text(value, "message") ?? name });
 };
 
-/** Reads the fields of an error instance. Its message comes from the client, so only a known code makes it the provider's schema. */
+/**
+ * Reads the fields of an error instance. Its message comes from the client, so the fields count as the provider's schema only with a known
+ * code.
+ */
 const toInstanceReading = (reading: ErrorBody.BodyReading): ErrorBody.BodyReading => ({
   ...reading,
   form: reading.byCode === undefined ? "absent" : "schema",
@@ -162,7 +165,7 @@ const isProviderError = (link: Link): boolean => {
   );
 };
 
-/** Returns the reading with the most specific code, or else the one that most likely comes from the provider. */
+/** Returns the reading with the most specific code. If none has a code, returns the one that most likely comes from the provider. */
 const pickBody = (readings: ReadonlyArray<Found<ErrorBody.BodyReading>>): Found<ErrorBody.BodyReading> | undefined => {
   const weight = ({ value }: Found<ErrorBody.BodyReading>) =>
     (value.byCode?.rank ?? 0) * 10 +
@@ -189,7 +192,7 @@ const transportOf = (value: object): TransportFinding | undefined => {
   };
 };
 
-/** True for a file's EACCES or EMFILE, which come from a tool or the configuration and not from the network. */
+/** True for a file's EACCES or EMFILE. Such an error comes from a tool or the configuration and not from the network. */
 const isFileError = (value: object): boolean =>
   text(value, "path") !== undefined && text(value, "syscall") !== undefined && text(value, "syscall") !== "connect";
 

@@ -1,15 +1,15 @@
 /**
  * Recognises the error classes of Effect, the AI SDK, the OpenAI and Anthropic SDKs and the platform by name and structure.
  *
- * No class is imported, so an SDK's error is recognised in any version and copy.
+ * No class is imported, so an SDK's error is recognised in any version, even if a program contains several copies of the SDK.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import { className, get, isObject, text } from "../thrown/CauseChain.ts";
 
 /**
- * Evidence of a class. `timeout` and `cancelled` are precise. `connection` is a wrapper that says little, so an abort inside it takes
- * precedence. `definite` is the library's own statement. `own` is final, even if the error contains others. `weak` applies if no error
- * inside has a meaning.
+ * Evidence in the class of an error. `timeout` and `cancelled` are precise. `connection` is a wrapper that tells little, so an abort inside
+ * it takes precedence. `definite` is the library's own statement. `own` is final, even if the error contains other errors. `weak` applies
+ * if no error inside has a meaning.
  */
 export type Shape =
   | { readonly strength: "own" | "definite" | "weak"; readonly failure: Failure }
@@ -23,7 +23,7 @@ const damaged = definiteShape({ kind: "protocol", reason: "damaged_frame" });
  * A complete response in a form that the SDK does not know. It is not retryable, because the same SDK would fail on the next response too.
  */
 const misread = definiteShape({ kind: "protocol", reason: "damaged_frame", retryable: false });
-/** Effect's DecodeError may wrap any error of the body, for example a broken connection or wrong bytes. */
+/** Effect's DecodeError may wrap any error of the body, for example a broken connection or invalid bytes. */
 const unread: Shape = { strength: "weak", failure: { kind: "protocol", reason: "damaged_frame" } };
 const malformed = definiteShape({ kind: "rejected", reason: "invalid_request", not_processed: false });
 const badCall = definiteShape({ kind: "invalid_tool_input" });
@@ -79,7 +79,7 @@ const byName: ReadonlyMap<string, Shape> = new Map([
 ]);
 
 /**
- * Messages of `fetch` in undici when it rejects a request or its redirect. Each is the whole message of the cause of `fetch failed`, and
+ * Messages with which `fetch` in undici rejects a request or its redirect. Each is the whole message of the cause of `fetch failed`, and
  * the same request would be rejected again.
  */
 const fetchRefusals: ReadonlyMap<string, Shape> = new Map([
@@ -108,7 +108,7 @@ const httpClientReasons: ReadonlyMap<string, Shape> = new Map([
   ["EmptyBodyError", truncated],
 ]);
 
-/** Reasons of Effect's AiError, for errors without a more exact status in `http`. UnknownError says nothing. */
+/** Reasons of Effect's AiError, for errors without a more exact status in `http`. UnknownError has no meaning. */
 const aiReasons: ReadonlyMap<string, Shape> = new Map([
   ["RateLimitError", definiteShape({ kind: "rate_limited" })],
   ["QuotaExhaustedError", definiteShape({ kind: "rejected", reason: "quota" })],
@@ -161,8 +161,8 @@ const classifyAiReason = (reason: object): Shape | undefined => {
 };
 
 /**
- * `effect/ai` checks the parts of a response against the caller's schemas after its provider has read the wire, and reports a mismatch with
- * the same reason that providers use for an unreadable frame. Only the error's `module` distinguishes the two.
+ * `effect/ai` checks the parts of a response against the caller's schemas, after its provider module has decoded them. It reports a
+ * mismatch with the same reason that provider modules use for an unreadable frame. Only the error's `module` distinguishes the two.
  */
 const isMisfit = (error: object, reason: object): boolean =>
   text(error, "module") === "LanguageModel" && text(reason, "_tag") === "InvalidOutputError";
@@ -170,8 +170,8 @@ const isMisfit = (error: object, reason: object): boolean =>
 const isAiReason = (error: object): boolean => get(error, "~effect/ai/AiError/Reason") !== undefined;
 
 /**
- * Some calls of the OpenAI and Anthropic SDKs collect a stream. If it ends too early, they report what is missing in an error of the SDK's
- * base class. The message of a subclass, for example APIError, comes from the provider.
+ * True for an SDK error about a stream that ended too early. Some calls of the OpenAI and Anthropic SDKs collect a stream and report the
+ * missing part in an error of the SDK's base class. The message of a subclass, for example APIError, comes from the provider.
  */
 const isCollectedShort = (error: object): boolean =>
   /^(?:OpenAI|Anthropic)Error$/.test(className(error) ?? "") &&
@@ -180,8 +180,8 @@ const isCollectedShort = (error: object): boolean =>
   );
 
 /**
- * undici's parser omits llhttp's code (7.29, 8.12) and quotes its message. An "Invalid EOF state" means that the connection closed within a
- * chunked body, so nothing was damaged. A response that is not HTTP was never a stream.
+ * undici's parser omits llhttp's code (7.29, 8.12) and quotes its message. "Invalid EOF state" means that the connection closed within a
+ * chunked body, so the bytes were not damaged. A response that is not HTTP was never a stream.
  */
 const parserError = (message: string): Shape => {
   if (/\bInvalid EOF state\b/.test(message)) return definiteShape({ kind: "transport", operation: "body" });
@@ -190,13 +190,13 @@ const parserError = (message: string): Shape => {
     : damaged;
 };
 
-/** The AI SDK's call error. Without a status there was no response from the provider. */
+/** Classifies the AI SDK's call error. Without a status there was no response from the provider. */
 const apiCall = (error: object): Shape | undefined =>
   text(error, "name") === "AI_APICallError" && get(error, "isRetryable") === true ? connection : undefined;
 
 /**
- * True for a JSON SyntaxError, which all engines recognise by "JSON" in the message. It is a damaged frame, because attempts parse provider
- * data. Any other SyntaxError is a mistake in code around the stream, so its kind is `unknown`.
+ * True for a JSON SyntaxError, which has "JSON" in its message in all engines. It counts as a damaged frame, because attempts parse
+ * provider data. Any other SyntaxError is a mistake in code around the stream, so its kind is `unknown`.
  */
 const isDamagedJson = (error: object): boolean =>
   (text(error, "name") === "SyntaxError" || className(error) === "SyntaxError") &&

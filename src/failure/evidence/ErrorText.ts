@@ -1,8 +1,8 @@
-/** Reads the message of an error, the last resort if there is no meaningful code, status or class. */
+/** Reads the message of an error. It is the last resort if there is no meaningful code, status or class. */
 import type { TransportOperation } from "../../domain/Failure.ts";
 import type { TransportMeaning } from "../../domain/TransportCodes.ts";
 
-/** Meaning of a message, and the part of the request that it is about. */
+/** Meaning of a message, and the part of the request to which it belongs. */
 export interface TextRow {
   readonly meaning: TransportMeaning;
   readonly operation?: TransportOperation;
@@ -48,7 +48,7 @@ const fetchRows: ReadonlyArray<Row> = [
   ["Deno, hyper", /^(?:connection error: )?connection closed before message completed\.?$|^unexpected eof\b/i, body],
 ];
 
-/** Messages of errors of other classes. A short word counts only as the whole message. */
+/** Messages of errors of other classes. A short message must match as a whole. */
 const rows: ReadonlyArray<Row> = [
   [
     "OpenSSL, Node",
@@ -91,7 +91,8 @@ const allRows: ReadonlyArray<Row> = [...fetchRows, ...rows];
  * Reads a transport failure from a message.
  *
  * @param message the message of an error, or a thrown string
- * @param className the error's class; for TypeError only messages of `fetch` count, and for other classes of programming errors none
+ * @param className the error's class. For TypeError only messages of `fetch` count, and for other classes of programming errors no message
+ *   counts
  */
 export const read = (message: string, className: string | undefined): TextRow | undefined => {
   if (className !== undefined && programming.has(className)) return undefined;

@@ -11,11 +11,11 @@ export type FinishFailure = "refused" | "empty" | "model_length";
 
 /** Finish reasons in lower case. All protocols share one table, because no reason has two meanings. */
 const words: ReadonlyMap<string, Exclude<FinishFailure, "empty">> = new Map([
-  // OpenAI and Azure, Anthropic, and gateways' words for other filters.
+  // OpenAI and Azure, Anthropic, and the names that gateways use for other filters.
   ...["content_filter", "content-filter", "content_filtered", "refusal", "guardrail_intervened", "error_toxic"].map(
     (word) => [word, "refused"] as const,
   ),
-  // Gemini; `language` means a language that the model does not speak.
+  // Gemini; `language` means that the model does not speak the language.
   ...["safety", "recitation", "language", "blocklist", "prohibited_content", "spii", "image_safety"].map(
     (word) => [word, "refused"] as const,
   ),

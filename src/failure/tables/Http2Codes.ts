@@ -5,7 +5,7 @@ import { get, number, text } from "../thrown/CauseChain.ts";
 /**
  * Reads one error of node:http2, of undici's HTTP/2 client, or of a client with the same fields.
  *
- * `rstCode` and `lastStreamID` are fields of node's stream and session. If a client copies them onto its error, with `streamId` and
+ * `rstCode` and `lastStreamID` are fields of node's stream and session. If a client copies these fields onto its error, with `streamId` and
  * `origin` (`peer` or `local`), the result is exact. Without an origin, the reset counts as the peer's, because a runtime that resets a
  * stream itself reports the reason.
  *
@@ -56,7 +56,7 @@ const isLocal = (error: object, message: string): boolean => {
   return origin === "local" || origin === "client" || /\b(?:reset|sent) (?:by us|locally)\b/i.test(message);
 };
 
-/** GOAWAY names the last stream that the peer processed, so streams above it were not processed (RFC 9113, 6.8). */
+/** True if the peer did not process the stream. GOAWAY names the last stream that the peer processed (RFC 9113, 6.8). */
 const isRefusedByGoaway = (error: object, message: string): boolean => {
   const last =
     number(error, "lastStreamID") ??

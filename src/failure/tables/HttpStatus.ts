@@ -11,7 +11,7 @@ export type StatusFailure =
 
 const rejection = (reason: RejectedReason): StatusFailure => ({ kind: "rejected", reason });
 
-/** Statuses with their own meaning. Every other 4xx is an invalid request, every other 5xx a server error. */
+/** Statuses with a meaning of their own. Every other 4xx is an invalid request, every other 5xx a server error. */
 const failures: ReadonlyMap<number, StatusFailure> = new Map<number, StatusFailure>([
   [401, rejection("auth")],
   [402, rejection("quota")], // DeepSeek, OpenRouter, Anthropic billing_error: an unpaid bill, not a lost connection
@@ -29,7 +29,7 @@ const failures: ReadonlyMap<number, StatusFailure> = new Map<number, StatusFailu
   [529, { kind: "overloaded" }], // Anthropic overloaded_error
 ]);
 
-/** Statuses that a proxy may send in place of the provider, so it is unknown what the provider did. */
+/** Statuses that a proxy may send in place of the provider. The provider may then have processed the request. */
 const proxied: ReadonlySet<number> = new Set([503, 529]);
 
 /** Returns true for the status of an error response. */

@@ -71,7 +71,7 @@ export const nextTimeOfDay = (timeMs: number, nowMs: number): number => {
   return nowMs + (wait < 0 ? wait + dayMs : wait);
 };
 
-/** RFC 9110, 5.6.7: a two-digit year that seems more than 50 years ahead is in the past. */
+/** Returns the full year. A two-digit year that seems more than 50 years ahead is in the past (RFC 9110, 5.6.7). */
 const resolveYear = (year: number, nowMs: number): number => {
   const thisYear = 1970 + Math.floor(nowMs / 31_556_952_000);
   const candidate = thisYear - (thisYear % 100) + year;

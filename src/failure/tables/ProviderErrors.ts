@@ -1,8 +1,8 @@
 /**
  * Maps the error codes and error messages of providers to their meaning. Every row names its provider.
  *
- * A code takes precedence. A message counts if there is no code or only a weak one, or if it names a fault that waiting does not fix. The
- * words quota and billing prove nothing, because Gemini's per-minute limit has both.
+ * A code takes precedence. A message counts if there is no code or only a weak one, or if the message names a fault that waiting does not
+ * fix. The words "quota" and "billing" prove nothing, because the message of Gemini's per-minute limit contains both.
  */
 import { addKnownCodes } from "../thrown/ErrorLabel.ts";
 import type { StatusFailure } from "./HttpStatus.ts";
@@ -13,7 +13,7 @@ const rejection = (reason: (StatusFailure & { kind: "rejected" })["reason"]): St
 });
 
 /**
- * Meaning of a group of codes, with its rank. If an error has several codes, the highest rank wins (DeepSeek sends `type:
+ * Meaning of a group of codes, with its rank. If an error has several codes, the code with the highest rank counts (DeepSeek sends `type:
  * authentication_error` together with `code: invalid_request_error`).
  */
 export interface CodeMeaning {
@@ -37,9 +37,7 @@ const permission: CodeMeaning = { failure: rejection("permission"), rank: 2 };
 const cancelled: CodeMeaning = { failure: { kind: "cancelled", by: "provider" }, rank: 2 };
 const invalid: CodeMeaning = { failure: rejection("invalid_request"), rank: 1 };
 const server: CodeMeaning = { failure: { kind: "server_error" }, rank: 1 };
-/**
- * The request was not at fault. The type outranks the status, and an `x-should-retry` with it says that the gateway has already retried.
- */
+/** The request was not at fault. This type outranks the status. An `x-should-retry` with it means that the gateway has already retried. */
 const gaveUp: CodeMeaning = { failure: { kind: "server_error" }, rank: 4 };
 /** A request that this server can never serve, according to its message. It outranks a 5xx status and less specific codes. */
 const never: CodeMeaning = { failure: rejection("invalid_request"), rank: 4 };
@@ -171,8 +169,8 @@ const rows: ReadonlyArray<readonly [string, CodeMeaning, string]> = [
 ];
 
 /**
- * Codes that consist of digits. They count only as the `code` of an error, as a string or a number: MiniMax's balance (1008), Zhipu's
- * account (1112, 1113), plan window (1308, 1310: hours or days until it opens) and prompt (1261) codes, Zhipu's content filter (1301).
+ * Codes that consist of digits. They count only as the `code` of an error, as a string or a number: MiniMax's balance (1008); Zhipu's
+ * account (1112, 1113), plan window (1308, 1310: hours or days until it opens), prompt (1261) and content filter (1301).
  */
 const digits: ReadonlyMap<string, CodeMeaning> = new Map([
   ["1008", quota],
@@ -188,7 +186,7 @@ const splitCodes = (codes: string): ReadonlyArray<string> => codes.split(" ");
 const normalizeCode = (code: string): string => code.toLowerCase().replace(/[^a-z0-9]/g, "");
 
 const table: ReadonlyMap<string, CodeMeaning> = new Map(
-  // The first row of a code wins, because rows are in the order of their rank.
+  // The first row of a code counts, because rows are in the order of their rank.
   [...rows]
     .reverse()
     .flatMap(([, meaning, codes]) => splitCodes(codes).map((code) => [normalizeCode(code), meaning] as const)),
@@ -269,7 +267,7 @@ const ofMoments = /\bper[- ](?:second|minute)\b|\b[RT]P[SM]\b/i;
 
 /**
  * Returns true if the message or code of a refusal says that a plan's allowance is used up for hours or days ("You have reached your weekly
- * limit"). The words quota and billing alone do not prove it.
+ * limit"). The words "quota" and "billing" alone do not prove that.
  */
 export const isPlanLimitText = (words: string): boolean => {
   const spaced = words.replaceAll(/[_\s]+|(?<=[a-z])(?=[A-Z])/g, " ");

@@ -1,7 +1,8 @@
 /**
- * Reads the rate limits that a response reports as buckets: the amount left in each, and the time at which it is full again.
+ * Reads the rate limits that a response reports as buckets: the amount left in each bucket, and the time at which the bucket is full again.
  *
- * Every response carries them, but in a success they have no meaning. Only in a refusal does an empty bucket say how long to wait.
+ * Every response carries these headers, but in a success they have no meaning. Only in a refusal does an empty bucket tell the length of
+ * the wait.
  */
 import { parseTimestamp } from "./Instants.ts";
 import { clampWait, fromNumber, parseDecimal, parseDuration, readHeader, readResponseDate } from "./RetryAfter.ts";
@@ -54,7 +55,7 @@ const commonBucket = (bucket: string): Bucket => ({
 const names: ReadonlyArray<Bucket> = [
   // Anthropic, "Rate limits", response headers: resets are RFC 3339.
   ...["requests", "tokens", "input-tokens", "output-tokens"].map(anthropicBucket),
-  // A plan's window (claude.ai logins) reports a status instead of the amount left; its reset is an epoch.
+  // A plan's window (claude.ai logins) reports a status instead of the amount left. Its reset is an epoch.
   { left: "anthropic-ratelimit-unified-status", reset: "anthropic-ratelimit-unified-reset" },
   // OpenAI, "Rate limits in headers" (`6m0s`), Groq (`2m59.56s`), Azure (seconds); Cerebras names the time too; OpenRouter (epoch).
   ...["-requests", "-tokens", "-requests-day", "-tokens-minute", ""].map(commonBucket),
@@ -62,7 +63,9 @@ const names: ReadonlyArray<Bucket> = [
   { left: "ratelimit-remaining", reset: "ratelimit-reset" },
 ];
 
-/** Returns the amount left in a bucket. Azure sends -1 if it does not know the amount. The only word for an empty bucket is `rejected`. */
+/**
+ * Returns the amount left in a bucket. Azure sends -1 if it does not know the amount. In a status, only `rejected` means an empty bucket.
+ */
 const parseAmount = (value: string | undefined): number | undefined =>
   value !== undefined && /^\s*rejected\s*$/i.test(value) ? 0 : parseDecimal(value);
 

@@ -5,10 +5,10 @@ import * as Duration from "effect/Duration";
 import { elements, get, number, text } from "../thrown/CauseChain.ts";
 import { parseHttpDate } from "./Instants.ts";
 
-/** Maximum wait that is accepted, in milliseconds: 30 days. A longer one must be a mistake of the provider. */
+/** Maximum wait that is accepted, in milliseconds: 30 days. We assume that a longer wait is a mistake of the provider. */
 export const retryAfterMsMax = 30 * 86_400_000;
 
-/** Numbers above this are epochs in seconds. Above a thousand times this they are in milliseconds (GitHub, OpenRouter). */
+/** Numbers above this are epochs in seconds. Numbers above a thousand times this are epochs in milliseconds (GitHub, OpenRouter). */
 const epochSecondsMin = 1_000_000_000;
 
 /** Response headers in any shape. */
@@ -17,9 +17,9 @@ export type HeadersLike = Record<string, string | undefined> | { readonly get: (
 /**
  * Reads `retry-after-ms` (OpenAI, Azure), else `retry-after` (RFC 9110, 10.2.3) as seconds, HTTP date or epoch.
  *
- * Azure sends `retry-after-ms: 0` together with `retry-after: 1`, so the other header takes precedence over a zero.
+ * Azure sends `retry-after-ms: 0` together with `retry-after: 1`, so `retry-after` takes precedence over a zero.
  *
- * A date or an epoch is relative to the response's own `Date`, because the clock of this machine may be hours off.
+ * A date or an epoch is relative to the response's own `Date`, because the clock of this machine may be wrong by hours.
  *
  * @param headers a plain record in any case, or an object with `get`
  * @param nowMs wall-clock time, in milliseconds since the epoch; without it and without a `Date`, a date or an epoch is not read
@@ -129,7 +129,7 @@ const unitsMs: Readonly<Record<string, number>> = {
   week: 604_800_000,
 };
 
-/** Parses `48s`, `48.939935699s`, `1m30s`, `20 seconds`. Only the known units at the start count; undefined if there are none. */
+/** Parses `48s`, `48.939935699s`, `1m30s`, `20 seconds`. Reads known units from the start of the text; undefined if there are none. */
 export const parseDuration = (value: string): number | undefined => {
   let total: number | undefined;
   for (const [, amount, unit] of value.slice(0, 64).matchAll(/(\d{1,9}(?:\.\d{1,9})?)\s?([a-z]+)/gi)) {

@@ -1,20 +1,20 @@
 /**
  * Reads the wait of a refusal from its message: "will reset after 27h41m36s", "try again in 20s", "resets 12am (UTC)".
  *
- * It is a last resort, because headers and fields of the body take precedence. A time of day is relative to the response's own date. A time
- * zone other than UTC or an offset is not guessed.
+ * It is a last resort, because headers and fields of the body take precedence. A time of day is relative to the response's own date. If the
+ * message names a time zone other than UTC or an offset, the time is not read.
  */
 import { messageCharactersMax } from "../thrown/CauseChain.ts";
 import { nextTimeOfDay, utc } from "./Instants.ts";
 import { clampWait, parseDuration } from "./RetryAfter.ts";
 
-/** Maximum cues of one message that are read. */
+/** Maximum cues that are read in one message. */
 const cuesMax = 16;
 
 /** Maximum length of the text after a cue that is read, in UTF-16 code units. */
 const tailCharactersMax = 64;
 
-/** Words after which a message says when requests are accepted again. */
+/** Words after which a message tells the time at which requests are accepted again. */
 const cues = /\b(?:try again|retry|resets?|wait|available|regain access|renews?|refills?)\b/gi;
 
 /** Words between a cue and the time. */
@@ -55,7 +55,7 @@ const parseDurationIn = (tail: string): number | undefined => {
     : parseDuration(found);
 };
 
-/** Reads "2026-11-30 00:00", with or without a zone, as milliseconds since the epoch. "none" if there is no date. */
+/** Reads "2026-11-30 00:00", with or without a zone, as milliseconds since the epoch. Returns "none" if there is no date. */
 const parseDateIn = (tail: string): number | undefined | "none" => {
   const found = /^(\d{4})-(\d\d)-(\d\d)(?:(?:T|,? at |,? )(\d\d):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?)?/i.exec(tail);
   if (found === null) return "none";
@@ -85,8 +85,8 @@ const onTheClock = (hour: number, half: string): number | undefined =>
   hour < 1 || hour > 12 ? undefined : (hour % 12) + (half.toLowerCase() === "p" ? 12 : 0);
 
 /**
- * Returns the milliseconds ahead of UTC. No zone means UTC, and "UTC+8" is 8 hours. Undefined for a named zone, because its offset is not
- * known here.
+ * Returns the offset from UTC, in milliseconds. No zone means UTC, and "UTC+8" is 8 hours. Undefined for a named zone, because its offset
+ * is not known here.
  */
 const parseOffsetIn = (rest: string): number | undefined => {
   const zone = /^(?::\d\d)?\s{0,2}\(?(?:Z\b|(?:UTC|GMT)(?![a-z]))?(?:([+-])(\d{1,2})(?::?(\d\d))?(?!\d))?/i.exec(rest);

@@ -21,8 +21,8 @@ export interface Link {
 
 /**
  * Fields that lead to inner errors, most specific first. `suppressed` is the original error of a SuppressedError. `lastError` is the last
- * failure of the AI SDK's RetryError, and the one that counts. `reason` and `reasons`, `failure`, `defect` are Effect's, `left` and `right`
- * those of its third version; `http` is AiError's context.
+ * failure of the AI SDK's RetryError, which is the one that counts. `reason`, `reasons`, `failure` and `defect` are Effect's, `left` and
+ * `right` those of Effect 3; `http` is AiError's context.
  */
 const leads = [
   "suppressed",
@@ -82,7 +82,10 @@ export const listLinks = (error: unknown): ReadonlyArray<Link> => {
   return links;
 };
 
-/** Orders the reasons: failures first, then defects, and interruptions only if nothing failed. So a finalizer's defect hides neither. */
+/**
+ * Orders the reasons: failures first, then defects, and interruptions only if nothing failed. So a finalizer's defect cannot hide a
+ * failure.
+ */
 const orderReasons = (reasons: unknown): unknown => {
   const withTag = (tag: string) => elements(reasons).filter((reason) => text(reason, "_tag") === tag);
   const failed = [...withTag("Fail"), ...withTag("Die")];
@@ -134,7 +137,7 @@ export const isInstance = (value: object): boolean => {
   return name !== undefined && name !== "Object";
 };
 
-/** Returns true for an object. Functions are excluded, because they have fields too but no error is thrown inside one. */
+/** Returns true for an object. Functions are excluded: they have fields too, but no thrown error contains another one in a function. */
 export const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 
 /** Returns true for a list; false for a revoked proxy. */

@@ -1,7 +1,7 @@
 /**
  * Decides which names and codes of an error may be repeated in a failure.
  *
- * A code is a field of unknown origin. A proxy may put a key, a prompt or a path there, so it is not enough that it looks harmless. A code
+ * A code is a field of unknown origin. A proxy may put a key, a prompt or a path there, so a harmless appearance is not enough. A code
  * passes only if it is known, or consists only of words that occur in error codes.
  */
 import * as Http2Errors from "../../domain/Http2Errors.ts";
@@ -45,7 +45,7 @@ const words = new Set(
 
 const knownCodes = new Set<string>([...TransportCodes.codes, ...Http2Errors.names, ...Http2Errors.nodeCodes]);
 
-/** Makes the codes of a table repeatable. Called by the tables when they load. */
+/** Adds the codes of a table to the known codes. The tables call this when they are loaded. */
 export const addKnownCodes = (codes: Iterable<string>): void => {
   for (const code of codes) knownCodes.add(code);
 };
@@ -63,7 +63,7 @@ export const codeLabel = (code: unknown): string | undefined => {
   return /^[A-Za-z0-9_.:-]+$/.test(code) && isWorded(code) ? code : undefined;
 };
 
-/** True for a proxy's status, or a code of the table that may be repeated by itself. */
+/** True for a proxy's status, or a code of the table that may itself be repeated. */
 const isProxyCode = (code: string): boolean => {
   if (TransportCodes.lookup(code) === undefined || !code.startsWith(TransportCodes.proxyPrefix)) return false;
   const rest = code.slice(TransportCodes.proxyPrefix.length);

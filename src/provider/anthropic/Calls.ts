@@ -1,5 +1,5 @@
 /**
- * Follows the calls of an Anthropic message from block to block: the side that runs each call, the completion of its arguments, and the
+ * Tracks the calls of an Anthropic message from block to block: the side that runs each call, the completion of its arguments, and the
  * result that settles it.
  */
 
@@ -11,7 +11,7 @@ import type { CallSignal } from "../../domain/Observation.ts";
 /** Maximum argument text held for calls whose block is open, in UTF-16 code units. The API's own limit for a message is far lower. */
 export const inputCharactersMax = 16 * 1024 * 1024;
 
-/** Maximum calls of a message that are open or wait for their result. */
+/** Maximum calls of a message that are open or waiting for their result. */
 export const openCallsMax = 1024;
 
 interface Call {
@@ -23,7 +23,7 @@ interface Call {
 
 interface OpenCall extends Call {
   readonly index: string;
-  /** True if its block closed without any argument text. The end of the message shows if a limit cut the arguments or there were none. */
+  /** True if the block closed without any argument text. The end of the message shows if a limit cut the arguments or the call has none. */
   readonly closed: boolean;
   /** The `partial_json` so far. */
   readonly input: string;
@@ -40,17 +40,17 @@ export interface Calls {
   readonly characters: number;
   /** True if a block of a runtime call closed over invalid JSON. */
   readonly broken: boolean;
-  /** True if argument text arrived for an unknown call. A call without text may then have lost its arguments. */
+  /** True if argument text arrived for an unknown call. That text may belong to a call that seems to have no arguments. */
   readonly astray: boolean;
 }
 
-/** The calls of a message before its first block. */
+/** The calls of a message, before its first block. */
 export const none: Calls = { count: 0, open: [], waiting: [], characters: 0, broken: false, astray: false };
 
-/** The next calls and their signals; undefined past a limit. */
+/** The next calls and their signals; undefined if a limit is exceeded. */
 export type Change = readonly [Calls, ReadonlyArray<CallSignal>] | undefined;
 
-/** Opens a `*tool_use` block. The same block sent twice is one call. A call with an empty id is never taken for a repeat. */
+/** Opens a `*tool_use` block. The same block sent twice is one call, but a call with an empty id never counts as a repeat. */
 export const begin = (calls: Calls, index: string, block: Json.JsonRecord): Change => {
   const id = Json.string(block.id);
   const type = Json.string(block.type);
@@ -71,7 +71,10 @@ export const begin = (calls: Calls, index: string, block: Json.JsonRecord): Chan
   return [{ ...calls, count: calls.count + 1, open: [...calls.open, open], waiting }, [signal(call, "input_started")]];
 };
 
-/** An unknown block type is used as the tool's name. No table holds that name, so the effect of the call is unknown. */
+/**
+ * Returns the tool's name. For an unknown block type this is the type itself, which no table of tools contains, so the effect of the call
+ * is unknown.
+ */
 const toolOf = (block: Json.JsonRecord, type: string): string => {
   const name = Json.string(block.name);
   if (type === "mcp_tool_use") return mcpName(Json.string(block.server_name), name);
@@ -80,7 +83,7 @@ const toolOf = (block: Json.JsonRecord, type: string): string => {
 
 /**
  * Appends a piece of arguments. Some gateways number a block and its deltas differently, so if only one call is open, the piece belongs to
- * it. If no block was opened, the worst case is assumed: a provider-executed call of unknown effect.
+ * that call. If no block was opened, we assume the worst case: a call of unknown effect that the provider runs.
  */
 export const append = (calls: Calls, index: string, piece: string): Change => {
   const own = calls.open.findLastIndex((call) => call.index === index && !call.closed);
@@ -96,8 +99,8 @@ export const append = (calls: Calls, index: string, piece: string): Change => {
 };
 
 /**
- * Closes a block. A runtime call is ready only if its arguments are JSON. A call without arguments waits for the end of the message,
- * because a limit that was hit before the first character leaves the same block.
+ * Closes a block. A runtime call is ready only if its arguments are JSON. A call without arguments stays open until the end of the message,
+ * because a limit that is reached before the first character produces the same block.
  */
 export const close = (calls: Calls, index: string): readonly [Calls, ReadonlyArray<CallSignal>] => {
   const at = calls.open.findLastIndex((call) => call.index === index && !call.closed);
@@ -114,8 +117,8 @@ export const close = (calls: Calls, index: string): readonly [Calls, ReadonlyArr
 };
 
 /**
- * Settles the oldest waiting call with the id of a `*tool_result` block. Without such a call, the result belongs to a call of an earlier
- * turn (after a pause) or to one that was lost. It then counts as a separate call, so that it is not missed.
+ * Settles the oldest waiting call with the id of a `*tool_result` block. If there is none, the result belongs to a call of an earlier turn
+ * (after a pause) or to a lost call. It then counts as a separate call, so that it is not missed.
  */
 export const settle = (calls: Calls, block: Json.JsonRecord): readonly [Calls, ReadonlyArray<CallSignal>] => {
   const id = Json.string(block.tool_use_id);
@@ -140,7 +143,7 @@ export const finish = (calls: Calls): { readonly ready: ReadonlyArray<CallSignal
   return { ready: unclosed.flat(), broken: calls.broken || unclosed.some((ready) => ready.length === 0) };
 };
 
-/** The signal of a complete call; empty if it cannot be parsed. If there is no text at all, the call has no arguments. */
+/** Returns the signal of a complete call; empty if the arguments cannot be parsed. A call without any text has no arguments. */
 const readyOf = (call: OpenCall): ReadonlyArray<CallSignal> => {
   const blank = call.input.trim() === "";
   if (!blank && Json.parse(call.input) === undefined) return [];

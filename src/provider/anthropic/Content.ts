@@ -6,7 +6,7 @@ import type { CallSignal } from "../../domain/Observation.ts";
 import { type Content, type ItemPiece, keyOfCall, nothing } from "../stream/Content.ts";
 
 /**
- * Reads a `content_block_start`. Calls of the caller's tools are left to `readCall`.
+ * Reads a `content_block_start`. `readCall` reads the calls of the caller's tools.
  *
  * @param key the block's index, as in all its events
  */
@@ -41,13 +41,13 @@ export const readStart = (key: string, block: Json.JsonRecord): ReadonlyArray<Co
   return nothing;
 };
 
-/** Reads the block of a call that begins. */
+/** Reads the block in which a call begins. */
 export const readCall = (signals: ReadonlyArray<CallSignal>, block: Json.JsonRecord): ReadonlyArray<Content> => {
   const [signal] = signals;
   return signal?.executor === "runtime" ? [makeContent("call", keyOfCall(signal), "", { json: block })] : nothing;
 };
 
-/** Reads a `content_block_delta`. If a server omits the start of a block, only text begins an item by itself. */
+/** Reads a `content_block_delta`. If a server omits the start of a block, only a text delta begins a new item. */
 export const readDelta = (key: string, delta: Json.JsonRecord): ReadonlyArray<Content> => {
   switch (delta.type) {
     case "text_delta":
@@ -59,7 +59,7 @@ export const readDelta = (key: string, delta: Json.JsonRecord): ReadonlyArray<Co
       return [{ ...makeContent("reasoning", key, "", { texts: { signature } }), keep: { signature } }];
     }
     case "input_json_delta":
-      // Only a hosted call has an item under its block's key, because the decoder's signals carry the caller's own calls completely.
+      // Only a hosted call has an item under its block's key. The decoder's signals carry the caller's own calls completely.
       return [makeContent("item", key, "", { texts: { input_text: Json.string(delta.partial_json) } })];
     case "citations_delta":
       return delta.citation === undefined

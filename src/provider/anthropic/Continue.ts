@@ -1,9 +1,8 @@
 /**
  * Builds the next request of Anthropic Messages from a broken response.
  *
- * The API requires a `tool_result` for every `tool_use` in the next message, results first. It accepts thinking only unchanged, with its
- * signature and never as the last block, and a hosted call only with its result. It refuses blank text blocks and assistant messages at the
- * end.
+ * The next message must begin with a `tool_result` for every `tool_use`. The API accepts thinking only unchanged, with its signature, and
+ * never as the last block. It accepts a hosted call only with its result. It refuses blank text blocks, and assistant messages at the end.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
@@ -12,7 +11,7 @@ import { withoutHalf, withTokenBudget, wordsBehind } from "../continuation/SeamR
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid } from "../continuation/Words.ts";
 
-/** The message list of a request and its form of text. */
+/** The field that lists the messages of a request, and the form of a text in it. */
 export const turn: TurnForm = {
   list: "messages",
   content: "content",
@@ -68,7 +67,7 @@ const blocksOf = (items: ReadonlyArray<KeptItem>, messages: ReadonlyArray<unknow
       if (whole && isPaired(json.id, "result")) assistant.push(addInput(json));
       else lostHosted = true;
     }
-    // If the provider paused the turn, the response may continue with the result of a call in the previous message.
+    // After a turn that the provider paused, the response may continue with the result of a call in the previous message.
     if (
       type === "result" &&
       whole &&
@@ -92,7 +91,7 @@ const blocksOf = (items: ReadonlyArray<KeptItem>, messages: ReadonlyArray<unknow
   return { assistant, results, lostHosted };
 };
 
-/** Adds the input that arrived as text after the block of a hosted call. */
+/** Adds the input of a hosted call, which arrived as text after its block. */
 const addInput = ({ input_text, ...block }: Json.JsonRecord): Json.JsonRecord => {
   const told = Json.parse(Json.string(input_text));
   return told === undefined ? block : { ...block, input: told.json };
@@ -120,7 +119,7 @@ const idsOf = (messages: ReadonlyArray<unknown>): ReadonlySet<string> =>
     ),
   );
 
-/** Adds blocks to the last message if it has that role (a prefill by the caller), else as a new message. */
+/** Adds blocks to the last message if that message has the same role (a prefill by the caller), else as a new message. */
 const withBlocks = (
   messages: ReadonlyArray<unknown>,
   role: "assistant" | "user",
@@ -132,7 +131,7 @@ const withBlocks = (
   return messages.with(-1, { ...last, content: [...before, ...blocks] });
 };
 
-/** The request field that asks for one JSON document. */
+/** Returns the request field that asks for one JSON document. */
 const jsonFormatField = (body: Json.JsonRecord): string | undefined => {
   if (Json.record(Json.record(body.output_config)?.format) !== undefined) return "output_config.format";
   return Json.record(body.output_format) === undefined ? undefined : "output_format";

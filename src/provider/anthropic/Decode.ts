@@ -1,10 +1,10 @@
 /**
  * Decodes streams of Anthropic Messages, including those of other servers that use this protocol (Bedrock, Vertex, gateways).
  *
- * Terminal rule: the `stop_reason` of a `message_delta`. The first one wins and later events change nothing. `message_stop` alone proves
- * nothing, because gateways write it after a truncated stream, and after an `error` event no marker counts. A second `message_start` after
- * content means two responses spliced together, which the provider's own SDKs refuse too, and counts as damage; before content it is a
- * harmless repeat.
+ * Terminal rule: the `stop_reason` of a `message_delta`. The first one counts, and later events change nothing. `message_stop` alone proves
+ * nothing, because gateways write it after a truncated stream. After an `error` event no marker counts. A second `message_start` before
+ * content is a harmless repeat. After content it means that two responses were spliced together; the provider's own SDKs refuse that too,
+ * and it counts as damage.
  */
 import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -27,7 +27,7 @@ export interface State {
   readonly content: boolean;
   readonly calls: AnthropicCalls.Calls;
   readonly usage: Observation.Usage;
-  /** The marker or the failure, whichever came first. */
+  /** The marker or the failure, whichever arrived first. */
   readonly end: End | undefined;
 }
 
@@ -43,17 +43,17 @@ export const id = "anthropic-messages";
 
 type Part = Stream.Part<typeof id>;
 
-/** Folds one event into the state, and returns it as a part with its observation. */
+/** Folds one event into the state, and returns the event as a part with its observation. */
 export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   const parsed = event.data === done ? undefined : Json.parse(event.data);
   const [next, observation, content = nothing] = fold(state, event, parsed);
   return [next, { protocol: id, event, json: parsed?.json, content, observation }];
 };
 
-/** Judges the stream at the end of its bytes: complete only after a `stop_reason`. */
+/** Decides, when the bytes end, if the response is complete: only after a `stop_reason`. */
 export const halt = (state: State): End => state.end ?? { complete: false, failure: { kind: "truncated" } };
 
-/** The observation of a part. */
+/** Returns the observation of a part. */
 export const observe = (part: Observed): Observation.Observation => part.observation;
 
 /**
@@ -71,7 +71,7 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
   if (frame?.type === "ping" || event.event === "ping" || isBlank(event.data)) return [state, Observation.ping];
   if (state.end !== undefined)
     return [state, (frame?.type ?? event.event) === "message_stop" ? last : late(event, frame)];
-  // Gateways that translate from chat may end with its sentinel `[DONE]`, which proves nothing here.
+  // Gateways that translate from Chat Completions may end with its sentinel `[DONE]`, which proves nothing here.
   if (event.data === done) return [state, Observation.none];
   if (parsed === undefined) return plain(state, unparsedObservation(id, event));
   if (frame === undefined) return other(state, event, {});
@@ -99,7 +99,7 @@ const last: Observation.Observation = { ...Observation.lifecycle, closes: "now" 
 const plain = (state: State, observation: Observation.Observation): Step =>
   observation.failure === undefined ? [state, observation] : fail(state, observation.failure);
 
-/** Passes parts after the marker or a failure through, as proof of nothing. A late error is reported and changes nothing. */
+/** Handles parts after the marker or a failure. They pass but prove nothing. A late error is reported and changes nothing. */
 const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
   const failure = frame && errorOf(event, frame);
   return failure === undefined ? Observation.none : Observation.failed(failure);
@@ -168,10 +168,10 @@ const delta = (state: State, frame: Json.JsonRecord): Step => {
 const onBlockStop = (state: State, index: string): Step =>
   calls(state, AnthropicCalls.close(state.calls, index), Observation.lifecycle, AnthropicContent.readStop(index));
 
-/** A block's index as a string. Servers send it as a number, as a string, or not at all. */
+/** Returns a block's index as a string. Servers send it as a number, as a string, or not at all. */
 const indexOf = (frame: Json.JsonRecord): string => String(frame.index);
 
-/** Text begins with an empty block, which does not count as progress. */
+/** Observes visible content. A text block begins empty, and empty text is no progress. */
 const visible = (said: ReadonlyArray<Content>): Observation.Observation => {
   const characters = lengthOf(said);
   return characters === 0 ? Observation.lifecycle : Observation.text(characters);
@@ -179,7 +179,7 @@ const visible = (said: ReadonlyArray<Content>): Observation.Observation => {
 
 const produced: Observation.Observation = { ...Observation.none, progress: "output" };
 
-/** Applies a change of the calls. A part without a signal has the observation `otherwise`. */
+/** Applies a change of the calls. A part without a signal gets the observation `otherwise`. */
 const calls = (
   state: State,
   change: AnthropicCalls.Change,
@@ -209,8 +209,8 @@ const onMessageDelta = (state: State, frame: Json.JsonRecord): Step => {
 };
 
 /**
- * Reasons with which the model ended its calls itself. With any other reason (a limit, a refusal, a pause), a call may have been cut. The
- * last three come from gateways that translate from chat and keep its words.
+ * Stop reasons with which the model ended its calls itself. After any other reason (a limit, a refusal, a pause), a call may be incomplete.
+ * The last three are Chat Completions reasons, from gateways that translate from there.
  */
 const vouching: ReadonlySet<string> = new Set(["tool_use", "end_turn", "tool_calls", "stop", "function_call"]);
 const isVouching = (reason: string): boolean => vouching.has(reason);
@@ -223,8 +223,8 @@ const fail = (state: State, failure: Failure): Step => [
 const failDamaged = (state: State): Step => fail(state, { kind: "protocol", reason: "damaged_frame" });
 
 /**
- * Replaces the usage by newer running totals. Input is the sum of the uncached and both cached counts. Some servers repeat it as 0 at the
- * end.
+ * Replaces the usage by newer running totals. The input is the sum of the uncached and both cached counts. Some servers report 0 for it in
+ * the last event.
  */
 const withUsage = (state: State, value: unknown, observation: Observation.Observation): Step => {
   const told = Json.record(value);

@@ -1,7 +1,7 @@
 /**
- * Collects the items that a continuation needs from the parts of a response. Discards those that the caller had to discard.
+ * Collects the items that a continuation needs from the parts of a response. Drops items that the caller had to discard.
  *
- * Memory is bounded: text is held once and each delta costs one mark, so that everything after an ordinal can be cut off later.
+ * Memory is bounded: text is held once, and each delta adds only one mark, at which the text can be cut later.
  */
 import { callKey } from "../../domain/AttemptFacts.ts";
 import { type Content, type ItemPiece, keyOfCall, running, single, textOf as textIn } from "../stream/Content.ts";
@@ -11,7 +11,7 @@ import type { ReceivedAnswer, ReceivedItem } from "./Received.ts";
 /** Maximum size of a collector, in bytes: two per UTF-16 code unit, plus the size of its marks. */
 export const collectedBytesMax = 64 * 1024 * 1024;
 
-/** The limits of a collector. */
+/** Limits of a collector. */
 export interface Options {
   /** Maximum bytes; default `collectedBytesMax`. */
   readonly bytesMax?: number;
@@ -23,7 +23,7 @@ export interface Collector<Id extends string = string> {
    * Adds a delivered part.
    *
    * @param attempt the attempt's number
-   * @param ordinal the part's ordinal in it, from 1
+   * @param ordinal the part's ordinal in the attempt, from 1
    */
   readonly take: (attempt: number, ordinal: number, part: Part) => void;
   /** Discards everything after an ordinal of an attempt, as `AttemptDiscarded` reports it; 0 discards the whole attempt. */
@@ -41,7 +41,7 @@ interface Moment {
   readonly ordinal: number;
 }
 
-/** A growing text. For every delta, `ends` holds the attempt, the ordinal, and the length after it. */
+/** A growing text. For every delta, `ends` holds the attempt, the ordinal, and the length of the text after the delta. */
 interface Text {
   text: string;
   readonly ends: Array<number>;
@@ -144,7 +144,7 @@ class ItemCollector<Id extends string> implements Collector<Id> {
     if (piece.phase === "ends") slot.closed ??= moment;
   }
 
-  /** The slot that a piece belongs to, or a new one if it begins an item. */
+  /** Returns the slot that a piece belongs to, or a new slot if the piece begins an item. */
   #slotOf(moment: Moment, key: string, piece: ItemPiece, call?: string): Slot | undefined {
     // A resumed attempt numbers its calls from the start again, so the key includes the attempt.
     const own = key.startsWith("call ") ? `${moment.attempt} ${key}` : key;
@@ -156,9 +156,9 @@ class ItemCollector<Id extends string> implements Collector<Id> {
     const slot = this.#byKey.get(key);
     // Text without a key ends when another item begins.
     if (key === running) return slot === this.#slots.at(-1) ? slot : undefined;
-    // If a server skips the events around its items, another type of item may arrive under the same key.
+    // If a server skips the events that open its items, an item of another type may arrive under the same key.
     if (slot !== undefined && slot.call === undefined && type !== undefined && type !== slot.type) return undefined;
-    // If a server numbers every block 0, the next block begins after the previous one has ended.
+    // If a server numbers every block 0, the next block begins under the same key after the previous block has ended.
     return phase === "begins" && slot?.closed !== undefined && slot.call === undefined ? undefined : slot;
   }
 
@@ -187,7 +187,7 @@ class ItemCollector<Id extends string> implements Collector<Id> {
   }
 }
 
-/** Stands for shown content that no request can hold. */
+/** Marks shown content that no request can carry. */
 const untold: ItemPiece = { type: "text", phase: "ends", json: { untold: true } };
 
 /** True if any shown content of a part is sent back to the provider. */
@@ -198,7 +198,7 @@ const isSentBack = ({ item }: Content): boolean => {
     : item.type === "text" || item.type === "hosted" || item.type === "result";
 };
 
-/** The visible text of a part, as counted by `characters`. Empty if the part shows none. */
+/** Returns the visible text of a part, as `characters` counts it. Empty if the part shows none. */
 export const textOf = (part: Part): string => textIn(part.content);
 
 /** Cuts text before the first piece after an ordinal of an attempt. */
@@ -216,7 +216,7 @@ const itemOf = (slot: Slot): ReceivedItem => {
   const citations: Array<unknown> = [];
   for (const set of slot.sets) {
     for (const [name, value] of Object.entries(set.json)) {
-      // Lists that arrive in pieces (citations) are appended to. Every other field is replaced.
+      // Citations arrive in pieces, so they are appended. Every other field is replaced.
       if (name === "citations" && Array.isArray(value)) {
         citations.push(...value);
         json[name] = citations;

@@ -1,8 +1,8 @@
 /**
  * Describes the kept part of a broken response: plain JSON that a runtime may store and read back.
  *
- * An item is a piece of the response in its protocol's own form, in the order in which the items began. A cut piece is kept as an item that
- * is not `whole`, and the builders decide what to do with it.
+ * Each item is a piece of the response in its protocol's own form, in the order in which the items began. A piece that was cut is kept as
+ * an item that is not `whole`, and the builders decide what to do with it.
  */
 import * as Schema from "effect/Schema";
 import { Label } from "../../domain/Limits.ts";
@@ -15,7 +15,7 @@ export const ReceivedItem = Schema.Struct({
   type: Schema.Literals(["text", "reasoning", "call", "hosted", "result", "note"]),
   /** True if the provider has finished the item. A call also has to be complete and valid. */
   whole: Schema.Boolean,
-  /** The attempt in which the item began and, for a call, its key in that attempt. The tool ledger uses the same pair. */
+  /** The attempt in which the item began and, for a call, the call's key in that attempt. The tool ledger uses the same pair. */
   attempt: Schema.Natural,
   call: Schema.optionalKey(Label),
   /** The item in the protocol's form. A call also has `input`, its complete argument text. */
@@ -25,18 +25,18 @@ export type ReceivedItem = typeof ReceivedItem.Type;
 
 const fields = {
   items: Schema.Array(ReceivedItem),
-  /** The number of choices (candidates) that have content. */
+  /** Number of choices (candidates) that have content. */
   choices: Schema.Natural,
-  /** True if the provider's terminal marker came, so that the response is complete. */
+  /** True if the provider's terminal marker has arrived, so that the response is complete. */
   whole: Schema.optionalKey(Schema.Boolean),
-  /** True if the response exceeded the limit of the collector. No request can be built from it. */
+  /** True if the response exceeded the limit of the collector. No continuation can then be built from it. */
   overflow: Schema.Boolean,
 };
 
-/** The schema of the kept part of one response, of any protocol. */
+/** Schema of the kept part of one response, of any protocol. */
 export const ReceivedAnswer = Schema.Struct({ protocol: Schema.String, ...fields });
 
-/** The schema of the kept part of one response, limited to some protocols. */
+/** Returns the schema of the kept part of one response, limited to some protocols. */
 export const receivedOf = <Id extends string>(protocols: ReadonlyArray<Id>) =>
   Schema.Struct({ protocol: Schema.Literals(protocols), ...fields });
 

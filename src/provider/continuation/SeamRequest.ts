@@ -1,6 +1,6 @@
 /**
- * Continues a response after shown text: the instructions to the model, the fields that mark the final message, and the remaining
- * token budget.
+ * Builds the parts of a request that continues shown text: the instructions to the model, the fields that mark the final message, and the
+ * remaining token budget.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
@@ -10,7 +10,7 @@ import { type ContinuationError, type KeptItem, type Prepared, refusal } from ".
 import { closingWords } from "./Words.ts";
 
 /**
- * Asks the model for the anchor and the text after it.
+ * Returns the instruction to repeat the anchor and continue from there.
  *
  * @param quote the end of the shown text
  */
@@ -26,15 +26,15 @@ const markFor = (quote: string): string => {
   return mark;
 };
 
-/** Facts about the kept response that its builder determined. */
+/** Properties of the kept response, determined by its builder. */
 export interface Kept {
-  /** True if it has text or blocks, and no call whose result begins the next turn. */
+  /** True if the kept response has text or blocks, and no call whose result begins the next turn. */
   readonly spoken: boolean;
   readonly lostHosted: boolean;
   readonly textOf: (item: KeptItem) => string;
 }
 
-/** The user message after the kept response; undefined if there is nothing to say, or if the request ends with the response. */
+/** Returns the user message after the kept response; undefined if there is nothing to say, or if the request ends with the response. */
 export const wordsBehind = (prepared: Prepared, kept: Kept): Result.Result<string | undefined, ContinuationError> => {
   const { items, seam, whole } = prepared;
   if (seam === undefined) return Result.succeed(closingWords(items, { ...kept, whole }));
@@ -44,8 +44,8 @@ export const wordsBehind = (prepared: Prepared, kept: Kept): Result.Result<strin
 };
 
 /**
- * The reason that the kept items do not match the plan, so that the joined text would not follow the text that the model reads. It ignores
- * `whole`: some servers send a finish with every piece, so only the run knows if the response was complete.
+ * Returns the reason why the kept items do not match the plan, so that the continuation would not follow the shown text. Ignores `whole`:
+ * some servers send a finish with every piece, so only the run knows if the response was complete.
  */
 const misfit = ({ items, seam }: Prepared, { lostHosted, spoken, textOf }: Kept): string | undefined => {
   const said = items.filter(({ type }) => type !== "note" && type !== "reasoning");
@@ -55,7 +55,7 @@ const misfit = ({ items, seam }: Prepared, { lostHosted, spoken, textOf }: Kept)
   return bare(text).endsWith(bare(seam?.quote ?? "")) ? undefined : "the kept text does not end with the quote";
 };
 
-/** Strips an ending that no request can hold: white space, or half a character. */
+/** Removes an ending that no request can carry: white space or half a surrogate pair. */
 const bare = (text: string): string => {
   let end = text.length;
   while (end > 0 && (isHalf(text.charCodeAt(end - 1)) || text.slice(end - 1, end).trim() === "")) end -= 1;
@@ -69,8 +69,8 @@ export const withoutHalf = (text: string): string =>
 const isHalf = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
 
 /**
- * Applies the budget of the rest to the fields that hold a budget. Drops `min_tokens`, because part of that minimum was already shown and
- * the minimum may not exceed the budget.
+ * Sets the fields that hold a token budget to the budget of the rest. Drops `min_tokens`, because part of that minimum was already shown
+ * and the minimum must not exceed the budget.
  */
 export const withTokenBudget = (
   request: Json.JsonRecord,
@@ -106,21 +106,22 @@ export const finalMessage = (request: Json.JsonRecord, seam: SeamPlan | undefine
 };
 
 /**
- * Minimum tokens of a rest, unless the request asked for fewer. The budget is an estimate, and a low estimate must not cut the rest at
- * once.
+ * Minimum token budget of a rest, unless the request asked for less. The budget is an estimate, and an estimate that is too low must not
+ * cut the rest immediately.
  */
 export const restTokensMin = 256;
 
-/** The sizes that determine the budget of a rest. */
+/** Sizes that determine the token budget of a rest. */
 export interface Rest {
-  /** Text of the response that was shown, in UTF-16 code units. */
+  /** Length of the shown text of the response, in UTF-16 code units. */
   readonly shown: number;
-  /** Shown text that the rest repeats, in UTF-16 code units. */
+  /** Length of the shown text that the rest repeats, in UTF-16 code units. */
   readonly quoted: number;
 }
 
 /**
- * The budget of a rest. The model thinks again, so thinking gets its full budget, which stays below the total as providers require.
+ * Returns the token budget of a rest. The model thinks again, so thinking keeps its full budget, which stays below the total as providers
+ * require.
  *
  * @param asked the requested budget; returned unchanged if it is not a count
  * @param thinking the part reserved for thinking, if the request sets one
@@ -134,7 +135,7 @@ export const restOf = (asked: unknown, { quoted, shown }: Rest, thinking?: unkno
 };
 
 /**
- * Replaces the budget in some fields of a request by that of a rest.
+ * Replaces the budget in some fields of a request by the budget of the rest.
  *
  * @param names the fields that may hold the budget; missing ones are not added
  */

@@ -4,7 +4,7 @@
 import * as Json from "../../domain/Json.ts";
 import { carryOn, goOn } from "./Words.ts";
 
-/** The message list of a protocol's requests and its form of text. */
+/** The field that lists the messages of a protocol's requests, and the form of a text in it. */
 export interface TurnForm {
   /** The field of the body that lists the messages. */
   readonly list: string;
@@ -21,8 +21,8 @@ export interface TurnForm {
 const asked = [goOn, carryOn];
 
 /**
- * Adds the user's message. It replaces the words that ask for a continuation. It is merged with a trailing user message, because some
- * servers refuse two in a row.
+ * Adds the user's message, in place of the message that asks for a continuation. The text is merged with a trailing user message, because
+ * some servers refuse two in a row.
  *
  * @param form the form of the body's protocol
  * @param body the request so far, as parsed JSON; it is not changed
@@ -56,7 +56,7 @@ const appendText = (before: unknown, text: string, part: (text: string) => unkno
   return parts.with(-1, { ...open, text: words });
 };
 
-/** The text before the sentence that asks for a continuation; undefined if the text does not end with one. */
+/** Returns the text before the sentence that asks for a continuation; undefined if the text does not end with that sentence. */
 const asking = (text: string): string | undefined => {
   const words = asked.find((it) => text.endsWith(it));
   return words === undefined ? undefined : text.slice(0, -words.length);

@@ -1,22 +1,22 @@
 /**
- * Holds the text that a builder adds, and refuses the cases in which it must not add any.
+ * Contains the texts that a builder adds to a request, and refuses the cases in which it must not add any.
  *
- * No request ends with an assistant message. Claude from Opus 4.6 on, and every Claude that thinks, refuse such a prefill; Gemini,
- * Responses and nearly all chat servers read it as a finished turn. The few that would continue it (older Claudes, `prefix: true` at
- * DeepSeek and Mistral) also understand a user message, so all protocols use that.
+ * No request ends with an assistant message. Claude from Opus 4.6 on, and every Claude that thinks, refuse such a prefill. Gemini,
+ * Responses and nearly all chat servers treat it as a finished turn. The few that would continue it (older Claudes, `prefix: true` at
+ * DeepSeek and Mistral) also understand a user message, so all protocols use a user message.
  */
 import * as Result from "effect/Result";
 import type { ContinuationError, KeptItem } from "./Input.ts";
 import { refusal } from "./Input.ts";
 
-/** Asks for the rest of a text that was cut. */
+/** Asks for the rest of a text that was interrupted. */
 export const goOn =
   "Your last message was cut off by a connection failure. Go on exactly where it stopped, without repeating anything and without a word about the interruption.";
 
 /** Follows a complete response, until the user's next message replaces it (`userTurn`). */
 export const carryOn = "Go on.";
 
-/** Reports a call that was cut before it was complete, and was not run. */
+/** Reports a call that was interrupted before it was complete, and was not run. */
 export const cutCall =
   "A tool call that you had begun to write was lost and was not run. Call it again if it is still needed.";
 
@@ -29,10 +29,10 @@ export const cutHosted =
   "A tool that runs on the provider's side had been called when the connection failed; its result was lost, and it may have taken effect or not.";
 
 /**
- * The user message after the kept response: what was lost, and a request to continue unfinished text.
+ * Returns the user message after the kept response: it names the lost parts and asks the model to continue unfinished text.
  *
  * @param spoken true if the kept response has text, and no call whose result starts the next turn
- * @param lostHosted true if a provider's call was dropped
+ * @param lostHosted true if a call that the provider runs was dropped
  * @param whole true if the response reached its end, so that no failure is mentioned
  * @returns undefined if there is nothing to say
  */
@@ -47,9 +47,9 @@ export const closingWords = (
 };
 
 /**
- * Refuses to continue text that the request wants as one JSON document, because the rest alone is never a JSON document.
+ * Refuses to continue text that the request wants as one JSON document, because the rest alone is not a JSON document.
  *
- * @param field the request field that asks for it; undefined if none does
+ * @param field the request field that asks for such a document; undefined if none does
  */
 export const freeText = (spoken: boolean, field: string | undefined): Result.Result<void, ContinuationError> =>
   spoken && field !== undefined
@@ -76,6 +76,6 @@ export const idMaker = (taken: Iterable<string>): ((id: string) => string) => {
   };
 };
 
-/** A result as text, for protocols that accept nothing else. */
+/** Returns a tool result as text, for protocols that accept only text. */
 export const textOf = (output: unknown): string =>
   typeof output === "string" ? output : (JSON.stringify(output) ?? "");

@@ -11,7 +11,7 @@ export interface Piece {
   readonly open: boolean;
 }
 
-/** Maximum pieces of one call. */
+/** Maximum number of pieces of one call. */
 export const piecesMax = 4096;
 
 /** Maximum length of a path, in steps. */
@@ -22,7 +22,7 @@ export const gather = (pieces: ReadonlyArray<Piece>, partialArgs: ReadonlyArray<
   let gathered = pieces;
   for (const entry of partialArgs) {
     const piece = read(Json.record(entry) ?? {});
-    // Past the limit the call cannot be read anyway, so no more of it is held.
+    // Past the limit the call cannot be read anyway, so further pieces are not kept.
     if (piece === undefined || gathered.length > piecesMax) continue;
     const last = gathered.at(-1);
     const joins = last?.open === true && last.path === piece.path && typeof last.value === "string";
@@ -37,10 +37,10 @@ export const gather = (pieces: ReadonlyArray<Piece>, partialArgs: ReadonlyArray<
  * Builds the arguments.
  *
  * @param base arguments that arrived whole, before the pieces or with them
- * @returns their JSON text; undefined if a path cannot be followed
+ * @returns their JSON text; undefined if a path does not fit the arguments
  */
 export const build = (base: unknown, pieces: ReadonlyArray<Piece>): string | undefined => {
-  // Gateways that translate from chat leave the arguments as a JSON string.
+  // Gateways that translate from Chat Completions leave the arguments as a JSON string.
   const whole = Json.record(Json.parse(Json.string(base))?.json) ?? base ?? {};
   const root: Node = Json.parse(JSON.stringify(whole))?.json;
   if (pieces.length === 0) return JSON.stringify(root);
@@ -80,7 +80,7 @@ const stepsOf = (path: string): ReadonlyArray<string | number> | undefined => {
   return steps.length === 0 ? undefined : steps;
 };
 
-/** Sets a value. An index may only extend a list by one, so that a path cannot create a list with a billion holes. */
+/** Sets a value. An index may extend a list only by one, so that a path cannot create a list with a billion empty elements. */
 const put = (holder: Fields, steps: ReadonlyArray<string | number>, value: Node): boolean => {
   let at: Node = holder;
   for (const [depth, step] of steps.entries()) {

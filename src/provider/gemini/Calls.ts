@@ -52,7 +52,7 @@ export const take = (gathering: Gathering, part: Json.JsonRecord): { readonly or
   return ordinal === undefined ? {} : { ordinal };
 };
 
-/** Records a tool of Google that appears only in its results. It begins and settles at once, at most once per candidate. */
+/** Records a tool of Google that appears only in its results. The call begins and settles at once, at most once per candidate and tool. */
 export const takeSettled = (gathering: Gathering, tool: string): void => {
   if (gathering.calls.some((call) => call.executor === "provider" && call.tool === tool)) return;
   settleHosted(gathering, tool, "");
@@ -68,7 +68,7 @@ const takeFunction = (gathering: Gathering, called: Json.JsonRecord): number | u
   const open = called.willContinue === true;
   const ordinal = tool === "" ? gathering.calls.findLastIndex((call) => call.open && call.executor === "runtime") : -1;
   const known = gathering.calls[ordinal];
-  // This piece belongs to no call: `functionCall: {}` closes the previous call, but there is none.
+  // This piece belongs to no call. `functionCall: {}` closes the previous call, but there is none.
   if (known === undefined && tool === "") return undefined;
   const before: Call = known ?? {
     id: Json.string(called.id),

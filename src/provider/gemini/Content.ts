@@ -27,7 +27,7 @@ export const readCall = (
   return [{ kind: "item", choice, key: single, text: "", item: whole(type, part) }];
 };
 
-/** Reads any other part: text, a thought, a picture. A signed part is sent back as received, any other as its text. */
+/** Reads any other part: text, a thought, a picture. A signed part is sent back as received, any other part as its text. */
 export const words = (part: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
   const text = Json.string(part.text);
   const thought = part.thought === true;
@@ -49,10 +49,10 @@ export const words = (part: Json.JsonRecord, choice: number): ReadonlyArray<Cont
   return [said, { kind: thought ? "item" : "media", choice, key: single, text: "", ...fileOf(media) }];
 };
 
-/** True if a part is visible but has no words: a picture, a sound, a file. */
+/** True if a part is visible but has no text: a picture, a sound, a file. */
 export const isMedia = (part: Json.JsonRecord): boolean => mediaOf(part) !== undefined;
 
-/** The progress that an invisible part proves: a hidden thought, or content of an unknown kind. */
+/** Returns the progress that an invisible part proves: a hidden thought, or content of an unknown kind. */
 export const unseen = (part: Json.JsonRecord): "started" | "reasoning" | "output" => {
   if (part.thought === true) return "reasoning";
   return Object.entries(part).some(([name, value]) => name !== "text" && Json.record(value) !== undefined)
@@ -62,7 +62,7 @@ export const unseen = (part: Json.JsonRecord): "started" | "reasoning" | "output
 
 const textContent = (choice: number, text: string): Content => ({ kind: "text", choice, key: "text", text });
 
-/** Builds the content of a thought without an item, because thoughts are not sent back. */
+/** Returns the content of a thought. It has no item, because thoughts are not sent back. */
 const thoughtContent = (choice: number, text: string): Content => ({ kind: "reasoning", choice, key: "thought", text });
 
 const textItem: ItemPiece = { type: "text", key: running, field: "text" };

@@ -6,8 +6,8 @@
  * (`terminal_at_end`), and later content without one revokes it.
  *
  * A blocked prompt has no candidates: `promptFeedback.blockReason` replaces the finish. `MALFORMED_FUNCTION_CALL` and
- * `UNEXPECTED_TOOL_CALL` are a finish with an unparseable call. STOP after a tool of Google without a result (for example code that runs)
- * means that the model waits for the result, so more must follow.
+ * `UNEXPECTED_TOOL_CALL` are a finish with an unparseable call. If STOP arrives while a tool of Google has no result (for example code that
+ * is running), the model is waiting for that result, so more must follow.
  */
 import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -30,9 +30,9 @@ export const argumentCharactersMax = 16 * 1024 * 1024;
 interface Candidate {
   readonly index: number;
   readonly calls: ReadonlyArray<GeminiCalls.Call>;
-  /** The finishReason that came with or after the last content. */
+  /** The `finishReason` that came with or after the last content. */
   readonly finish: string | undefined;
-  /** Tools that the metadata revealed before the finish. */
+  /** Tools that the metadata reported before the finish. */
   readonly hosted: ReadonlyArray<string>;
 }
 
@@ -73,7 +73,7 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
     if (failure === undefined) return [state, { ...part, observation: atEnd(state, part.observation) }];
     return [{ ...state, failure: state.failure ?? failure }, part];
   }
-  // Errors come in a list of one, as in a response without `alt=sse`.
+  // Errors arrive in a list of one element, as in a response without `alt=sse`.
   const outer = Json.record(parsed.json) ?? Json.record(Json.list(parsed.json)[0]) ?? {};
   // Code Assist, the endpoint of Gemini CLI, wraps every chunk in `response`.
   const chunk = outer.candidates === undefined ? (Json.record(outer.response) ?? outer) : outer;
@@ -83,13 +83,13 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   return [next, { protocol: id, event, json: parsed.json, content, observation }];
 };
 
-/** Judges the stream at a clean end of its bytes. */
+/** Decides at a clean end of the bytes if the response is complete. */
 export const halt = (state: State): End => {
   if (state.failure !== undefined) return { complete: false, failure: state.failure };
   return finishOf(state) === undefined ? { complete: false, failure: { kind: "truncated" } } : { complete: true };
 };
 
-/** The observation of a part. */
+/** Returns the observation of a part. */
 export const observe = (part: Observed): Observation => part.observation;
 
 /**
@@ -108,7 +108,7 @@ const errorOf = (event: SseEvent, chunk: Json.JsonRecord): Failure | undefined =
   return failure ?? (named ? { kind: "server_error", in_band: true } : undefined);
 };
 
-/** The finish that the stream would have if it ended here. */
+/** Returns the finish that the stream would have if it ended here. */
 const finishOf = (state: State): string | undefined => {
   const { candidates } = state;
   if (candidates.length === 0) return state.blocked;
@@ -118,7 +118,7 @@ const finishOf = (state: State): string | undefined => {
   return open || candidates.length < (state.tolerance.choices ?? 1) ? undefined : candidates[0]?.finish;
 };
 
-/** True if a tool run by Google has no result yet. Only a limit may end the response in this state. */
+/** True if a tool run by Google has no result yet. Only a token limit may end the response in this state. */
 const hasPendingHostedCall = (calls: ReadonlyArray<GeminiCalls.Call>): boolean =>
   calls.some((call) => call.executor === "provider" && call.open);
 
@@ -146,7 +146,7 @@ const onChunk = (state: State, chunk: Json.JsonRecord): Stepped => {
   return [next, atEnd(next, observation), seen.content];
 };
 
-/** Marks every part after the last finish as a possible end. A part without that mark revokes it. */
+/** Marks every part after the last finish as a possible end. A part without that mark revokes the possible end. */
 const atEnd = (state: State, observation: Observation): Observation => {
   const finish = finishOf(state);
   return finish === undefined ? observation : { ...observation, terminal_at_end: true, finish };
@@ -155,7 +155,7 @@ const atEnd = (state: State, observation: Observation): Observation => {
 interface Seen {
   readonly content: Array<Content>;
   shows: Observation["shows"];
-  /** The progress that parts without words prove. */
+  /** The progress that parts without text prove. */
   unseen: "started" | "reasoning" | "output";
   text: number;
   reasoning: number;
@@ -179,13 +179,13 @@ const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State =>
   for (const part of Json.list(Json.record(entry.content)?.parts)) {
     if (onPart(Json.record(part) ?? {}, gathering, seen)) content = true;
   }
-  // A candidate counts before it has content, because a response with several candidates is never continued.
+  // A candidate is reported before it has content, because a response with several candidates is never continued.
   if (position === -1 && !content) seen.content.push({ kind: "text", choice: index, key: "text", text: "" });
   const reason = Payload.reason(entry.finishReason);
   const ended = reason !== "";
   const found = hostedToolsIn(entry);
   const hosted = found.length === 0 ? before.hosted : [...new Set([...before.hosted, ...found])];
-  // Metadata comes with the text that it describes, so its tools are reported as calls only at the finish, after all text.
+  // Metadata arrives with the text that it describes, so its tools are reported as calls only at the finish, after all text.
   if (ended) for (const tool of hosted) GeminiCalls.takeSettled(gathering, tool);
   if (gathering.signals.length > 0) seen.calls = [...seen.calls, ...gathering.signals];
   seen.failure ??= failureOf(gathering, ended ? reason : "");
@@ -204,7 +204,7 @@ const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State =>
   return { ...state, candidates, argumentCharacters };
 };
 
-/** Reads a part of the content; true if it held anything. */
+/** Reads a part of the content. Returns true if the part contained anything. */
 const onPart = (part: Json.JsonRecord, gathering: GeminiCalls.Gathering, seen: Seen): boolean => {
   const about = GeminiCalls.take(gathering, part);
   if (about !== undefined) {
@@ -233,7 +233,8 @@ const onPart = (part: Json.JsonRecord, gathering: GeminiCalls.Gathering, seen: S
 const unreadable = new Set(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"]);
 
 const failureOf = (gathering: GeminiCalls.Gathering, reason: string): Failure | undefined => {
-  // STOP means that the model ended by itself, so a call that still waits for arguments is broken. At a limit, such a call is only cut.
+  // STOP means that the model ended by itself, so a call without complete arguments is broken. At a token limit, such a call is only
+  // incomplete.
   const broken = reason === "STOP" && GeminiCalls.isOpen(gathering.calls);
   if (broken || gathering.invalid) return { kind: "invalid_tool_input", in_band: true, code: incompleteCall };
   return unreadable.has(reason) ? { kind: "invalid_tool_input", in_band: true } : undefined;
@@ -241,7 +242,7 @@ const failureOf = (gathering: GeminiCalls.Gathering, reason: string): Failure | 
 
 const noTools: ReadonlyArray<string> = [];
 
-/** Google's own tools, detected by the metadata of their results. */
+/** Returns Google's own tools, detected by the metadata of their results. */
 const hostedToolsIn = (entry: Json.JsonRecord): ReadonlyArray<string> => {
   if (entry.groundingMetadata === undefined && entry.urlContextMetadata === undefined) return noTools;
   const grounding = Json.record(entry.groundingMetadata);
@@ -252,7 +253,7 @@ const hostedToolsIn = (entry: Json.JsonRecord): ReadonlyArray<string> => {
   return found;
 };
 
-/** An unparseable call is the only failure that comes together with the marker, after every candidate has finished. */
+/** Adds the failure of an unparseable call. Only this failure comes together with the marker, after every candidate has finished. */
 const withFailure = (observation: Observation, failure: Failure | undefined, state: State): Observation => {
   if (failure === undefined) return observation;
   const finish = failure.kind === "invalid_tool_input" ? finishOf(state) : undefined;
@@ -275,7 +276,7 @@ const observationOf = (seen: Seen, candidates: number, usage: Observation["usage
   };
 };
 
-/** Thinking is billed as output, and tool use as input. */
+/** Reads the token usage. Thinking is billed as output, and tool use as input. */
 const usageOf = (chunk: Json.JsonRecord): Observation["usage"] => {
   const usage = Json.record(chunk.usageMetadata);
   if (usage === undefined) return undefined;

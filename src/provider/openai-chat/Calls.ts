@@ -1,10 +1,10 @@
 /**
  * Gathers the tool calls of one choice of a chat completion from its deltas.
  *
- * OpenAI gives every call its own index, with id and name in the first delta and argument text in the rest. Servers that imitate it omit
- * the index, repeat index 0 for every call, send an id that is empty, new in every delta or `0`, or put a whole call into one delta. All of
- * these are accepted. An argument fragment may also come under an index that began no call, or under the index of a call that is complete.
- * If it has neither id nor name, it belongs to the open call.
+ * OpenAI gives every call its own index, with id and name in the first delta and argument text in the rest. Servers that imitate OpenAI
+ * omit the index, repeat index 0 for every call, send an id that is empty, `0` or new in every delta, or put a whole call into one delta.
+ * All of these are accepted. An argument fragment may also arrive under an index that began no call, or under the index of a complete call.
+ * If the fragment has neither id nor name, it belongs to the open call.
  */
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
@@ -24,9 +24,9 @@ export interface Call {
   readonly tool: string;
   readonly executor: Executor;
   readonly input: string;
-  /** Progress of the input as JSON, so that no delta rereads earlier text (L11). */
+  /** Progress of the input as JSON, so that a delta is checked without rereading earlier text (L11). */
   readonly scan: JsonScan.JsonScan;
-  /** Set after the input is complete JSON: an object with fields, an empty object, or another value. */
+  /** Set once the input is complete JSON: an object with fields, an empty object, or another value. */
   readonly whole: "object" | "empty" | "value" | undefined;
   /** True for a custom tool, whose input is any string. */
   readonly text: boolean;
@@ -35,7 +35,7 @@ export interface Call {
   readonly ready: boolean;
 }
 
-/** The effect of a delta: the resulting calls, the new signals, and the argument text, in UTF-16 code units. */
+/** The effect of a delta: the resulting calls, the new signals, and the length of the argument text, in UTF-16 code units. */
 export interface Gathered {
   readonly calls: ReadonlyArray<Call>;
   readonly signals: ReadonlyArray<CallSignal>;
@@ -44,7 +44,7 @@ export interface Gathered {
   readonly begins: boolean;
 }
 
-/** The server's index of a choice or call. Some servers send it as a string. */
+/** Reads the server's index of a choice or call. Some servers send the index as a string. */
 export const indexOf = (index: unknown): number | undefined =>
   typeof index === "string" && /^\d{1,6}$/.test(index) ? Number(index) : Json.natural(index);
 
@@ -102,7 +102,7 @@ export const areReadable = (calls: ReadonlyArray<Call>, blank = true): boolean =
       (call.tool !== "" && (call.text ? blank : isReadable(call) && (blank || !isEmpty(call)))),
   );
 
-/** True if no argument text has come, so that the call has no arguments. */
+/** True if no argument text has arrived. The call then has no arguments. */
 const isEmpty = (call: Call): boolean => call.scan.phase === "blank";
 
 const isReadable = (call: Call): boolean => isEmpty(call) || call.whole !== undefined;
@@ -117,7 +117,7 @@ interface Gathering {
 }
 
 /**
- * Reads an entry of `tool_calls`. Zhipu lists its own tools there too, by type and with their output. The type of a function is often
+ * Reads an entry of `tool_calls`. Zhipu also lists its own tools there, by type and with their output. The type of a function is often
  * missing.
  */
 const take = (gathering: Gathering, choice: number, entry: Json.JsonRecord): void => {
@@ -178,8 +178,8 @@ const wholeOf = (input: string): Call["whole"] => {
 };
 
 /**
- * Appends a piece of argument text. Nothing may follow complete JSON. So a piece that repeats the arguments replaces them, and so does one
- * that follows an empty object sent as a placeholder.
+ * Appends a piece of argument text. No text may follow complete JSON. So a piece that repeats the arguments replaces them, and so does a
+ * piece that follows an empty object sent as a placeholder.
  */
 const appendArguments = (call: Call, piece: string): Input => {
   if (call.ready) return { input: call.input, scan: call.scan, whole: call.whole };
@@ -197,7 +197,7 @@ interface Delta {
   readonly text: boolean;
 }
 
-/** The ordinal of the call that a delta continues; undefined if it begins one. */
+/** Returns the ordinal of the call that a delta continues; undefined if the delta begins a call. */
 const findContinuedCall = (calls: ReadonlyArray<Call>, delta: Delta): number | undefined => {
   const sameKey = calls.findLastIndex((call) => call.executor === "runtime" && call.key === delta.key);
   const sameId = delta.id === "" ? -1 : calls.findLastIndex((call) => call.id === delta.id);
@@ -239,17 +239,17 @@ const isAnotherCall = (call: Call, delta: Delta): boolean => {
   if (delta.id !== "" && delta.id === call.id) return false;
   if (delta.tool !== call.tool) return true;
   const whole = call.whole !== undefined;
-  // The same name with another id is a second call, unless the arguments of the first one are incomplete. In that case the server makes up
-  // an id per delta.
+  // The same name with another id is a second call, unless the arguments of the first call are incomplete. In that case the server makes up
+  // an id for each delta.
   if (delta.id !== "" && call.id !== "") return call.input === "" || whole;
   return whole && delta.input !== "";
 };
 
-/** Arguments are a JSON string, but some servers send the object itself. */
+/** Returns the arguments as text. They should be a JSON string, but some servers send the object itself. */
 const inputText = (value: unknown): string =>
   typeof value === "string" ? value : value === null || value === undefined ? "" : JSON.stringify(value);
 
-/** Reads a tool that a compound system of Groq runs itself. Groq reports its kind, its arguments and, later, its output. */
+/** Reads a tool that one of Groq's compound systems runs itself. Groq reports the tool's kind, its arguments and, later, its output. */
 const takeExecuted = (gathering: Gathering, choice: number, entry: Json.JsonRecord): void => {
   const key = executedKey(entry);
   const type = Json.string(entry.type) || Json.string(entry.name);
@@ -282,7 +282,7 @@ export const isSettled = (entry: Json.JsonRecord): boolean =>
 
 const isPresent = (value: unknown): boolean => (Array.isArray(value) ? value.length > 0 : Boolean(value));
 
-/** Groq's tool kinds, mapped to the names of the hosted-tool table. */
+/** Maps Groq's tool kinds to the names of the hosted-tool table. */
 const executedNames: ReadonlyMap<string, string> = new Map([
   ["search", "web_search"],
   ["browser_search", "web_search"],

@@ -2,9 +2,9 @@
  * Reads the content of a chat completion delta: text, reasoning in every spelling, media, and data about a call (Google's signatures,
  * custom tools).
  *
- * Spellings of reasoning by server: `reasoning_content` DeepSeek, Qwen, Moonshot, vLLM · `reasoning`, `reasoning_details` OpenRouter,
- * Groq, Ollama, Cerebras · `reasoning_text`, `reasoning_opaque` GitHub Copilot · `thinking_blocks` LiteLLM · `thinking` and content lists
- * with `{ type: "thinking" }` Mistral.
+ * Spellings of reasoning by server: `reasoning_content` DeepSeek, Qwen, Moonshot, vLLM · `reasoning`, `reasoning_details` OpenRouter, Groq,
+ * Ollama, Cerebras · `reasoning_text`, `reasoning_opaque` GitHub Copilot · `thinking_blocks` LiteLLM · `thinking` and content lists with `{
+ * type: "thinking" }` Mistral.
  */
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
@@ -12,8 +12,8 @@ import { type Content, type ItemPiece, nothing, textOf } from "../stream/Content
 import { indexOf } from "./Calls.ts";
 
 /**
- * Reads the content of a delta, or of the `message` that some servers send instead. The result determines what counts as shown and what a
- * continuation sends back.
+ * Reads the content of a delta, or of the `message` that some servers send instead. The result determines the characters that count as
+ * shown and the items that a continuation sends back.
  */
 export const words = (delta: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
   if (isPlain(delta)) {
@@ -30,7 +30,7 @@ export const words = (delta: Json.JsonRecord, choice: number): ReadonlyArray<Con
   return found;
 };
 
-/** The text of a message, in every spelling. */
+/** Returns the text of a message, in every spelling. */
 export const messageText = (message: Json.JsonRecord): string => textOf(words(message, 0));
 
 /**
@@ -64,8 +64,8 @@ const textContent = (choice: number, text: string): Content => ({
 });
 
 /**
- * True for the common delta with only a role and text. It checks the keys, because reading every spelling costs more than the rest of the
- * decoding.
+ * True for the common delta that contains only a role and text. Checks only the keys, because reading every spelling costs more than all
+ * other decoding.
  */
 export const isPlain = (delta: Json.JsonRecord): boolean => {
   for (const key in delta) {
@@ -75,7 +75,7 @@ export const isPlain = (delta: Json.JsonRecord): boolean => {
   return true;
 };
 
-/** Adds images and annotations. An image is bytes or an address. Annotations are sources of the text and are not sent back. */
+/** Adds images and annotations. An image is bytes or a URL. Annotations are sources of the text and are not sent back. */
 const addMedia = (found: Array<Content>, delta: Json.JsonRecord, choice: number): void => {
   if (isPresent(delta.audio)) found.push({ kind: "media", choice, key: "audio", text: "" });
   if (isPresent(delta.images)) {
@@ -97,9 +97,7 @@ const addMedia = (found: Array<Content>, delta: Json.JsonRecord, choice: number)
 
 const dataUrl = /^data:([^;,]+);base64,(.*)$/s;
 
-/**
- * Reads an entry of a content list: `text`, `refusal`, a bare string, `thinking` or `reasoning`, else media. Skips a `reference`.
- */
+/** Reads an entry of a content list: `text`, `refusal`, a bare string, `thinking` or `reasoning`, else media. A `reference` is skipped. */
 const addEntry = (found: Array<Content>, entry: unknown, choice: number): void => {
   const part = Json.record(entry) ?? { type: "text", text: entry };
   const type = Json.string(part.type);
@@ -132,7 +130,8 @@ const reasoningContent = (choice: number, text: string): Content => ({
 const reasoningItem: ItemPiece = { type: "reasoning", field: "reasoning_content" };
 
 /**
- * Reads only one spelling, because servers repeat the same words in several. A field without readable words is encrypted or a signature.
+ * Reads the reasoning in only one spelling, because servers repeat the same text in several fields. A field without readable text is
+ * encrypted or a signature.
  */
 const addReasoning = (found: Array<Content>, delta: Json.JsonRecord, choice: number): void => {
   const field = reasoningField(delta);
@@ -142,7 +141,7 @@ const addReasoning = (found: Array<Content>, delta: Json.JsonRecord, choice: num
   found.push({
     ...reasoningContent(choice, text),
     ...(text === "" ? {} : { keep: { field } }),
-    // DeepSeek and Moonshot require their own spelling back. OpenRouter's details are returned as received.
+    // DeepSeek and Moonshot require their own spelling when reasoning is sent back. OpenRouter's details are sent back as received.
     ...(field === "reasoning_content" ? { item: reasoningItem } : {}),
   });
   for (const entry of Json.list(delta.reasoning_details)) addDetail(found, Json.record(entry) ?? {}, choice);
@@ -152,12 +151,12 @@ const reasoningField = (delta: Json.JsonRecord): string | undefined =>
   plainReasoning.find((name) => typeof delta[name] === "string" && delta[name] !== "") ??
   structuredReasoning.find((name) => isPresent(delta[name]));
 
-/** Plain strings, which are tried first: servers that also send details repeat the same words there. */
+/** Plain strings are tried first: servers that also send details repeat the same text there. */
 const plainReasoning = ["reasoning_content", "reasoning", "reasoning_text", "thinking", "thinking_content"];
-/** Structured or opaque fields, tried next. */
+/** Structured or opaque fields are tried next. */
 const structuredReasoning = ["reasoning_details", "thinking_blocks", "reasoning_opaque", "thinking", "reasoning"];
 
-/** OpenRouter streams entries of reasoning in pieces, identified by index and type. */
+/** Adds an entry of reasoning details. OpenRouter streams each entry in pieces, identified by index and type. */
 const addDetail = (found: Array<Content>, detail: Json.JsonRecord, choice: number): void => {
   const key = `detail ${indexOf(detail.index) ?? 0} ${Json.string(detail.type)}`;
   const { text, summary, data, ...rest } = detail;
@@ -168,7 +167,7 @@ const addDetail = (found: Array<Content>, detail: Json.JsonRecord, choice: numbe
   found.push({ ...reasoningContent(choice, ""), item: { type: "reasoning", key, json, texts } });
 };
 
-/** Maximum nesting searched for text inside a reasoning object. */
+/** Maximum depth of a reasoning object that is searched for text. */
 const depthMax = 4;
 
 /** Extracts the text of a reasoning object of any shape. */

@@ -1,8 +1,8 @@
 /**
  * Builds the next Chat Completions request from a broken response, for OpenAI and the servers that imitate it.
  *
- * The response becomes one assistant message, and each of its calls is followed by its `tool` message. Reasoning is sent back only together
- * with calls, because DeepSeek, Moonshot and OpenRouter require it there, and ignore or refuse it before text.
+ * The response becomes one assistant message, and a `tool` message follows for each of its calls. Reasoning is sent back only together with
+ * calls. DeepSeek, Moonshot and OpenRouter require it there, and ignore or refuse it before text.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
@@ -13,7 +13,7 @@ import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
 import { messageText } from "./Content.ts";
 
-/** The message list of a request and its form of text. */
+/** The field that lists the messages of a request, and the form of a text in it. */
 export const turn: TurnForm = {
   list: "messages",
   content: "content",
@@ -46,13 +46,13 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
   });
 
 /**
- * The part of the token budget reserved for thinking, in the fields of OpenRouter and LiteLLM. Their servers count it as part of the whole
- * budget.
+ * Returns the part of the token budget reserved for thinking, in the fields of OpenRouter and LiteLLM. Their servers count it as part of
+ * the whole budget.
  */
 const thinkingBudget = ({ reasoning, thinking }: Json.JsonRecord): unknown =>
   Json.record(reasoning)?.max_tokens ?? Json.record(thinking)?.budget_tokens;
 
-/** Joins the text of all deltas. In older records, the only message of a server without deltas is in a note. */
+/** Joins the text of all deltas. In older records, a response that came as one message without deltas is stored in a note. */
 const textIn = (items: ReadonlyArray<KeptItem>): string => {
   const text = items.find((item) => item.type === "text");
   if (text !== undefined) return Json.string(text.json.text);
@@ -101,7 +101,7 @@ const callOf = (id: string, json: Json.JsonRecord, note: Json.JsonRecord | undef
     : { id, type: "function", function: { name, arguments: input }, ...extra };
 };
 
-/** Some servers require the tool's name next to its result. The request's own tool messages show if this one does. */
+/** Returns the tool's name if it is required next to the result. The request's own tool messages show if their server requires it. */
 const nameOf = (messages: ReadonlyArray<unknown>, { name }: Json.JsonRecord): Json.JsonRecord => {
   const named = messages.some((message) => {
     const { name, role } = Json.record(message) ?? {};

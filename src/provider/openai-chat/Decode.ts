@@ -42,19 +42,19 @@ interface Choice {
   readonly index: number;
   readonly calls: ReadonlyArray<ChatCalls.Call>;
   readonly finish: string | undefined;
-  /** True if the finish came after content without one, so this server does not send a finish in every chunk. */
+  /** True if the finish came after content without a finish, so this server does not send one in every chunk. */
   readonly sure: boolean;
-  /** True if content came without a finish. */
+  /** True if content arrived without a finish. */
   readonly spoke: boolean;
-  /** True if content came as deltas. A complete message then only repeats it. */
+  /** True if content arrived in deltas. A complete message then only repeats it. */
   readonly streamed: boolean;
   /** True if the finish says that the calls are complete. */
   readonly whole: boolean;
-  /** True after the audio has ended: its last delta says when it expires. */
+  /** True after the last audio delta, which carries `expires_at`. */
   readonly audioOver: boolean;
 }
 
-/** The immutable state of the fold. A text delta normally leaves it unchanged. */
+/** The immutable state of the fold. A text delta normally leaves the state unchanged. */
 export interface State {
   readonly tolerance: Tolerance;
   readonly choices: ReadonlyArray<Choice>;
@@ -91,7 +91,7 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
     const part = Payload.unparsedPart(id, event);
     return [fail(state, part.observation.failure), part];
   }
-  // Google's compatible endpoint sends errors in a list of one.
+  // Google's compatible endpoint sends errors in a list of one element.
   const chunk = Json.record(parsed.json) ?? Json.record(Json.list(parsed.json)[0]);
   const failure = errorOf(event, chunk);
   if (failure !== undefined) return withPart([fail(state, failure), failed(failure)], event, parsed.json);
@@ -109,18 +109,18 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   return withPart(stepped, event, parsed.json, seen.content);
 };
 
-/** Judges the stream at a clean end of its bytes. */
+/** Decides at a clean end of the bytes if the response is complete. */
 export const halt = (state: State): End => {
   if (state.failure !== undefined) return { complete: false, failure: state.failure };
   const finished = state.choices.length > 0 && state.choices.every((choice) => choice.finish !== undefined);
   const enough = state.terminal || state.choices.length >= (state.tolerance.choices ?? 1);
   if (!finished || !enough) return { complete: false, failure: { kind: "truncated" } };
-  // A clean end is the last chance to report an unparseable call after a finish that nothing else confirmed.
+  // An unparseable call after an unconfirmed finish is reported here, because no later event can report it.
   const unread = state.choices.some((choice) => choice.whole && !choice.sure && !ChatCalls.areReadable(choice.calls));
   return unread ? { complete: false, failure: ChatFinish.callUnread } : { complete: true };
 };
 
-/** The observation of a part. */
+/** Returns the observation of a part. */
 export const observe = (part: Observed): Observation => part.observation;
 
 /**
@@ -143,13 +143,13 @@ const withPart = (
   content: ReadonlyArray<Content> = nothing,
 ): readonly [State, Part] => [state, { protocol: id, event, json, content, observation }];
 
-/** An error after the marker changes nothing. */
+/** Records a failure. An error after the marker changes nothing. */
 const fail = (state: State, failure: Failure | undefined): State =>
   state.terminal || state.failure !== undefined ? state : { ...state, failure };
 
 const errorOf = (event: SseEvent, chunk: Json.JsonRecord | undefined): Failure | undefined => {
   const named = event.event === "error" || chunk?.type === "error" || chunk?.object === "error";
-  // Runs for every delta, so it skips chunks that cannot contain an error.
+  // This runs for every delta, so it first skips chunks that cannot contain an error.
   const error = Payload.isError(chunk?.error);
   if (!named && !error && Json.list(chunk?.choices).length > 0 && chunk?.base_resp === undefined) return undefined;
   const failure = classifyEvent(error || !named ? chunk : { error: chunk ?? {} });
@@ -163,7 +163,7 @@ const onDone = (state: State): Stepped => {
   const open = state.choices.filter((choice) => choice.finish === undefined);
   const finished = open.length < state.choices.length || open.every((choice) => choice.audioOver);
   const tolerated = finished || (state.tolerance.doneWithoutFinish ?? !state.saysFinish);
-  // Missing arguments do not count as complete here, because this server would not report that they were cut.
+  // Missing arguments do not count as `{}` here, because this server would not report that they were cut.
   if (open.length > 0 && (!tolerated || !open.every((choice) => ChatCalls.areReadable(choice.calls, false))))
     return [state, quiet];
   let { invalid } = state;
@@ -194,7 +194,7 @@ interface Seen {
   text: number;
   shows: Observation["shows"];
   reasoning: number;
-  /** True if call fields came, even without a new signal. */
+  /** True if call fields arrived, even without a new signal. */
   input: boolean;
   calls: ReadonlyArray<CallSignal>;
   failure: Failure | undefined;
@@ -206,7 +206,7 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
   const delta = Json.record(entry.delta) ?? message ?? { content: entry.text };
   const position = state.choices.findIndex((choice) => choice.index === index);
   const before: Choice = state.choices[position] ?? { ...fresh, index };
-  // A message that repeats the whole response at its end (MiniMax) shows nothing new and only repeats calls.
+  // A message that repeats the whole response at its end (MiniMax) shows nothing new. Only its calls are read again.
   const said = message !== undefined && before.streamed ? nothing : ChatContent.words(delta, index);
   const spoke = said.length > 0;
   look(said, seen);
@@ -218,7 +218,7 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
     seen.calls = [...seen.calls, ...gathered.signals];
     add(seen, ChatContent.readNotes(delta, index));
   }
-  // A choice counts before it has content, because a response with several choices is never continued.
+  // A choice is reported before it has content, because a response with several choices is never continued.
   if (position === -1 && !spoke) add(seen, [{ kind: "text", choice: index, key: "text", text: "" }]);
   const reason = Payload.reason(entry.finish_reason);
   const saysFinish = state.saysFinish || "finish_reason" in entry;
@@ -291,7 +291,7 @@ const add = (seen: Seen, content: ReadonlyArray<Content>): void => {
   seen.content = seen.content.length === 0 ? content : [...seen.content, ...content];
 };
 
-/** The finish reason of the choice, and the reason of the server behind a gateway. Each is empty if missing. */
+/** The finish reason of the choice, and the reason that the server behind a gateway reported. Each is empty if missing. */
 interface Finish {
   readonly reason: string;
   readonly native: string;
@@ -329,7 +329,7 @@ const finish = (state: State, observation: Observation, done: boolean): Stepped 
   const expected = tolerance.choices ?? Math.max(...choices.map((choice) => choice.index)) + 1;
   const sure = choices.every((choice) => choice.sure);
   if ((choices.length < expected || !sure) && !done && !state.invalid) {
-    // `[DONE]` may follow, so only `[DONE]` or a clean end proves this finish, and silence does not.
+    // `[DONE]` may follow. Only `[DONE]` or a clean end proves this finish; silence does not.
     return tolerance.choices === undefined || choices.length >= expected
       ? [state, { ...observation, terminal_at_end: true, closes: "later", finish: first }]
       : [state, observation];
@@ -337,7 +337,7 @@ const finish = (state: State, observation: Observation, done: boolean): Stepped 
   const closes = done ? {} : ({ closes: "later" } as const);
   const marked: Observation = { ...observation, ...closes, terminal: true, finish: first };
   if (!state.invalid) return [{ ...state, terminal: true }, marked];
-  // This is the only marker that comes with a failure: the whole response has arrived, but a call in it cannot be parsed.
+  // Only this marker comes together with a failure: the whole response has arrived, but a call in it cannot be parsed.
   const unread = choices.some(({ calls }) => !ChatCalls.areReadable(calls));
   const failure = unread ? ChatFinish.callUnread : ChatFinish.invalidToolInput;
   return [
@@ -369,13 +369,13 @@ const haveAllBegun = (calls: ReadonlyArray<CallSignal>): boolean =>
   calls.length > 0 &&
   calls.every((call) => calls.some((other) => other.ordinal === call.ordinal && other.phase === "input_started"));
 
-/** Reads the usage, which is at the top level or, in Groq's streams, under `x_groq`. */
+/** Reads the usage, either at the top level or, in Groq's streams, under `x_groq`. */
 const usageOf = (chunk: Json.JsonRecord): Observation["usage"] => {
   const usage = Json.record(chunk.usage) ?? Json.record(Json.record(chunk.x_groq)?.usage);
   if (usage === undefined) return undefined;
   const output = usage.completion_tokens ?? usage.output_tokens;
   const reasoning = Json.natural(Json.record(usage.completion_tokens_details)?.reasoning_tokens) ?? 0;
-  // xAI reports reasoning in addition to the completion. Reasoning that exceeds the output cannot be part of it.
+  // xAI reports reasoning tokens in addition to the completion tokens. Reasoning that exceeds the output cannot be part of it.
   const beside = reasoning > (Json.natural(output) ?? reasoning) ? reasoning : 0;
   return Payload.usage(usage.prompt_tokens ?? usage.input_tokens, beside === 0 ? output : Number(output) + beside);
 };

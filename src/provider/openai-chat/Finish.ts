@@ -5,8 +5,8 @@ import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 
 /**
  * `whole`: the choice ended by itself, and its calls are complete. `cut`: the choice ended at a limit or a filter. That counts as the
- * marker, but its calls may be cut. `failed`: the server aborted, which is never the marker. `invalid_call`: it ended with a call that the
- * server could not parse.
+ * marker, but its calls may be incomplete. `failed`: the server aborted, which is never the marker. `invalid_call`: the choice ended with a
+ * call that the server could not parse.
  */
 export type Ending = "whole" | "cut" | "failed" | "invalid_call";
 
@@ -59,7 +59,7 @@ export const ending = (reason: string, native = ""): Ending => {
   return /malformed_function_call|unexpected_tool_call/i.test(reason) ? "invalid_call" : "whole";
 };
 
-/** The failure of a `failed` ending that came without an error object. */
+/** Returns the failure of a `failed` ending that came without an error object. */
 export const failureOf = (reason: string): Failure => {
   const by = reason.toLowerCase();
   if (by === "insufficient_system_resource") return { kind: "overloaded", in_band: true };

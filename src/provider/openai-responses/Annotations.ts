@@ -4,17 +4,17 @@
 import * as Json from "../../domain/Json.ts";
 
 /**
- * The offset between positions in a continuation and in the joined text, in code points. OpenAI documents "character" without a
- * unit; its servers and first SDK are Python, where a character is a code point.
+ * Offset between positions in a continuation and in the joined text, in code points. OpenAI's documentation counts "characters" without a
+ * unit. Its servers and first SDK are Python, where a character is a code point.
  */
 export interface Shift {
   /** Position of the seam in the continuation's own text. */
   readonly seam: number;
-  /** Added to every position after the seam. */
+  /** Number that is added to every position after the seam. */
   readonly by: number;
 }
 
-/** The length of a string in code points. */
+/** Returns the length of a string in code points. */
 export const codePoints = (text: string): number => {
   let count = 0;
   for (const _ of text) count += 1;
@@ -44,7 +44,7 @@ export const move = (annotation: Json.JsonRecord, { by, seam }: Shift): Json.Jso
 };
 
 /**
- * The annotations that a continuation adds to those that a text already has.
+ * Returns the annotations that a continuation adds to those that a text already has.
  *
  * @param before existing annotations, which are not repeated
  */

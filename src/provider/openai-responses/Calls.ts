@@ -1,5 +1,5 @@
 /**
- * Follows the output items of a response as they arrive: the open ones, their calls, and the text shown.
+ * Tracks the output items of a response as they arrive: the open items, their calls, and the text shown.
  *
  * Servers skip events: an item may begin with its `added`, its first delta or its `done`, or appear only in the final response.
  */
@@ -34,12 +34,12 @@ export const addItem = (output: Output, frame: Json.JsonRecord): Change => {
   if (item === undefined) return [output, Observation.none];
   const key = keyOf(frame);
   const slot = output.slots.get(key);
-  // The same item sent twice is one item. A different call under the index of an open one is a new call.
+  // The same item sent twice is one item. A different call under the index of an open call is a new call.
   const again = slot !== undefined && !slot.done && slot.type === item.type && !hasOtherId(slot, item);
   return again ? [output, produced, lateContentOf(output, key, item)] : open(flushGrowing(output), key, item);
 };
 
-/** Applies `response.output_item.done`: a call is complete now, or has its result. */
+/** Applies `response.output_item.done`: a call is now complete, or has its result. */
 export const done = (output: Output, frame: Json.JsonRecord): Change => {
   const item = Json.record(frame.item);
   if (item === undefined) return [output, Observation.none];
@@ -59,14 +59,14 @@ export const show = (output: Output, frame: Json.JsonRecord, said: ReadonlyArray
   return put(output, key, { ...(slot ?? fresh("message")), visible: true }, Observation.text(characters), said);
 };
 
-/** Applies a complete text. It shows something only if no delta did before. */
+/** Applies a complete text. The text counts as shown only if no delta has shown it before. */
 export const showWhole = (output: Output, frame: Json.JsonRecord, part: Json.JsonRecord): Change =>
   output.slots.get(keyOf(frame))?.visible
     ? [output, Observation.none]
     : show(output, frame, ResponsesContent.whole(frame, part));
 
 /**
- * Applies an event about a call of a type: `response.<type>.<status>`, or `response.<type>_<field>.<status>` for its input.
+ * Applies an event about a call: `response.<type>.<status>`, or `response.<type>_<field>.<status>` for its input.
  *
  * @param type the item's type, for example `web_search_call`
  * @param field `arguments`, `input`, `code`, …; empty for the call itself
@@ -80,7 +80,7 @@ const aboutOf = (output: Output, frame: Json.JsonRecord, type: string, field: st
   const slot = output.slots.get(key);
   if (slot?.call === undefined) {
     if (slot !== undefined && !slot.done) return [output, produced];
-    // The server skipped `added`. The output of a call streams under a separate index.
+    // The server skipped `added`. The output of a call arrives under a separate index.
     const own = field.startsWith("output") ? `${type}_output` : type;
     const opened = open(flushGrowing(output), key, { ...frame, type: own, id: frame.item_id });
     return opened && merge(opened, about(opened[0], frame, type, field, status));
@@ -124,7 +124,8 @@ export const rest = (output: Output, response: Json.JsonRecord, complete: boolea
   let change: Change = [flushGrowing(output), Observation.none];
   for (const [index, item] of items.entries()) {
     const key = find(output, index, item);
-    // Gateways omit items from the final list, which shifts the others. The count by type then shows if this item was seen.
+    // Gateways omit items from the final list, which shifts the others. In that case the number of items of this type shows if the item was
+    // seen.
     if (key === undefined && known.filter((slot) => slot.type === item.type).length >= countFinal(item.type)) continue;
     if (key !== undefined && output.slots.get(key)?.done) continue;
     change = change && merge(change, close(change[0], key ?? `final:${index}`, item));
@@ -159,7 +160,7 @@ const open = (output: Output, key: Key, item: Json.JsonRecord): Change => {
       return put(output, key, slot, Observation.reasoning(0), ResponsesContent.item(key, item, "reasoning", "begins"));
     case "call": {
       const call = callOf(output, item, read);
-      // A server that sends the whole call at once may send no further event about it.
+      // A server that sends the whole call at once may send no further event about the call.
       const whole = call.executor === "runtime" && slot.type === "function_call" ? Json.string(item.arguments) : "";
       const kept = Json.record(Json.parse(whole)?.json) === undefined ? {} : { input: whole };
       const characters = output.characters + (kept.input?.length ?? 0);
@@ -221,8 +222,8 @@ const isWordless = (item: Json.JsonRecord): boolean =>
   Json.list(item.content).some((part) => !/^(?:(?:output_)?text|refusal)?$/.test(Json.string(Json.record(part)?.type)));
 
 /**
- * The content of an item that is announced after its texts. Calls of the caller's tools are left out, because they were reported when they
- * began.
+ * Returns the content of an item that is announced after its texts. Calls of the caller's tools are omitted, because they were reported
+ * when they began.
  */
 const lateContentOf = (output: Output, key: Key, item: Json.JsonRecord): ReadonlyArray<Content> => {
   const read = ResponsesItem.read(item, output.hostsXSearch);
@@ -241,7 +242,7 @@ const lateContentOf = (output: Output, key: Key, item: Json.JsonRecord): Readonl
   }
 };
 
-/** The content of a call's item. If the caller runs the call, its signals carry its ordinal. */
+/** Returns the content of a call's item. If the caller runs the call, its signals carry its ordinal. */
 const callSaid = (
   key: Key,
   item: Json.JsonRecord,
@@ -249,12 +250,12 @@ const callSaid = (
   phase: "begins" | "ends",
 ): ReadonlyArray<Content> => {
   if (signals[0]?.executor !== "provider") return ResponsesContent.readCall(signals, item);
-  // A custom call that xAI runs itself has no result that could be sent back with it.
+  // A custom call that xAI runs itself has no result that could be sent back with the call.
   return item.type === "custom_tool_call" ? nothing : ResponsesContent.item(key, item, "hosted", phase);
 };
 
 /**
- * Finishes a runtime call, which is ready if its input is complete. A cut call is not.
+ * Finishes a runtime call. The call is ready if its input is complete, and not ready if it was cut.
  *
  * @param begun true if an earlier part reported the start of the call
  * @param item the call's item, if it is finished
@@ -289,9 +290,9 @@ const settle = (output: Output, key: Key, slot: Slot): Change => {
 };
 
 /**
- * Applies the result of a provider-executed call. It settles the call with its `call_id`, or else the earliest call that waits for such a
- * result. If there is no such call, or it counted as the caller's own, the result counts as a separate call, so that nothing run by the
- * provider is missed.
+ * Applies the result of a call that the provider ran. It settles the call with the same `call_id`, or else the earliest call that waits for
+ * such a result. If there is no such call, or the call counted as the caller's own, the result counts as a separate call, so that no call
+ * run by the provider is missed.
  */
 const result = (
   output: Output,

@@ -1,7 +1,7 @@
 /**
  * Reads the content of a response's events: texts, and output items in the form in which they are sent back.
  *
- * Servers send text in deltas, at its end, or only in the final response, so the decoder decides which of it is new.
+ * Servers send text in deltas, at the end of the text, or only in the final response. The decoder decides which text is new.
  */
 import * as Json from "../../domain/Json.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
@@ -9,32 +9,32 @@ import { type Content, type ItemPiece, keyOfCall, nothing } from "../stream/Cont
 import * as ResponsesItem from "./Item.ts";
 import { type Key, keyOf } from "./Slots.ts";
 
-/** A piece of text, of a refusal or of an audio transcript. */
+/** Reads a piece of text, of a refusal or of an audio transcript. */
 export const delta = (frame: Json.JsonRecord): ReadonlyArray<Content> => {
   const said = Json.string(frame.delta);
   const type = frame.type === "response.refusal.delta" ? "refusal" : "output_text";
   return said === "" ? nothing : [piece(keyOf(frame), type, indexIn(frame), said)];
 };
 
-/** Text that arrives whole: a content part, or its end. */
+/** Reads text that arrives whole: a content part, or the event that ends a text. */
 export const whole = (frame: Json.JsonRecord, part: Json.JsonRecord): ReadonlyArray<Content> =>
   partTexts(keyOf(frame), indexIn(frame), part);
 
-/** A piece of reasoning. Only its item is sent back to the provider. */
+/** Reads a piece of reasoning. Only the item of the reasoning is sent back to the provider. */
 export const reasoning = (frame: Json.JsonRecord): ReadonlyArray<Content> => [
   { kind: "reasoning", choice: 0, key: itemKey(keyOf(frame)), text: Json.string(frame.delta) },
 ];
 
-/** Sound, or a preview of a picture. A preview belongs to the call that draws the picture. */
+/** Reads sound, or a preview of a picture. A preview belongs to the call that draws the picture. */
 export const media = (frame: Json.JsonRecord, call: boolean): ReadonlyArray<Content> => [
   { kind: "media", choice: 0, key: itemKey(keyOf(frame)), text: "", ...(call ? { item: { json: {} } } : {}) },
 ];
 
-/** The texts of a message that arrives as a whole. */
+/** Reads the texts of a message that arrives whole. */
 export const messageTexts = (key: Key, message: Json.JsonRecord): ReadonlyArray<Content> =>
   Json.list(message.content).flatMap((part, index) => partTexts(key, index, Json.record(part) ?? {}));
 
-/** An item that begins or is complete, without its texts. */
+/** Reads an item that begins or is complete, without its texts. */
 export const item = (
   key: Key,
   json: Json.JsonRecord,
@@ -62,7 +62,7 @@ const keepOf = (json: Json.JsonRecord): Readonly<Record<string, string>> => {
   return { item_id: Json.string(json.id), ...(encrypted === "" ? {} : { encrypted_content: encrypted }) };
 };
 
-/** The content of a part of a message. Audio is sent back as its transcript. */
+/** Returns the content of a part of a message. Audio is sent back as its transcript. */
 const partTexts = (key: Key, index: number, part: Json.JsonRecord): ReadonlyArray<Content> => {
   const said = ResponsesItem.partText(part);
   if (said === "") return nothing;
@@ -85,7 +85,7 @@ const pieceOf = (type: "output_text" | "refusal", index: number): ItemPiece => (
   field: `${type} ${index}`,
 });
 
-/** Almost every text is the first content of its message, so these pieces are shared by all deltas. */
+/** The pieces of the first content of a message. All deltas share them, because almost every text is the first content of its message. */
 const firstPieces = { output_text: pieceOf("output_text", 0), refusal: pieceOf("refusal", 0) } as const;
 
 const itemKey = (key: Key): string => String(key);

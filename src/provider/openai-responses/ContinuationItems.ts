@@ -16,9 +16,9 @@ export interface Slot {
   closed: boolean;
   /** True if the item's events are not written. Reasoning may be written later, before the item that it produced. */
   dropped: boolean;
-  /** The message as the event that ended it reported it. */
+  /** The message as reported by the event that ended it. */
   ended: Json.JsonRecord | undefined;
-  /** The place of the item in the client's response. For a message, this is the place of the client's message that it joins. */
+  /** The item's place in the client's response. For a message, this is the place of the client's message that it joins. */
   at: Place | undefined;
   message: ShownItem | undefined;
 }
@@ -29,7 +29,7 @@ export interface PartSlot extends TextBlock {
   readonly json: Json.JsonRecord;
   /** The part's text before the seam was proven. */
   front: string;
-  /** True after text (`spoken`) or annotations (`annotated`) of the part have come. */
+  /** `spoken`: text of the part has arrived. `annotated`: annotations of the part have arrived. */
   spoken: boolean;
   annotated: boolean;
   waiting: Array<Json.JsonRecord>;
@@ -46,7 +46,7 @@ export class ContinuationItems {
     return this.#all;
   }
 
-  /** Opens an item; undefined past the limit. */
+  /** Opens an item; undefined if there are too many. */
   open(frame: Json.JsonRecord, item: Json.JsonRecord): Slot | undefined {
     if (this.#all.length >= itemsMax) return undefined;
     const slot: Slot = {
@@ -64,7 +64,7 @@ export class ContinuationItems {
     return slot;
   }
 
-  /** The open item of an event. If two items share an index, their ids distinguish them. */
+  /** Returns the open item of an event. If two items share an index, their ids distinguish them. */
   of(frame: Json.JsonRecord): Slot | undefined {
     const id = frame.item_id ?? Json.record(frame.item)?.id;
     const found = this.#byKey.get(String(keyOf(frame)));
@@ -72,7 +72,10 @@ export class ContinuationItems {
     return this.#all.findLast((slot) => !slot.closed && id !== undefined && slot.json.id === id);
   }
 
-  /** Items that are only in the final response. Gateways omit some items there, which shifts the others, so the count by type decides. */
+  /**
+   * Returns the items that are only in the final response. Gateways omit some items there, which shifts the others, so items are counted by
+   * type.
+   */
   findUnreported(output: ReadonlyArray<unknown>): ReadonlyArray<Json.JsonRecord> {
     const items = output.map((value) => Json.record(value) ?? {});
     const ids = new Set(this.#all.flatMap(({ json }) => [json.id, json.call_id]));
@@ -83,7 +86,7 @@ export class ContinuationItems {
   }
 
   /**
-   * Items as the continuation's own final response lists them, by the id that the client knows.
+   * Returns the items that the continuation's own final response lists, by the id that the client knows.
    *
    * @param isWhole returns true if the client reads the slot as a separate item
    */

@@ -12,7 +12,7 @@ import { finalMessage, withoutHalf, withTokenBudget, wordsBehind } from "../cont
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid, lostCall, textOf } from "../continuation/Words.ts";
 
-/** The message list of a request and its form of text. */
+/** The field that lists the items of a request, and the form of a text in it. */
 export const turn: TurnForm = {
   list: "input",
   content: "content",
@@ -96,7 +96,7 @@ const itemsOf = (items: ReadonlyArray<KeptItem>, input: ReadonlyArray<unknown>):
   return { answer, outputs, lost };
 };
 
-/** Reasoning must be followed by the complete item that it produced. */
+/** True if the complete item that the reasoning produced follows it, as the API requires. */
 const isFollowed = (
   items: ReadonlyArray<KeptItem>,
   kept: ReadonlyArray<Json.JsonRecord | undefined>,
@@ -126,7 +126,7 @@ const isSettled = (item: KeptItem, items: ReadonlyArray<KeptItem>): boolean => {
   return !apart || partner("result");
 };
 
-/** A message without its id. If the message was cut, it holds the text that arrived. */
+/** Returns a message without its id. If the message was cut, it holds the text that arrived. */
 const message = (item: KeptItem): Json.JsonRecord | undefined => {
   const { id: _id, status: _status, ...native } = itemIn(item);
   const content = item.whole && native.content !== undefined ? Json.list(native.content) : textPartsOf(item.json);
@@ -137,7 +137,7 @@ const message = (item: KeptItem): Json.JsonRecord | undefined => {
   return said ? { ...native, type: "message", role: "assistant", content } : undefined;
 };
 
-/** Texts are stored under the type and index of their content part. */
+/** Returns the text parts of a message. Each text is stored under the type and index of its content part. */
 const textPartsOf = (json: Json.JsonRecord): ReadonlyArray<Json.JsonRecord> =>
   Object.entries(json)
     .flatMap(([name, text]) => {
@@ -154,10 +154,10 @@ const jsonFormatField = (body: Json.JsonRecord): string | undefined => {
 };
 
 /**
- * The call as an input item.
+ * Returns the call as an input item.
  *
- * @param json its item, if known, and its complete input
- * @param id the id that its output refers to
+ * @param json the call's item, if known, and its complete input
+ * @param id the id that the call's output refers to
  */
 const callItem = (json: Json.JsonRecord, id: string): Json.JsonRecord => {
   const { id: own, status: _status, ...native } = Json.record(json.item) ?? {};
@@ -177,14 +177,14 @@ const callItem = (json: Json.JsonRecord, id: string): Json.JsonRecord => {
 };
 
 /**
- * The item that closes a call.
+ * Returns the item that closes a call.
  *
- * @returns undefined for a call that text cannot close (a computer call requires a picture), which is left out
+ * @returns undefined for a call that text cannot close (a computer call requires a picture), which is omitted
  */
 const closingItem = (call: Json.JsonRecord, { failed, output }: Closing): Json.JsonRecord | undefined => {
   const { call_id, type } = call;
   const native = Json.record(output);
-  // A complete output item that the runtime created.
+  // The runtime created a complete output item itself.
   if (native !== undefined && /_(output|response)$/.test(Json.string(native.type)))
     return type === "mcp_approval_request" ? native : { ...native, call_id };
   const text = textOf(output);

@@ -1,11 +1,11 @@
 /**
  * Decodes streams of OpenAI Responses, including those of other servers that use this protocol (Azure, xAI, OpenRouter, Copilot, local
- * ones).
+ * servers).
  *
- * Terminal rule: `response.completed` or `response.incomplete`, or the `response.done` that older servers send for both. The first one wins
- * and later events change nothing, including OpenRouter's `[DONE]`. `response.failed`, `response.cancelled`, `error`, and a final response
- * with an error are never the marker, and after one of them no marker counts. A second `response.created` after output means two responses
- * spliced together, which is damage; before output it is a harmless repeat.
+ * Terminal rule: `response.completed` or `response.incomplete`, or the `response.done` that older servers send for both. The first one
+ * counts and later events change nothing, including OpenRouter's `[DONE]`. `response.failed`, `response.cancelled`, `error`, and a final
+ * response with an error are never the marker, and no marker counts after one of them. A second `response.created` before output is a
+ * harmless repeat. After output it means that two responses were spliced together, which is damage.
  */
 import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -26,7 +26,7 @@ import * as ResponsesSlots from "./Slots.ts";
 export interface State {
   readonly created: boolean;
   readonly output: ResponsesSlots.Output;
-  /** The marker or the failure, whichever came first. */
+  /** The marker or the failure, whichever arrived first. */
   readonly end: End | undefined;
 }
 
@@ -42,17 +42,17 @@ export const id = "openai-responses";
 
 type Part = Stream.Part<typeof id>;
 
-/** Folds one event into the state, and returns it as a part with its observation. */
+/** Folds one event into the state, and returns the event as a part with its observation. */
 export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   const parsed = event.data === done ? undefined : Json.parse(event.data);
   const [next, observation, content = nothing] = fold(state, event, parsed);
   return [next, { protocol: id, event, json: parsed?.json, content, observation }];
 };
 
-/** Judges the stream at the end of its bytes: complete only after `response.completed` or `response.incomplete`. */
+/** Decides, when the bytes end, if the response is complete: only after `response.completed` or `response.incomplete`. */
 export const halt = (state: State): End => state.end ?? { complete: false, failure: { kind: "truncated" } };
 
-/** The observation of a part. */
+/** Returns the observation of a part. */
 export const observe = (part: Observed): Observation.Observation => part.observation;
 
 /**
@@ -124,7 +124,7 @@ const isKeepAlive = (event: SseEvent, frame: Json.JsonRecord | undefined): boole
 const plain = (state: State, observation: Observation.Observation): Step =>
   observation.failure === undefined ? [state, observation] : fail(state, observation.failure);
 
-/** Passes parts after the marker or a failure through, as proof of nothing. A late error is reported and changes nothing. */
+/** Handles parts after the marker or a failure. They pass but prove nothing. A late error is reported and changes nothing. */
 const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
   const failure = frame && errorOf(event, frame);
   return failure === undefined ? Observation.none : Observation.failed(failure);
@@ -143,14 +143,14 @@ const onCreated = (state: State, frame: Json.JsonRecord): Step => {
   return [{ ...state, created: true, output: { ...state.output, hostsXSearch } }, Observation.lifecycle];
 };
 
-/** Applies a content part, which repeats its text when it ends. Reasoning is left out, because `response.reasoning_text` covers it. */
+/** Applies a content part, whose end repeats its text. Reasoning is omitted, because `response.reasoning_text` covers it. */
 const part = (output: ResponsesSlots.Output, frame: Json.JsonRecord): ResponsesSlots.Change => {
   const content = Json.record(frame.part) ?? {};
   if (Json.string(content.type).startsWith("reasoning")) return [output, Observation.reasoning(0)];
   return ResponsesOutput.showWhole(output, frame, content);
 };
 
-/** `response.<item type>_call[_<field>].<status>`: the events of all calls, including future ones, follow this pattern. */
+/** Matches `response.<item type>_call[_<field>].<status>`. The events of all calls, including future ones, follow this pattern. */
 const aboutCall = /^response\.([a-z_]*?_call)(?:_([a-z_]+))?\.([a-z_]+)$/;
 
 const other = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
@@ -204,8 +204,8 @@ const onResponseEnd = (state: State, frame: Json.JsonRecord): Step => {
     ...(totals === undefined ? {} : { usage: totals }),
   };
   const ended = { ...state, output: ResponsesSlots.none };
-  // If a limit or a filter ended the response, it may have cut a call. If the response ended by itself, the model wrote a call that cannot
-  // be parsed.
+  // If a limit or a filter ended the response, the call may only be incomplete. If the response ended by itself, the model wrote a call
+  // that cannot be parsed.
   if (!complete || !broken) return [{ ...ended, end: { complete: true } }, observation, said];
   const invalid = { kind: "invalid_tool_input", in_band: true, code: incompleteCall } as const;
   return [{ ...ended, end: { complete: false, failure: invalid } }, { ...observation, failure: invalid }, said];

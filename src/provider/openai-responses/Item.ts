@@ -21,7 +21,7 @@ export interface Call {
   readonly executor: Executor;
   /** Empty if the server did not name the tool. */
   readonly tool: string;
-  /** The place of a provider-executed call's result: its own item or a separate one. */
+  /** `item`: the call's own item contains the result of the provider. `result`: the result is a separate item. */
   readonly settledBy: "item" | "result";
   readonly picture: boolean;
 }
@@ -35,10 +35,10 @@ const xSearchTools = ["x_user_search", "x_keyword_search", "x_semantic_search", 
 /**
  * Classifies an item.
  *
- * An unknown item that resembles a call counts as run by the provider. No table holds its name, so its effect is unknown.
+ * An unknown item that resembles a call counts as run by the provider. No table lists its name, so its effect is unknown.
  *
  * @param item the item as parsed JSON
- * @param hostsXSearch whether the response lists `x_search` among its tools
+ * @param hostsXSearch true if the response lists `x_search` among its tools
  */
 export const read = (item: Json.JsonRecord, hostsXSearch: boolean): Item => {
   const type = Json.string(item.type);
@@ -76,17 +76,17 @@ export const read = (item: Json.JsonRecord, hostsXSearch: boolean): Item => {
 };
 
 /**
- * The input of a runtime call, as a string.
+ * Returns the input of a runtime call as a string.
  *
  * @param item the finished item
- * @param told the input that came before the item, if any
+ * @param told the input that arrived before the item, if any
  * @returns `broken` for invalid JSON; undefined if the input is missing or was cut
  */
 export const inputOf = (item: Json.JsonRecord, told: string | undefined): string | "broken" | undefined => {
   if (["incomplete", "failed", "cancelled"].includes(Json.string(item.status))) return undefined;
   // A custom tool accepts any string, even an empty one.
   if (item.type === "custom_tool_call") return typeof item.input === "string" ? item.input : told;
-  // Servers that streamed the arguments leave them empty here.
+  // Servers that streamed the arguments may leave them empty here.
   const said = typeof item.arguments === "string" && isBlank(item.arguments) ? told || item.arguments : item.arguments;
   const given = said ?? told ?? item.action ?? item.actions ?? item.operation;
   if (typeof given === "string") return jsonInput(given);
@@ -99,7 +99,7 @@ export const jsonInput = (given: string): string | "broken" => {
   return Json.parse(given) === undefined ? "broken" : given;
 };
 
-/** The text of a content part: text, refusal or audio transcript. */
+/** Returns the text of a content part: text, refusal or audio transcript. */
 export const partText = (part: Json.JsonRecord): string =>
   Json.string(part.text) || Json.string(part.refusal) || Json.string(part.transcript);
 

@@ -10,7 +10,7 @@ import type { Executor } from "../../domain/SideEffects.ts";
 import { type Content, nothing } from "../stream/Content.ts";
 import type * as ResponsesItem from "./Item.ts";
 
-/** Maximum remembered items of a response. The longest known responses, those of deep research, have some hundreds. */
+/** Maximum remembered items of a response. The largest known responses, those of deep research, have a few hundred. */
 export const itemsMax = 4096;
 
 /** Maximum argument text held for calls whose item has not finished, in UTF-16 code units. */
@@ -34,16 +34,16 @@ export interface Slot {
   readonly done: boolean;
   /** True if some of its text was shown. */
   readonly visible: boolean;
-  /** The complete input, if it came before the item finished. */
+  /** The complete input, if it arrived before the item finished. */
   readonly input?: string;
   /** The input gathered from deltas, for servers that omit it in later events. */
   readonly streamed?: string;
 }
 
-/** The key of an item. */
+/** The key of an item: a number if the server sends an `output_index`, else a string. */
 export type Key = number | string;
 
-/** The immutable output of one response. */
+/** The immutable state of the output of one response. */
 export interface Output {
   readonly slots: ReadonlyMap<Key, Slot>;
   readonly calls: number;
@@ -56,7 +56,7 @@ export interface Output {
   readonly hostsXSearch: boolean;
 }
 
-/** Moves the growing input into its slot. Every step except a further delta of that input requires this. */
+/** Moves the growing input into its slot. Call it before every step except a further delta of that input. */
 export const flushGrowing = ({ growing, ...output }: Output): Output => {
   const slot = growing && output.slots.get(growing.key);
   if (growing === undefined || slot === undefined) return output;
@@ -66,7 +66,7 @@ export const flushGrowing = ({ growing, ...output }: Output): Output => {
 /** The output before the first item. */
 export const none: Output = { slots: new Map(), calls: 0, characters: 0, broken: false, hostsXSearch: false };
 
-/** The next output, with the observation and content of the part; undefined past a limit. */
+/** The next output, with the observation and content of the part; undefined if a limit is exceeded. */
 export type Change = readonly [Output, Observation.Observation, ReadonlyArray<Content>?] | undefined;
 
 /** Output that shows nothing by itself. */
@@ -81,13 +81,13 @@ export const fresh = (type: string, item: Json.JsonRecord = {}): Slot => ({
   visible: false,
 });
 
-/** The key of an item: its index or, without an index, its id. */
+/** Returns the key of an item: its index or, without an index, its id. */
 export const keyOf = (frame: Json.JsonRecord): Key =>
   typeof frame.output_index === "number"
     ? frame.output_index
     : Json.string(frame.item_id) || Json.string(Json.record(frame.item)?.id);
 
-/** The key of an event about an item. If two items share an index, their ids distinguish them. */
+/** Returns the key of an event about an item. If two items share an index, their ids distinguish them. */
 export const keyFor = (output: Output, frame: Json.JsonRecord): Key => {
   const key = keyOf(frame);
   const id = Json.string(frame.item_id);
@@ -102,14 +102,14 @@ export const hasOtherId = (slot: Slot, item: Json.JsonRecord): boolean => {
   return slot.callId !== "" && id !== "" && slot.callId !== id;
 };
 
-/** The key of an item of the final response: by its id or, without a match, by its position in the list. */
+/** Returns the key of an item of the final response: by its id or, without a match, by its position in the list. */
 export const find = (output: Output, index: number, item: Json.JsonRecord): Key | undefined => {
   const id = Json.string(item.call_id);
   for (const [key, slot] of output.slots) if (id !== "" && slot.callId === id && slot.type === item.type) return key;
   return output.slots.get(index)?.type === item.type ? index : undefined;
 };
 
-/** Stores a slot. Another call that had this key moves to a key that no server sends. */
+/** Stores a slot. If another call had this key, that call moves to a key that no server sends. */
 export const put = (
   output: Output,
   key: Key,
@@ -125,7 +125,7 @@ export const put = (
   return slots.size > itemsMax ? undefined : [{ ...output, slots }, observation, said];
 };
 
-/** The call that an item begins. */
+/** Returns the call that an item begins. */
 export const callOf = (output: Output, item: Json.JsonRecord, read: ResponsesItem.Call): Call => ({
   ordinal: output.calls,
   id: Json.string(item.call_id) || Json.string(item.id),

@@ -1,6 +1,4 @@
-/**
- * Writes the events of a joined response: continues their numbers, places items, and closes open ones.
- */
+/** Writes the events of a joined response: continues their sequence numbers, places items, and closes open items. */
 import * as Json from "../../domain/Json.ts";
 import { JoinedUsage } from "../seam/JoinedUsage.ts";
 import type { SplicedEvent } from "../seam/Splice.ts";
@@ -12,9 +10,9 @@ export interface Place {
   readonly id: unknown;
 }
 
-/** Writes events that follow those that were sent. */
+/** Writes events that follow those that were already sent. */
 export class Writer {
-  /** The client's view after everything written was sent. */
+  /** The client's view once everything written is sent. */
   readonly wire: Shown;
   #written: Array<SplicedEvent> = [];
 
@@ -37,7 +35,10 @@ export class Writer {
     this.#written.push({ event, json });
   }
 
-  /** The place of a new item. It may get a new id, because servers that count their ids from 0 repeat those of the first response. */
+  /**
+   * Returns the place of a new item. The item may get a new id, because servers that count their ids from 0 repeat those of the first
+   * response.
+   */
   placeOf(id: unknown): Place {
     const taken = new Set(this.wire.items.map((item) => item.id));
     let own = id;
@@ -76,7 +77,7 @@ export class Writer {
     this.write(type, { ...frame, type, ...at, part: partJson(part) });
   }
 
-  /** Closes every open part of a message. If the server never began a part, it is not ended either. */
+  /** Closes every open part of a message. A part whose begin the server never sent is not ended either. */
   endParts(item: ShownItem): void {
     for (const part of item.parts.values()) {
       if (!part.begun || part.done) continue;
@@ -89,7 +90,7 @@ export class Writer {
     for (const event of reasoningEvents(item, this.placeOf(item.id))) this.write(Json.string(event.type), event);
   }
 
-  /** Closes reasoning that was still open at the break, next to the text that it produced. */
+  /** Closes reasoning that was still open at the break. */
   endReasoning(): void {
     for (const item of this.wire.items) {
       if (item.type !== "reasoning" || item.done) continue;
@@ -129,7 +130,7 @@ const messageJson = (item: ShownItem, json: Json.JsonRecord): Json.JsonRecord =>
 
 // reasoning
 
-/** The unnumbered events of a complete reasoning item that is written in another place than it arrived. */
+/** Returns the events of a complete reasoning item, which moves to another place than it arrived in. The events have no numbers yet. */
 const reasoningEvents = (item: Json.JsonRecord, { id, index }: Place): ReadonlyArray<Json.JsonRecord> => {
   const whole = { ...item, id };
   const { content, encrypted_content: _sealed, ...own } = item;
@@ -164,14 +165,14 @@ const textsOf = (parts: unknown): ReadonlyArray<{ readonly part: Json.JsonRecord
 /** The state of a joined response at its end. */
 export interface Ending {
   readonly wire: Shown;
-  /** Items as the continuation's own final response lists them, by the id that the client knows. */
+  /** The items that the continuation's own final response lists, by the id that the client knows. */
   readonly told: ReadonlyMap<unknown, Json.JsonRecord>;
   /** Text and reasoning that were sent before the seam, and text of the continuation before the seam, in UTF-16 code units. */
   readonly before: number;
   readonly cut: number;
 }
 
-/** The response in the last event. */
+/** Returns the response for the last event. */
 export const responseOf = (response: Json.JsonRecord, ending: Ending): Json.JsonRecord => {
   const { created_at, id } = ending.wire.head;
   const output = ending.wire.items.map((item) => ending.told.get(item.id) ?? itemJson(item));
@@ -180,7 +181,7 @@ export const responseOf = (response: Json.JsonRecord, ending: Ending): Json.Json
     ...(id === undefined ? {} : { id }),
     ...(created_at === undefined ? {} : { created_at }),
     output,
-    // Some servers send it empty, regardless of the text.
+    // Some servers always send this field empty.
     ...(Json.string(response.output_text) === "" ? {} : { output_text: textOf(output) }),
     ...(Json.record(response.usage) === undefined ? {} : { usage: usageOf(response.usage, ending) }),
   };
@@ -203,6 +204,9 @@ const usage = new JoinedUsage({
   summed: ["output_tokens_details"],
 });
 
-/** The usage of the whole response. A broken response reported no usage, so the text and reasoning that were sent are counted. */
+/**
+ * Returns the usage of the whole response. A broken response reported no usage, so the usage is estimated from the text and reasoning that
+ * were sent.
+ */
 const usageOf = (told: unknown, { before, cut }: Ending): Json.JsonRecord =>
   usage.join({ told: undefined, since: before }, Json.record(told) ?? {}, cut);

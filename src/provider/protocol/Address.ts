@@ -1,7 +1,7 @@
-/** Describes the addresses of a protocol's requests. A request is recognised by its address and body. */
+/** Describes the URLs and headers of a protocol's requests. The gateway recognises a request by its address and body. */
 import * as Json from "../../domain/Json.ts";
 
-/** The parts of a request that determine its address. */
+/** The parts of a request from which its protocol can be recognised. */
 export interface Target {
   /** The path, without trailing slashes. */
   readonly path: string;
@@ -19,28 +19,28 @@ export interface Claim {
 }
 
 /**
- * The part of a request that its provider keeps. Posting it again then creates and bills a second one. `request`: from the moment at which
- * it may have arrived. `response`: from the response's first event.
+ * State that the provider keeps for a request, so that a repeated request creates and bills it a second time. `request`: from the moment at
+ * which the request may have arrived. `response`: from the first event of the response.
  */
 export type Keeping = "nothing" | "response" | "request";
 
 /** The addresses of a protocol's requests. */
 export interface Address {
   readonly vendor: string;
-  /** The path of a streaming request, relative to a base address with its version. */
+  /** Returns the path of a streaming request, relative to a base address that includes the version. */
   readonly path: (model: string) => string;
   readonly query?: Readonly<Record<string, string>>;
-  /** The headers of every request. The key is undefined for servers that require none. */
+  /** Returns the headers of every request. `key` is undefined for servers that require none. */
   readonly headers: (key: string | undefined) => Readonly<Record<string, string>>;
-  /** Recognises the protocol's paths after any prefix: Azure, proxies and compatible endpoints add their own. */
+  /** Recognises the protocol's paths after any prefix, because Azure, proxies and compatible endpoints add their own prefixes. */
   readonly claim: (target: Target) => Claim | undefined;
   /** Returns true if a body has the fields that the protocol requires. Another server may use the same path. */
   readonly isRequestBody: (body: Json.JsonRecord) => boolean;
-  /** The number of choices that a body requests, if stated. */
+  /** Returns the number of choices that a body requests, if stated. */
   readonly choices: (body: Json.JsonRecord) => number | undefined;
-  /** The output token limit in the body, if set. Omitted if the protocol has none. */
+  /** Returns the output token limit in the body, if set. Omitted if the protocol has none. */
   readonly outputTokens?: (body: Json.JsonRecord) => number | undefined;
-  /** The part of a request that its provider keeps. Omitted if it keeps nothing. */
+  /** Returns the state that the provider keeps for a request. Omitted if it keeps nothing. */
   readonly keeping?: (body: Json.JsonRecord, streaming: boolean) => Keeping;
   /**
    * Returns true if the stream of such a request outlives its connection and can be resumed by a cursor. Omitted if no stream of the
@@ -49,9 +49,9 @@ export interface Address {
   readonly isResumable?: (body: Json.JsonRecord, streaming: boolean) => boolean;
 }
 
-/** The number of choices in the OpenAI family. */
+/** Returns the number of choices that a request of the OpenAI family asks for. */
 export const choicesByN = (body: Json.JsonRecord): number | undefined => Json.natural(body.n);
 
-/** The bearer authorization header of a key. */
+/** Returns the bearer authorization header for a key. */
 export const bearer = (key: string | undefined): Readonly<Record<string, string>> =>
   key === undefined ? {} : { authorization: `Bearer ${key}` };

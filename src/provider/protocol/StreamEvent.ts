@@ -25,19 +25,19 @@ export interface EventRun {
 }
 
 /**
- * Creates the event that clients of a protocol accept without showing anything.
+ * Creates an event that clients of the protocol accept and do not show.
  *
  * @param last the data of the last event that was sent; undefined before the first
  */
 export type NoOp = (last: Json.JsonRecord | undefined, run: EventRun) => StreamEvent;
 
-/** The form in which a protocol reports an abandoned run. */
+/** The form in which a protocol reports to a client that its run was abandoned. */
 export interface GivenUpForm {
-  /** The body of a response with an error status. `code` names the failure; omitted if unknown. */
+  /** Creates the body of a response with an error status. `code` names the failure; undefined if unknown. */
   readonly document: (message: string, code: string | undefined, status: number) => object;
   /**
-   * The writes that end a stream after its head was sent. The body then ends cleanly if clients are known to treat these writes as an
-   * error, and breaks otherwise.
+   * Creates the writes that end a stream after its response head was sent. The body then ends cleanly if clients are known to treat these
+   * writes as an error, and breaks otherwise.
    *
    * @param last the data of the last event that was sent; undefined before the first
    */
@@ -51,15 +51,15 @@ export interface GivenUpForm {
 export const endingPauseMs = 200;
 
 /**
- * The failure, in a separate field of a document. It is not in the protocol's `code`, because clients that retry a broken connection read
- * codes like `ECONNRESET` there.
+ * Returns the failure code in a separate field of an error document. The protocol's own `code` does not contain it, because clients that
+ * retry a broken connection read codes like `ECONNRESET` there.
  */
 export const recoveryCodeField = (code: string | undefined): { readonly recovery_code?: string } =>
   code === undefined ? {} : { recovery_code: code };
 
 /**
- * The type of an error response that the gateway writes itself. Before the response head is sent, clients decide by the status, so the type
- * can say that the request was not at fault. After that they decide by the type, so each protocol has its own.
+ * The type of an error response that the gateway writes itself. Before the response head is sent, clients decide by the status, so one type
+ * serves all protocols and can say that the request was not at fault. Afterwards clients decide by the type, so each protocol has its own.
  */
 export const documentType = "gateway_upstream_failed";
 

@@ -1,6 +1,6 @@
 /**
- * Describes a wire protocol: everything that the rest of the package needs from one. Each protocol's folder creates it, and the
- * registry (`Protocols.ts`) lists it.
+ * Describes a wire protocol: everything that the rest of the package needs to know about it. The folder of each protocol creates one, and
+ * the registry (`Protocols.ts`) lists it.
  */
 import type * as Result from "effect/Result";
 import type * as Json from "../../domain/Json.ts";
@@ -19,17 +19,17 @@ export interface WireProtocol<Id extends string = string> extends Protocol<unkno
   readonly name: string;
   readonly address: Address;
   readonly continuation: ContinuationForm;
-  /** Creates the event that clients accept without showing anything. */
+  /** Creates an event that clients accept and do not show. */
   readonly noOp: NoOp;
   readonly givenUp: GivenUpForm;
   /** True if all clients of the protocol accept comment lines between events. */
   readonly takesComments: boolean;
   readonly usage: UsageForm;
-  /** Converts a document to the events of an equivalent stream. */
+  /** Converts a JSON document to the events of an equivalent stream. */
   readonly eventsOf: (document: Json.JsonRecord) => ReadonlyArray<Json.JsonRecord>;
   /** Resumes responses for which `address.canResume` returns true. */
   readonly resume?: ResumeForm;
-  /** The reason why the response to a request cannot be continued after text was shown; undefined if the request allows it. */
+  /** Returns the reason why the response to a request cannot be continued after text was shown; undefined if the request allows it. */
   readonly seamRefusal: (body: Json.JsonRecord) => SeamRefusal | undefined;
   /** Joins continuations to a response; called once per response. Omitted if the protocol's text is never continued. */
   readonly splice?: () => Splice;
@@ -40,7 +40,7 @@ export interface ResumeForm {
   /** Verifies an attempt that starts a new response, and writes its cursors. */
   readonly first: () => Verifier<string>;
   /**
-   * The stream after a cursor, with its verifier; undefined for a cursor of another kind.
+   * Returns the rest of the stream after a cursor, with its verifier; undefined for a cursor of another kind.
    *
    * @param url the address of the original request
    */
@@ -59,7 +59,10 @@ export interface ContinuationForm {
   readonly turn: TurnForm;
 }
 
-/** True for each token count that is reported in addition to the totals of input and output, rather than as part of them. */
+/**
+ * The token counts of a protocol. A flag is true if a count is reported in addition to the totals of input and output instead of as part of
+ * them.
+ */
 export interface UsageForm {
   readonly cachedApart: boolean;
   readonly reasoningApart: boolean;

@@ -1,6 +1,7 @@
 /**
- * Adds up the token counts that a client reads for a response in several attempts: the input of the first attempt, if it was reported, and
- * the output of all attempts without the repeated text. The output of an attempt that broke without counts is estimated from its text.
+ * Adds up the token counts that a client reads for a response made in several attempts: the input of the first attempt, if reported, and
+ * the output of all attempts without the repeated text. The output of an attempt that broke without reporting counts is estimated from its
+ * text.
  */
 import * as Json from "../../domain/Json.ts";
 import { estimateTokens } from "../../domain/Prices.ts";
@@ -12,7 +13,7 @@ export interface UsageFields {
   /** Output counts; the first one that is present applies. */
   readonly output: ReadonlyArray<string>;
   readonly total: string;
-  /** Details of the input, which are always those of the first attempt. */
+  /** Details of the input, which are always taken from the first attempt. */
   readonly ofInput: ReadonlyArray<string>;
   /** Counts, or objects of counts, that are added up. */
   readonly summed: ReadonlyArray<string>;
@@ -58,11 +59,11 @@ export class JoinedUsage {
   }
 
   /**
-   * Computes the counts of an attempt, as the client reads them.
+   * Returns the counts of an attempt, as the client reads them.
    *
    * @param before the usage at the start of the attempt
    * @param usage the counts of the attempt's provider
-   * @param cut length of its text before the seam, in UTF-16 code units
+   * @param cut length of the attempt's text before the seam, in UTF-16 code units
    */
   join(before: UsageSoFar, usage: Json.JsonRecord, cut: number): Json.JsonRecord {
     const { input, ofInput, output, summed, total } = this.#fields;

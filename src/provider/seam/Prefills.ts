@@ -1,8 +1,8 @@
 /**
  * Lists the providers that continue a final assistant message of a request (a prefill), as data with its sources.
  *
- * If there is no declaration, the continuation asks for the anchor, which works with every provider. A model that thinks is also asked for
- * the anchor, because no provider continues text after its own thoughts.
+ * For a provider without a declaration, the continuation asks the model to repeat the end of the shown text (the anchor), which works with
+ * every provider. A model that thinks is also asked for the anchor, because no provider continues text after its own thoughts.
  */
 import * as Schema from "effect/Schema";
 import * as Json from "../../domain/Json.ts";
@@ -18,11 +18,11 @@ export type Thinking = typeof Thinking.Type;
 /**
  * A declaration about the models of one origin.
  *
- * `origin` is scheme and host, optionally with the path that the rule is limited to; `model` is a model's name. `*` in either
- * matches any characters.
+ * `origin` is scheme and host, optionally with the path to which the rule is limited; `model` is a model's name. `*` in either matches any
+ * characters.
  */
 export const PrefillRule = Schema.Struct({
-  /** Without a scheme, an origin would match nothing, silently. */
+  /** Without a scheme, an origin would match nothing and report no error. */
   origin: Schema.String.check(
     Schema.makeFilter((origin) =>
       origin === "*" || /^[^/]+:\/\/./.test(origin)
@@ -40,7 +40,7 @@ export const PrefillRule = Schema.Struct({
 });
 export type PrefillRule = typeof PrefillRule.Type;
 
-/** Rules of one provider with common sources: a row of the table in the docs. */
+/** Rules of one provider with common sources. Each is a row of the table in the docs. */
 export interface DeclaredPrefills {
   readonly provider: string;
   readonly origins: ReadonlyArray<string>;
@@ -214,8 +214,8 @@ const find = (rules: ReadonlyArray<PrefillRule>, { model, url }: PrefillRequest)
 };
 
 /**
- * True if an address is at or below a rule's origin. A rule without a path covers the whole origin. Only as many segments as the rule has
- * are compared, so that no path passes for a host.
+ * True if an address is at or below a rule's origin. A rule without a path covers the whole origin. Compares only as many segments as the
+ * rule has, so that a path cannot be mistaken for a host.
  */
 const isBelow = (origin: string, address: string): boolean => {
   const depth = origin.split("/").length;
@@ -240,7 +240,7 @@ const isMatch = (pattern: string, text: string): boolean => {
 };
 
 /**
- * True if the model of a request thinks. It reads every provider's spelling, because servers accept those of others. An unknown value
+ * True if the model of a request thinks. Reads the spellings of all providers, because servers accept those of others. An unknown value
  * counts as thinking.
  */
 const isThinking = (body: Json.JsonRecord, thinking: Thinking): boolean => {

@@ -1,6 +1,4 @@
-/**
- * Describes the requests whose response cannot be continued: one table per protocol, checked before anything is sent.
- */
+/** Describes the requests whose response cannot be continued. Each protocol has one table, which is checked before anything is sent. */
 import * as Json from "../../domain/Json.ts";
 import type { SeamRefusal } from "../../domain/SeamWords.ts";
 
@@ -37,8 +35,8 @@ export const isCallDemanded = (choice: unknown): boolean => {
 };
 
 /**
- * Fields of servers that imitate OpenAI (vLLM, SGLang, llama.cpp). They bind the whole response to a grammar, which the rest of a response
- * would have to restart.
+ * Fields of servers that imitate OpenAI (vLLM, SGLang, llama.cpp). They bind the whole response to a grammar. The rest of a response alone
+ * would not match the grammar.
  */
 const grammarFields = [
   "guided_json",

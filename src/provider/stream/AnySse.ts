@@ -1,7 +1,7 @@
 /**
  * Reads any server-sent-event stream: every event is a part, and the caller decides which part is the last.
  *
- * It has no built-in rule for the end (law L5): a stream without `terminal` and without `cleanEnd` is never complete.
+ * There is no built-in rule for the end (law L5): a stream without `terminal` and without `cleanEnd` is never complete.
  */
 import * as Json from "../../domain/Json.ts";
 import { none, type Observation } from "../../domain/Observation.ts";
@@ -17,13 +17,16 @@ export interface Rules {
    * cleanly.
    */
   readonly cleanEnd?: boolean;
-  /** The observation of an event. By default all of its data is text that the caller sees, so it is never repeated unasked. */
+  /**
+   * Returns the observation of an event. By default all data of an event is text that the caller sees, so it is never repeated without
+   * asking.
+   */
   readonly observe?: (event: SseEvent, json: unknown) => Observation;
   /** True if a JSON document is also a response, as a single event. Default false. */
   readonly documents?: boolean;
 }
 
-/** The fold's state: the result of a clean end, and `settled` after an event has fixed it. */
+/** The state of the fold: the result of a clean end, and `settled`, which is true once an event has fixed that result. */
 export interface State {
   readonly end: End;
   readonly settled: boolean;
@@ -43,15 +46,19 @@ export const protocol = (rules: Rules): Protocol<State, "sse"> => ({
   observe,
 });
 
-/** The observation of a part. */
+/** Returns the observation of a part. */
 export const observe = (part: Observed): Observation => part.observation;
 
-/** The cursor of a part, for the `cursor` option of `StreamProcessor.run`. The server takes it as `Last-Event-ID` (WHATWG HTML, 9.2.3). */
+/**
+ * Returns the cursor of a part, for the `cursor` option of `StreamProcessor.run`. It is sent to the server as `Last-Event-ID` (WHATWG HTML,
+ * 9.2.3).
+ */
 export const cursor = (part: Part<"sse">): string | undefined => part.event.id;
 
 /**
- * The rules of one JSON-RPC request over MCP's streamable HTTP: the response with the request's id is the last message. A server may send
- * it as a JSON document instead of a stream. A JSON-RPC error is such a response, because the method failed but the stream did not.
+ * Returns the rules of one JSON-RPC request over MCP's streamable HTTP: the response with the request's id is the last message. A server
+ * may send this response as a JSON document instead of a stream. A JSON-RPC error is such a response too, because the method failed but the
+ * stream did not.
  *
  * @param id the id of the request
  */

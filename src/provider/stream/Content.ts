@@ -2,8 +2,8 @@
  * Describes the content of one event in terms shared by every protocol.
  *
  * A decoder reads the content of an event once and attaches it to the part. Facts count its text, a continuation collects the items to send
- * back to the provider, and adapters forward its words. All use the same content, so a continuation holds exactly the text that was counted
- * as shown.
+ * back to the provider, and adapters forward its text. All use the same content, so a continuation contains exactly the text that was
+ * counted as shown.
  */
 import { callKey } from "../../domain/AttemptFacts.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
@@ -21,33 +21,33 @@ export type OpaqueFields = Readonly<Record<string, string>>;
 
 /** A piece of an item that is sent back to the provider when the response is continued. */
 export interface ItemPiece {
-  /** Omitted if the piece only extends an existing item, of any type. */
+  /** Type of the item. Omitted if the piece only extends an existing item, of any type. */
   readonly type?: ItemType;
   /** The item's key; default the content's own. */
   readonly key?: string;
-  /** The field that the content's text is appended to; omitted if the text is in `json`. */
+  /** The field to which the content's text is appended; omitted if the text is in `json`. */
   readonly field?: string;
-  /** Further texts of the item that grow, by field. */
+  /** Further growing texts of the item, by field. */
   readonly texts?: Readonly<Record<string, string>>;
   /** Fields of the item as the provider wrote them. */
   readonly json?: object;
-  /** `begins`: an item begins here, even under the key of one that has ended. `ends`: the item is complete. */
+  /** `begins`: an item begins here, even under the key of an item that has ended. `ends`: the item is complete. */
   readonly phase?: "begins" | "ends";
 }
 
 /** One piece of content of an event. */
 export interface Content {
-  /** `media` is visible but has no words, for example a picture or a sound. `item` is invisible to a person. */
+  /** `media` is visible but has no text, for example a picture or a sound. `item` is invisible to a person. */
   readonly kind: "text" | "reasoning" | "media" | "call" | "item";
   readonly choice: number;
-  /** Distinguishes blocks of one kind; for a call, its place in the response. */
+  /** Distinguishes blocks of one kind. For a call, this is its place in the response. */
   readonly key: string;
-  /** The visible or reasoning text, which facts count. */
+  /** The visible text or the reasoning text. Facts count it. */
   readonly text: string;
-  /** Omitted if nothing of it is sent back to the provider. */
+  /** Omitted if none of the content is sent back to the provider. */
   readonly item?: ItemPiece;
   readonly keep?: OpaqueFields;
-  /** The file of a `media` that arrives as bytes, in base64. */
+  /** The file of a `media` content that arrives as base64. */
   readonly file?: { readonly mediaType: string; readonly data: string };
 }
 
@@ -57,14 +57,14 @@ export const nothing: ReadonlyArray<Content> = [];
 /** The key of an item that arrives complete in one event. */
 export const single = "single";
 
-/** The key of text that continues until another item begins, for protocols that do not name their texts. */
+/** The key of text that continues until another item begins, for protocols that do not identify their texts. */
 export const running = "running";
 
-/** The key of a call. */
+/** Returns the key of a call. */
 export const keyOfCall = ({ choice, ordinal }: Pick<CallSignal, "choice" | "ordinal">): string =>
   `call ${callKey(choice, ordinal)}`;
 
-/** The text that an event shows. */
+/** Returns the text that an event shows. */
 export const textOf = (contents: ReadonlyArray<Content>): string => {
   const [first] = contents;
   // Nearly every event has a single content.
@@ -72,7 +72,7 @@ export const textOf = (contents: ReadonlyArray<Content>): string => {
   return contents.map(({ kind, text }) => (kind === "text" ? text : "")).join("");
 };
 
-/** True if everything that an event shows is white space. False if it shows content without words. */
+/** True if the event shows only white space. False if it shows media. */
 export const isWhiteSpace = (contents: ReadonlyArray<Content>): boolean => {
   let shown = 0;
   for (const { kind, text } of contents) {
@@ -87,7 +87,7 @@ export const isWhiteSpace = (contents: ReadonlyArray<Content>): boolean => {
 
 const space = 32;
 
-/** The length of all text in an event, in UTF-16 code units. */
+/** Returns the length of all text in an event, in UTF-16 code units. */
 export const lengthOf = (contents: ReadonlyArray<Content>): number => {
   let length = 0;
   for (const { text } of contents) length += text.length;

@@ -1,6 +1,6 @@
 /**
- * Runs a protocol over bytes. Chunks that are cut anywhere go in, parts come out, and the end of the bytes decides if the stream is
- * complete.
+ * Runs a protocol over bytes. The input is chunks that may be cut anywhere, the output is parts, and the end of the bytes decides if the
+ * stream is complete.
  *
  * It does no IO and has no clock. A client needs only `Decoder.make(OpenAiChat.protocol)` to turn a response body into the parts that
  * `StreamProcessor.run` observes.
@@ -14,7 +14,7 @@ import * as Sse from "./Sse.ts";
 
 /** Tolerances and limits of a decoder. */
 export interface Options {
-  /** Tolerated differences of this server's healthy streams from the protocol. */
+  /** Differences from the protocol that healthy streams of this server may have. */
   readonly tolerance?: Tolerance;
   /** Limits of the framing, in bytes. */
   readonly limits?: Partial<Sse.Limits>;
@@ -25,14 +25,14 @@ export interface Options {
 /** A decoder of one response body. Create a new one for each body. */
 export interface Decoder<Id extends string = string> {
   /**
-   * Decodes the next bytes and returns the parts that they complete. Parts before a failure in the same chunk come first. A part with an
-   * in-stream error is returned too. So are later parts of the provider, of which only the usage counts. After damaged bytes, or bytes that
-   * are not a stream, there are no parts. Never throws.
+   * Decodes the next bytes and returns the parts that they complete, including parts before a failure in the same chunk. A part with an
+   * in-stream error is returned too. Of the provider's parts after the error, only the usage counts. After damaged bytes, or bytes that are
+   * not a stream, there are no parts. Never throws.
    */
   readonly push: (bytes: Uint8Array) => ReadonlyArray<Part<Id>>;
   /**
-   * Ends the bytes cleanly. Returns the parts that lacked only their blank line, and the result. The stream is complete only after the
-   * provider's terminal marker (law L5); anything after the marker changes nothing.
+   * Ends the bytes cleanly. Returns the result, and the parts that lacked only their blank line. The stream is complete only after the
+   * provider's terminal marker (law L5); bytes after the marker change nothing.
    */
   readonly end: () => { readonly parts: ReadonlyArray<Part<Id>>; readonly end: End };
   /**
@@ -69,7 +69,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   #state: S;
   #terminal = false;
   #atEnd = false;
-  /** True if the event that failed was also the marker. A later error is then unrelated. */
+  /** True if the event that failed was also the marker. A later error is then unrelated to the response. */
   #marked = false;
   #last: End | undefined = undefined;
 
@@ -113,11 +113,11 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     let cut = false;
     if (!this.#isStopped) {
       for (const event of this.#framer.end()) {
-        // Without the blank line, only the data shows if an event is complete. A cut event is dropped, never guessed.
+        // Without the blank line, only the data shows if an event is complete. An incomplete event is dropped, never guessed.
         if (Payload.isWhole(event.data) || Payload.several(event) !== undefined) this.#events(event, parts);
         else cut = true;
       }
-      // After a marker that needs a clean end, a cut event shows that more was to come. A cut comment does not show that.
+      // If the marker needs a clean end, an incomplete event shows that more was to come. An incomplete comment does not.
       cut ||= this.#framer.cut;
       this.#framing();
     }
@@ -140,7 +140,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     }
   }
 
-  /** True if nothing more is read: the bytes are not a stream of this protocol. */
+  /** True if no more bytes are read, because they are not a stream of this protocol. */
   get #isStopped(): boolean {
     return this.failure !== undefined && !isTold(this.failure);
   }
@@ -178,7 +178,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     else this.folds.push(fold);
   }
 
-  /** Observes an event after a failure. It proves nothing about the response, but may describe the failure better. */
+  /** Observes an event after a failure. Such an event proves nothing about the response, but may describe the failure better. */
   #behind(first: Failure, { failure, quiet, usage }: Observation): Observation {
     if (isTold(failure) && !this.#marked) this.failure = better(first, failure);
     return {
@@ -201,7 +201,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     };
   }
 
-  /** Observes a keep-alive. It does not withdraw a marker that only a clean end confirms. */
+  /** Observes a keep-alive. It does not revoke a marker that only a clean end confirms. */
   #keepAlive(): Observation {
     return this.#atEnd ? pingAtEnd : ping;
   }
@@ -220,7 +220,7 @@ const withoutProgress = <Id extends string>(part: Part<Id>): Part<Id> => {
   return { ...part, observation: { ...part.observation, progress } };
 };
 
-/** Ranks how specific a failure is. A reason that no retry changes ranks highest, and an error without details lowest. */
+/** Ranks how specific a failure is. A reason that a retry cannot change ranks highest, and an error without details lowest. */
 const weightOf = (failure: Failure): number => {
   switch (failure.kind) {
     case "rejected":
@@ -239,8 +239,8 @@ const weightOf = (failure: Failure): number => {
 };
 
 /**
- * The more specific of two failures, or the first of two equal ones. If only the other names a delay, the result has that delay. Some
- * providers report a failure twice: in an `error` event and in the final event after it.
+ * Returns the more specific of two failures, or the first of two equal ones. If only the other failure states a delay, the result has that
+ * delay. Some providers report a failure twice: in an `error` event and in the final event after it.
  */
 const better = (first: Failure, then: Failure): Failure => {
   if (weightOf(then) > weightOf(first)) return then;

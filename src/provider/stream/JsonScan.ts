@@ -1,19 +1,17 @@
 /**
- * Follows JSON text that arrives in pieces, so that its end is found without rereading the text for every piece.
+ * Scans JSON text that arrives in pieces, so that its end is found without rereading the text for every piece.
  *
  * Each character is read once. The scan knows only strings and brackets, so text in the phase `whole` still has to be parsed. If that text
  * is not JSON, no further piece can make it JSON.
  */
 
-/**
- * The progress of the text. `word`: a number or a literal, which only the next character can end. `beyond`: more text followed its end.
- */
+/** Progress of the text. `word`: a number or a literal, which ends only with the next character. `beyond`: more text followed the end. */
 export type Phase = "blank" | "open" | "word" | "whole" | "beyond";
 
 /** The immutable state of a scan. */
 export interface JsonScan {
   readonly phase: Phase;
-  /** Number of open brackets; in a word, its length. */
+  /** Number of open brackets. In a word, the length of the word. */
   readonly depth: number;
   readonly quoted: boolean;
   readonly escaped: boolean;

@@ -10,10 +10,10 @@ import type { Part, SseEvent } from "./Protocol.ts";
 /** The sentinel that ends a stream of the OpenAI family. */
 export const done = "[DONE]";
 
-/** True if the data is the `[DONE]` sentinel. For almost every delta, the first character decides. */
+/** True if the data is the `[DONE]` sentinel. For almost every event, the first character decides. */
 export const isDone = (data: string): boolean => data.startsWith("[") && data.trimEnd() === done;
 
-/** True if an event without its blank line is still complete. JSON that was cut never parses. */
+/** True if an event without its blank line is still complete. Incomplete JSON never parses. */
 export const isWhole = (data: string): boolean => isDone(data) || Json.parse(data) !== undefined;
 
 /** True if data has no visible character. Some servers send such data to keep the connection alive. */
@@ -22,8 +22,8 @@ export const isBlank = (data: string): boolean => data === "" || (data.charCodeA
 const damage: Failure = { kind: "protocol", reason: "damaged_frame" };
 
 /**
- * The part of an event whose data is not JSON, for protocols without event names: damage, an error in plain text, or an event of another
- * kind with plain data (`event: heartbeat`), which passes.
+ * Returns the part of an event whose data is not JSON, for protocols without event names. The part is damage, an error in plain text, or an
+ * unrelated event with plain data (`event: heartbeat`), which passes.
  */
 export const unparsedPart = <Id extends string>(protocol: Id, event: SseEvent): Part<Id> => ({
   protocol,
@@ -33,15 +33,15 @@ export const unparsedPart = <Id extends string>(protocol: Id, event: SseEvent): 
   observation: event.event === "error" ? broken : isForeign(event) ? none : failed(damage),
 });
 
-/** Like `unparsedPart`, for protocols with event names: plain text under one of their names is damage too. */
+/** Like `unparsedPart`, for protocols with event names: plain text in an event of the protocol is damage too. */
 export const unparsedObservation = (protocol: string, event: SseEvent): Observation =>
   /^(?:message_|content_block_|response\.)/.test(event.event)
     ? failed(damage)
     : unparsedPart(protocol, event).observation;
 
 /**
- * A finish reason; empty if the field says that nothing has finished yet. Some servers turn a null into a string, and watsonx and Gemini's
- * enum have words for it.
+ * Reads a finish reason. The result is empty if the field says that nothing has finished yet: some servers send null as a string, and
+ * watsonx and Gemini's enum have values for it.
  */
 export const reason = (value: unknown): string => {
   const text = Json.string(value);
@@ -66,7 +66,7 @@ const broken: Observation = failed({ kind: "server_error", in_band: true });
 
 const isForeign = (event: SseEvent): boolean => event.event !== "message" && !/^\s*[{[]/.test(event.data);
 
-/** Token counts so far; undefined if neither is a number. */
+/** Returns the token counts so far; undefined if neither is a number. */
 export const usage = (input: unknown, output: unknown): Usage | undefined => {
   const input_tokens = Json.natural(input);
   const output_tokens = Json.natural(output);

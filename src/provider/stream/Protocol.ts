@@ -35,7 +35,7 @@ export interface Part<Id extends string = string> {
   readonly event: SseEvent;
   /** The parsed `data`; undefined for comments and the `[DONE]` sentinel. */
   readonly json: unknown;
-  /** The new content of the event. Repeated content is excluded. */
+  /** The new content of the event, without content that the provider repeats. */
   readonly content: ReadonlyArray<Content>;
   readonly observation: Observation;
 }
@@ -44,13 +44,13 @@ export interface Part<Id extends string = string> {
 export type End = { readonly complete: true } | { readonly complete: false; readonly failure: Failure };
 
 /**
- * Differences between a protocol's healthy servers. Each tolerance has a name. A tolerance is a default only if a recording proves that it
- * is needed.
+ * Differences between healthy servers of a protocol. Each tolerance has a name. A tolerance is on by default only if a recording proves
+ * that it is needed.
  */
 export interface Tolerance {
-  /** Chat: some healthy gateways end with `[DONE]` and never send a finish_reason. */
+  /** Chat: some healthy gateways end with `[DONE]` and never send a `finish_reason`. */
   readonly doneWithoutFinish?: boolean;
-  /** Chat and Gemini: the number of choices requested (`n`, `candidateCount`). If omitted, the number of choices that appear. */
+  /** Chat and Gemini: the number of choices requested (`n`, `candidateCount`). If omitted, the choices that appear are counted. */
   readonly choices?: number;
 }
 
@@ -70,7 +70,7 @@ export interface Protocol<S = unknown, Id extends string = string> {
   readonly initial: (tolerance?: Tolerance) => S;
   readonly step: (state: S, event: SseEvent) => readonly [S, Part<Id>];
   readonly halt: (state: S) => End;
-  /** The observation of a part. `StreamProcessor.run` takes this function as `observe`. */
+  /** Returns the observation of a part. `StreamProcessor.run` takes this function as `observe`. */
   readonly observe: (part: Observed) => Observation;
 }
 

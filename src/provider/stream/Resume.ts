@@ -5,9 +5,9 @@
  * events, and any server-sent-event stream whose events have ids, by `Last-Event-ID` (WHATWG HTML, 9.2.3).
  *
  * A cursor is an opaque string. Each attempt's stream passes through a verifier, which adds the cursor to each part, drops events that the
- * server repeats, and fails if an event is missing. A gap directly after the cursor means that the server refused it, like a response with
- * 400 or 404: `rejected`, so that the response is decided again without the cursor. A later gap is damage (`protocol`), and the next
- * attempt resumes right before it.
+ * server repeats, and fails if an event is missing. A gap directly after the cursor means that the server refused the cursor, like a
+ * response with 400 or 404. This fails as `rejected`, so that the response is decided again without the cursor. A later gap is damage
+ * (`protocol`), and the next attempt resumes right before the gap.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -20,7 +20,7 @@ export const idCharactersMax = 512;
 /** A part after which the stream may be resumed. */
 export type CursorPart<Id extends string = string> = Part<Id> & { readonly cursor?: string };
 
-/** The cursor that a verifier added, for the `cursor` option of `StreamProcessor.run`. */
+/** Returns the cursor that a verifier added, for the `cursor` option of `StreamProcessor.run`. */
 export const cursor = (part: CursorPart): string | undefined => part.cursor;
 
 /** A verifier's decision about a part: deliver it, drop it as a repetition, or fail. */
@@ -36,19 +36,19 @@ export interface Verifier<Id extends string> {
   readonly retryMs: number | undefined;
 }
 
-/** The last event of a response. */
+/** The last event seen of a response. */
 export interface ResponsesCursor {
   readonly response: string;
   readonly sequence: number;
 }
 
-/** The last event id, and the number of events without an id that followed it. */
+/** The last event id seen, and the number of events without an id that followed it. */
 export interface EventCursor {
   readonly id: string;
   readonly since: number;
 }
 
-/** The reasons for which a cursor fails, as the `code` of the failure. */
+/** Codes of the failures of a cursor. */
 export const codes = {
   gap: "resume_gap",
   unnumbered: "resume_unnumbered",
@@ -57,10 +57,12 @@ export const codes = {
   document: "resume_document",
 } as const;
 
-/** A missing cursor, or a cursor of another kind. It is refused before anything is sent. */
+/** Failure of a missing cursor, or of a cursor of another kind. It is refused before anything is sent. */
 export const unreadable: Failure = { kind: "rejected", reason: "invalid_request", code: codes.unreadable };
 
-/** A document instead of the rest of the stream. The server knows the response but no longer streams it. */
+/**
+ * Failure of a resumption that returned a document instead of the rest of the stream. The server has the response but no longer streams it.
+ */
 export const document: Failure = { kind: "rejected", reason: "not_found", code: codes.document };
 
 /** Parses a cursor of a Responses stream; undefined for any other string. */
@@ -76,7 +78,7 @@ export const parseEvent = (text: string): EventCursor | undefined => {
 };
 
 /**
- * The address of the stream after a cursor: `GET …/responses/{id}?stream=true&starting_after=N` (OpenAI, "Background mode").
+ * Returns the address of the stream after a cursor: `GET …/responses/{id}?stream=true&starting_after=N` (OpenAI, "Background mode").
  *
  * @param url the address of the original request, `…/v1/responses`; its query is kept
  */
@@ -88,7 +90,7 @@ export const responsesUrl = (url: string | URL, { response, sequence }: Response
   return resumed;
 };
 
-/** The header of the resuming request. It contains the id in UTF-8 (WHATWG HTML, 9.2.3), one byte per code unit. */
+/** Returns the header of the resuming request. The header contains the id in UTF-8 (WHATWG HTML, 9.2.3), one byte per code unit. */
 export const eventHeaders = ({ id }: EventCursor): { readonly "last-event-id": string } => ({
   "last-event-id": [...new TextEncoder().encode(id)].map((byte) => String.fromCharCode(byte)).join(""),
 });
@@ -96,7 +98,7 @@ export const eventHeaders = ({ id }: EventCursor): { readonly "last-event-id": s
 /**
  * Verifies a stream of OpenAI Responses.
  *
- * A part has a cursor after the response is known to run in the background, because other responses end with their connection.
+ * Parts have a cursor only once the response is known to run in the background, because any other response ends with its connection.
  *
  * @param resumed the cursor that the attempt resumes from; omitted for a new response
  */
@@ -112,7 +114,7 @@ export const responses = <Id extends string = string>(resumed?: ResponsesCursor)
 export const events = <Id extends string = "sse">(options: EventOptions = {}): Verifier<Id> =>
   new EventVerifier(options);
 
-/** The caller's knowledge of a stream with event ids. */
+/** Options for a stream with event ids. */
 export interface EventOptions {
   readonly resumed?: EventCursor;
   readonly sequence?: (id: string) => number | undefined;
@@ -125,7 +127,10 @@ const pass = <Id extends string>(part: Part<Id>, cursor?: string): Verification<
   part: cursor === undefined ? part : { ...part, cursor },
 });
 
-/** A gap after a verified event is damage. A gap directly after the cursor means that the server ignored the cursor. */
+/**
+ * Returns a failed verification. A gap after a verified event is damage. A gap directly after the cursor means that the server ignored the
+ * cursor.
+ */
 const fail = (verified: boolean, code: string): { readonly type: "failed"; readonly failure: Failure } => ({
   type: "failed",
   failure: verified
@@ -133,12 +138,12 @@ const fail = (verified: boolean, code: string): { readonly type: "failed"; reado
     : { kind: "rejected", reason: "not_found", code },
 });
 
-/** Rejects control characters, because the id is put into a header or an address. */
+/** True if an id has no control characters, because the id is put into a header or an address. */
 const isUsable = (id: string | undefined): id is string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   id !== undefined && id !== "" && id.length <= idCharactersMax && !/[\u0000-\u001f\u007f]/.test(id);
 
-/** True if an id can be used in an address. `.` and `..` would lead to another address. */
+/** True if an id can be used in an address. `.` and `..` would change the address. */
 const isUsableName = (id: string | undefined): id is string => isUsable(id) && id !== "." && id !== "..";
 
 class ResponsesVerifier<Id extends string> implements Verifier<Id> {
@@ -148,7 +153,8 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
   #background: boolean;
   #last: number;
   /**
-   * The number of the last keep-alive after `#last`. OpenAI counts keep-alives with the events; other servers use the same number twice.
+   * Number of the last keep-alive after `#last`. OpenAI numbers keep-alives together with the events; other servers use the same number
+   * twice.
    */
   #alive = -1;
   #verified = false;
@@ -186,8 +192,8 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
   };
 
   /**
-   * Removes content that was delivered before. The final response repeats all its calls and texts. The decoder of a resumed stream has not
-   * seen those before the cursor, and they must not become ready twice.
+   * Removes content that was delivered before. The final response repeats all calls and texts of the response. The decoder of a resumed
+   * stream has not seen those before the cursor, and must not report them again.
    */
   #own(part: Part<Id>): Part<Id> {
     const { observation } = part;
@@ -223,7 +229,7 @@ class EventVerifier<Id extends string> implements Verifier<Id> {
   #since: number;
   /** Number of these events that were seen before this attempt. The server may repeat them. */
   #again: number;
-  /** True if the server may begin with the cursor's own event. */
+  /** True if the server may begin with the event of the cursor itself. */
   #inclusive: boolean;
   #verified: boolean;
 
@@ -247,7 +253,7 @@ class EventVerifier<Id extends string> implements Verifier<Id> {
     return isUsable(this.#id) ? pass(part, `event:${this.#since}:${this.#id}`) : pass(part);
   };
 
-  /** Handles an event without a new id, or the cursor's own event. */
+  /** Handles an event without a new id, or the event of the cursor itself. */
   #onKnownId(id: string | undefined): Verification<Id> | undefined {
     if (this.#inclusive && id !== undefined) {
       this.#inclusive = false;

@@ -25,15 +25,15 @@ export type Frame = SseEvent | SseComment;
 /**
  * A framer. The bytes of all frames and `unframed` add up to the bytes that were fed.
  *
- * A CR ends a line at once, because otherwise an event would wait for a byte that may never come. The LF of a CRLF counts for the next
- * frame. Lines that are not an event (blank, or only `id:` and `retry:`) also count for the next frame.
+ * A CR ends a line at once, because otherwise an event could wait for a byte that never comes. The LF of a CRLF counts for the next frame.
+ * Lines that are not part of an event (blank, or only `id:` and `retry:`) also count for the next frame.
  */
 export interface Framer {
   /** Frames the next bytes, which may be cut anywhere; the array may be reused afterwards. Never throws. */
   readonly feed: (bytes: Uint8Array) => ReadonlyArray<Frame>;
-  /** Ends the bytes. Returns the event that lacks its blank line or line end, if any. Its data decides if it is complete. */
+  /** Ends the bytes. Returns the event that lacks its blank line or line end, if any. The event's data shows if it is complete. */
   readonly end: () => ReadonlyArray<SseEvent>;
-  /** `protocol` with `oversize`, `not_a_stream` or `damaged_frame`. After a failure, nothing more is framed. */
+  /** The `protocol` failure with reason `oversize`, `not_a_stream` or `damaged_frame`. After a failure, no further bytes are framed. */
   readonly failure: Failure | undefined;
   /** Bytes that belong to no frame yet. */
   readonly unframed: number;
@@ -61,8 +61,8 @@ const bufferBytesKept = 65_536;
 
 const empty = new Uint8Array(0);
 
-// A BOM at the start is stripped as bytes. A BOM inside the data is text, which ignoreBOM keeps. Bad UTF-8 becomes U+FFFD. Lines are
-// decoded whole, so one decoder without memory serves all framers.
+// A BOM at the start is stripped as bytes. A BOM inside the data is text, which `ignoreBOM` keeps. Invalid UTF-8 becomes U+FFFD. Lines are
+// decoded whole, so the decoder keeps no state and all framers can share it.
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
 class ByteFramer implements Framer {
@@ -84,8 +84,8 @@ class ByteFramer implements Framer {
   #retry: number | undefined = undefined;
   #pendingBytes = 0;
   /**
-   * Frames of the current step; undefined until the first one. Usually a step brings one frame, and a growing list reserves room for
-   * seventeen.
+   * Frames of the current call; undefined until the first one. Usually a call produces one frame, and V8 reserves room for seventeen
+   * elements when an empty array grows.
    */
   #frames: Array<Frame> | undefined;
 
@@ -100,7 +100,7 @@ class ByteFramer implements Framer {
   feed(bytes: Uint8Array): ReadonlyArray<Frame> {
     if (this.failure !== undefined || this.#ended) return nothing;
     let at = 0;
-    // The next LF and CR are each found once and remembered, so that a stream with only one of them takes linear time.
+    // The positions of the next LF and the next CR are remembered. Otherwise a stream with only one of them would take quadratic time.
     let lf = -1;
     let cr = -1;
     while (at < bytes.length && this.failure === undefined) {
@@ -156,7 +156,7 @@ class ByteFramer implements Framer {
     return this.#takeFrames().filter((frame): frame is SseEvent => !isComment(frame));
   }
 
-  /** Keeps the start of an unfinished line in a buffer that doubles, which takes linear time over any number of chunks. */
+  /** Keeps the start of an unfinished line in a buffer that doubles when full, which takes linear time over any number of chunks. */
   #keep(bytes: Uint8Array, from: number, to: number): void {
     const needed = this.#lineLength + to - from;
     if (needed > this.#limits.lineBytesMax) {
@@ -185,7 +185,7 @@ class ByteFramer implements Framer {
     if (line.length > bufferBytesKept) this.#line = empty;
   }
 
-  /** Reads one complete line. `ending` is 1 if it has a line end, 0 if the bytes ended instead. */
+  /** Reads one complete line. `ending` is the length of its line end: 1, or 0 if the bytes ended first. */
   #take(bytes: Uint8Array, lineStart: number, stop: number, ending: number): void {
     this.#pendingBytes += stop - lineStart + ending;
     if (stop - lineStart > this.#limits.lineBytesMax) {
@@ -205,7 +205,7 @@ class ByteFramer implements Framer {
 
   #comment(bytes: Uint8Array, start: number, stop: number, size: number): void {
     this.#recognised = true;
-    // Inside an event, a comment takes only its own line, so that the event keeps the bytes of its other lines.
+    // Inside an event, a comment counts only its own line, so that the other lines count for the event.
     const taken = this.#data === undefined ? this.#pendingBytes : size;
     this.#pendingBytes -= taken;
     this.#emit({ comment: this.#value(bytes, start, stop), bytes: taken });
@@ -215,7 +215,7 @@ class ByteFramer implements Framer {
     if (isNamed(bytes, start, stop, "data")) {
       this.#addData(bytes, start + 4, stop);
     } else if (isNamed(bytes, start, stop, "error") && start + 5 < stop) {
-      // llama.cpp writes `error: {…}` for an event of that name, which the standard does not define.
+      // llama.cpp writes `error: {…}` instead of `event: error` with data. The standard does not define this field.
       this.#event = "error";
       this.#addData(bytes, start + 5, stop);
     } else if (isNamed(bytes, start, stop, "event")) this.#event = this.#value(bytes, start + 5, stop);
@@ -250,7 +250,7 @@ class ByteFramer implements Framer {
     this.#nonsense = true;
   }
 
-  /** The text after the colon at `colon`, without one leading space; empty if the line ends before a colon. */
+  /** Returns the text after the colon at `colon`, without one leading space; empty if the line ends before a colon. */
   #value(bytes: Uint8Array, colon: number, stop: number): string {
     if (colon >= stop) return "";
     const from = bytes[colon + 1] === SPACE ? colon + 2 : colon + 1;
@@ -294,14 +294,14 @@ const isNamed = (bytes: Uint8Array, start: number, stop: number, name: string): 
 
 const fieldNames = ["data", "event", "id", "retry", "error"];
 
-/** True if a cut line may still become a known field. It may begin with a BOM or a part of one. */
+/** True if an incomplete line may still become a known field. It may begin with a BOM or a part of one. */
 const isFieldBegun = (bytes: Uint8Array, length: number): boolean => {
   const text = new TextDecoder().decode(bytes.subarray(0, Math.min(length, 16)));
   const name = text.replace(/^\uFFFD+$/, "").split(":")[0] ?? "";
   return fieldNames.some((field) => field.startsWith(name));
 };
 
-/** Maximum leading blank bytes that are skipped to find a body. */
+/** Maximum leading blank bytes that are skipped to find the start of a body. */
 const blankBytesMax = 64;
 
 const firstByte = (bytes: Uint8Array, start: number, stop: number): number | undefined => {

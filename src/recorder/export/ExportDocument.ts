@@ -1,8 +1,8 @@
 /**
  * Describes the JSON of an export, which a person may attach to a bug report and a service may collect.
  *
- * It uses the domain's vocabulary, so the five input values of an exported incident lead to its decision again (law L9):
- * `RecoveryPolicy.decide(incident)`. Run ids and all text from outside are left out on purpose.
+ * It uses the domain's names, so the five input values of an exported incident lead to the same decision again (law L9):
+ * `RecoveryPolicy.decide(incident)`. Run ids and all text from outside are deliberately omitted.
  */
 import * as Schema from "effect/Schema";
 import { AttemptFacts } from "../../domain/AttemptFacts.ts";
@@ -21,7 +21,7 @@ import { nameCharactersMax } from "./ExportLabel.ts";
  */
 export const exportVersion = 2;
 
-/** Versions that the schemas accept. The additions of version 2 are optional. */
+/** Versions that the schemas accept. The fields added in version 2 are optional. */
 const Version = Schema.Literals([1, exportVersion]);
 
 /** Maximum length of an incident's message, in UTF-16 code units. Every message of the fixed set is shorter. */
@@ -76,11 +76,11 @@ export const RunExport = Schema.Struct({
   end: Schema.optionalKey(
     Schema.Struct({ state: RunEnd.fields.state, reason: Name, attempts: Schema.Natural, at: Milliseconds }),
   ),
-  /** The incident that ended the run; absent if nothing broke at the end. */
+  /** The incident that ended the run; absent if the last attempt did not break. */
   final_incident: Schema.optionalKey(Name),
   /** Incidents, oldest first. */
   incidents: Schema.Array(ExportedIncident),
-  /** Number of incidents that are missing here. The record had evicted them, or the export would have been too large. */
+  /** Number of incidents that are missing here, because the record had evicted them or the export would have been too large. */
   incidents_omitted: Schema.Natural,
   questions: Schema.Array(
     Schema.Struct({

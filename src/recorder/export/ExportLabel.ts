@@ -1,10 +1,10 @@
 /**
  * Decides which names may be exported, and numbers the others.
  *
- * Tool names, models, codes and finish reasons come from a provider, a proxy or a model, and may contain a key, a prompt or a path. A
- * harmless appearance is not enough. A name passes if it consists of known words and few digits, or if the caller listed it as its own. Any
- * other name becomes `label_1`, `label_2`, … Equal names get equal numbers within one export. Unlike a hash, a number cannot be reversed by
- * guessing.
+ * Tool names, models, codes and finish reasons come from a provider, a proxy or a model, and may contain a key, a prompt or a path. A name
+ * that looks harmless may still contain one. A name passes if it consists of known words and few digits, or if the caller listed it as its
+ * own. Any other name becomes `label_1`, `label_2`, … Equal names get equal numbers within one export. Unlike a hash, a number cannot be
+ * reversed by guessing.
  */
 
 import { Choice, Rule } from "../../domain/Decision.ts";
@@ -12,7 +12,7 @@ import { ClockName, kinds } from "../../domain/Failure.ts";
 import { AttemptMode } from "../../domain/RunFacts.ts";
 import { SeamFault, SeamProof, SeamRefusal } from "../../domain/SeamWords.ts";
 import { codeLabel } from "../../failure/thrown/ErrorLabel.ts";
-// Loading the table registers its codes. Otherwise its codes would be numbered.
+// Importing the table registers its codes. Without the import, its codes would be numbered.
 import "../../failure/tables/ProviderErrors.ts";
 import { families, isVendor, modelWords, words } from "./ExportWords.ts";
 
@@ -22,7 +22,7 @@ export const nameCharactersMax = 64;
 /** Maximum words and numbers in one name. */
 const tokensMax = 8;
 
-/** Maximum digits in a name, enough for a status or a counter. More could be a telephone number, an address or a key. */
+/** Maximum digits in a name, enough for a status or a counter. More digits could be a telephone number, an address or a key. */
 const digitsMax = 3;
 
 /** Maximum digits in a model's name in addition to its date, as in `llama-4-maverick-17b-128e-fp8`. */
@@ -34,7 +34,7 @@ const shape = /^[A-Za-z0-9_][A-Za-z0-9_.:+/-]*$/;
 /** The form of our own placeholders. A name from outside with this form is numbered, so that the two cannot be confused. */
 const placeholder = /^label_\d+$/i;
 
-/** Replaces names within one export, equal names by the same placeholder. */
+/** Replaces names within one export. Equal names get the same placeholder. */
 export class ExportLabels {
   readonly #own: ReadonlySet<string>;
   readonly #numbered = new Map<string, string>();
@@ -111,7 +111,7 @@ const count = /^\d{1,3}(?:\.\d{1,5})?$/;
 /** The release date of a model, for example `20250929` or `2024-08-06`. */
 const date = /(?<!\d)20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])(?!\d)/;
 
-/** An IP address, which often follows words. */
+/** An IP address, also after other words. */
 const dotted = /\d\.\d+\.\d+\.\d/;
 
 /** `4`, `4o`, `70b`, `32k`, `8x7b`, `v3`, `a22b`: letters only in positions that model names use. */
@@ -134,7 +134,7 @@ const isFamily = (token: string): boolean =>
 const isWord = (token: string): boolean => words.has(token) || codeWord(token);
 const isModelWord = (token: string): boolean => isFamily(token) || modelWords.has(token) || isWord(token);
 
-/** Returns true if the token alone is a word of error codes. */
+/** Returns true if the token by itself is a word of error codes. */
 const codeWord = (token: string): boolean => /[a-z]/.test(token) && codeLabel(token) !== undefined;
 
 const digitsOf = (text: string): number => text.replace(/\D/g, "").length;

@@ -14,7 +14,7 @@ import type { Counts, SideEffects } from "../../domain/SideEffects.ts";
 import type { DecisionInput } from "../../policy/DecisionInput.ts";
 import type { ExportLabels } from "./ExportLabel.ts";
 
-/** Maximum token count in an export. The number comes from a provider, and no model uses more. */
+/** Maximum token count in an export. The count comes from a provider, and no model uses more tokens. */
 export const tokensMax = 999_999_999;
 
 /** Thrown if a record has more items than a recorder keeps. The encoder reports it as `too_large`. */
@@ -90,7 +90,7 @@ export const decision = (it: Decision, because: ReadonlyArray<string>, labels: E
   };
 };
 
-/** Copies the choices of a question, at most as many as there are kinds of choices. */
+/** Copies the choices of a question. Throws if there are more choices than kinds of choices. */
 export const copyChoices = (choices: ReadonlyArray<Choice>): ReadonlyArray<Choice> => {
   if (choices.length > Choice.literals.length) throw new TooMany();
   return [...choices];
@@ -101,7 +101,7 @@ const copyRows = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => {
   return [...list];
 };
 
-/** Fills in missing flags, because they cannot be derived from a code that a placeholder has replaced. */
+/** Copies a failure and fills in missing flags, because the flags cannot be derived once a placeholder has replaced the code. */
 const failure = (it: Failure, labels: ExportLabels): Failure => {
   const known = resolve(it);
   const { retry_after_ms, status, code, fingerprint } = known;

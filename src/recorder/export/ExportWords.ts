@@ -1,8 +1,8 @@
 /**
  * The words that exported names may consist of, from tools, models, providers and this package's own reports.
  *
- * This is a list, not a pattern, because `hunter2` resembles a tool and a key resembles a model. A name with other words is numbered. To
- * export it, add its words here or list it in `ExportOptions.names`. ErrorLabel.ts has the words of error codes.
+ * This is a list and not a pattern, because a pattern cannot distinguish `hunter2` from a tool, or a key from a model. A name with other
+ * words is numbered. To export it, add its words here or list it in `ExportOptions.names`. The words of error codes are in ErrorLabel.ts.
  */
 const split = (text: string): ReadonlyArray<string> => text.split(/\s+/).filter((word) => word !== "");
 
@@ -37,7 +37,7 @@ export const words: ReadonlySet<string> = new Set(
   wolfram word work worker workflow worktree write writer yield zip`),
 );
 
-/** Words of model and provider families. Only names with one of them may have more digits. */
+/** Words of model and provider families. Only names with one of these words may have more digits. */
 export const families: ReadonlySet<string> = new Set(
   split(`ai21 aion alibaba amazon anthropic arcee aws azure baidu bedrock bytedance cerebras chatgpt claude
   codestral codex cogito cohere command copilot dall davinci deepinfra deepseek devstral doubao embedding ernie

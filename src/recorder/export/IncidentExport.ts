@@ -42,11 +42,11 @@ export interface ExportOptions {
 }
 
 /**
- * Exports a run: its attempts, all incidents with recovered and final ones marked, questions and evidence.
+ * Exports a run: its attempts, all incidents with the recovered and final ones marked, questions and evidence.
  *
  * @param record the record from the recorder
- * @throws IncidentExportError if an unchecked value is not a record, or if the record may be incomplete because the process of a
- *   volatile run died
+ * @throws IncidentExportError if an unchecked value is not a record, or if the record may be incomplete because the process of a volatile
+ *   run died
  */
 export const exportRun = (record: RunRecord, options: ExportOptions = {}): RunExport => {
   if (record?.end?.assumed === true) throw incomplete;
@@ -74,7 +74,7 @@ export const exportIncident = (incident: RunIncident, options: ExportOptions = {
   return hideCause(() => decodeOrThrow(decodeIncident, document()));
 };
 
-/** Returns the JSON of an export on one line, with keys in the order of the schema. Equal exports give equal text. */
+/** Returns the JSON of an export on one line, with keys in the order of the schema. Equal exports give equal JSON. */
 export const encode = (document: RunExport | IncidentExport): string =>
   JSON.stringify(document.export === "run" ? encodeRun(document) : encodeIncident(document));
 
@@ -147,10 +147,7 @@ const evidenceValue = (log: EvidenceLog, labels: ExportLabels): EvidenceLog => {
   return { first: first.map(value), last: last.map(value), omitted: log.omitted + cut };
 };
 
-/**
- * Fits an export to its maximum size. Attempts are dropped before incidents and old ones before new ones; the final incident is
- * kept.
- */
+/** Reduces an export to its maximum size. Drops attempts before incidents, and old ones before new ones. Keeps the final incident. */
 const fitToSize = (document: RunExport): RunExport => {
   const bare = { ...document, incidents: [], attempts: [] };
   let left = exportBytesMax - countReserveBytes - bytesOf(encode(bare));

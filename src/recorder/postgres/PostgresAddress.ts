@@ -1,7 +1,7 @@
 /**
  * Parses the address of a PostgreSQL database: `postgres://ROLE@HOST:PORT/DATABASE?sslmode=verify-full`.
  *
- * An address never holds a password, because it appears in process lists, in logs and on pages that anyone can read.
+ * An address must not contain a password, because it appears in process lists, in logs and on pages that anyone can read.
  */
 import { isIP } from "node:net";
 import { RecorderError } from "../RecorderError.ts";
@@ -39,7 +39,7 @@ const tlsModes: ReadonlyArray<string> = [
   "verify-full",
 ] satisfies ReadonlyArray<TlsMode>;
 
-/** Allowed query parameters. Any other is refused, because a misspelt `sslmode` would leave a connection unprotected. */
+/** Allowed query parameters. Any other parameter is refused, because a misspelt `sslmode` would leave a connection unprotected. */
 const parameters = [
   "host",
   "port",
@@ -53,7 +53,7 @@ const parameters = [
   "user",
 ] as const;
 
-/** True if the name of a store is meant as a PostgreSQL address. */
+/** True if the name of a store is a PostgreSQL address. */
 export const isAddress = (name: string): boolean => /^postgres(?:ql)?:/i.test(name);
 
 /**
@@ -116,8 +116,8 @@ export const placeOf = ({ database, host, port, role }: PostgresAddress): string
   `postgres://${host.startsWith("/") ? encodeURIComponent(host) : isIP(host) === 6 ? `[${host}]` : host}:${port}/${database ?? role ?? ""}`;
 
 /**
- * True if a URL delimiter in a password shifted the port and the database, as in `me:12/34@host`. Both would then contain a part of the
- * password and appear in messages.
+ * True if a URL delimiter in a password shifted the port and the database, as in `me:12/34@host`. Port and database would then contain a
+ * part of the password and appear in messages.
  */
 const isCutWrongly = ({ hash, pathname }: URL): boolean => hash !== "" || pathname.includes("@");
 

@@ -27,7 +27,7 @@ export interface PostgresClientOptions {
   readonly address: PostgresAddress;
   readonly password: Password | undefined;
   readonly connections: number;
-  /** Timeout for another transaction's lock, in milliseconds. */
+  /** Maximum wait for a lock of another transaction, in milliseconds. */
   readonly lockMs: number;
   /** Name of the connections on the server. */
   readonly name: string;
@@ -36,22 +36,22 @@ export interface PostgresClientOptions {
 }
 
 /**
- * Time without traffic after which a connection is closed, in milliseconds. Otherwise, if a server is cut off silently, the kernel waits
- * for a quarter of an hour. Idle connections are reopened on demand. A running statement causes no traffic either, so this exceeds the
- * longest statement timeout.
+ * Time without traffic after which a connection is closed, in milliseconds. Otherwise the kernel would wait for a quarter of an hour if a
+ * server is cut off silently. Idle connections are reopened on demand. A running statement causes no traffic either, so this time exceeds
+ * the longest statement timeout.
  */
 const quietMs = migrationMs + 2_000;
 
-/** Time without traffic once the process is about to exit, in milliseconds. Short, because a supervisor waits for the exit. */
+/** Time without traffic once the process is about to exit, in milliseconds. It is short, because a supervisor waits for the exit. */
 const hurriedMs = 2_000;
 
 /**
- * Maximum time for which an exiting process uses its server, in milliseconds. Its last writes take a few milliseconds, but with
- * an unresponsive server each of its last steps would time out separately.
+ * Maximum time for which an exiting process uses its server, in milliseconds. Its last writes take a few milliseconds. With an unresponsive
+ * server, however, each of the last steps would time out separately.
  */
 export const lastUseMs = 4_000;
 
-/** The open sockets of a process, at most as many as its connection pools allow, and their timeout for a silent server. */
+/** The open sockets of a process, at most as many as its connection pools allow. All have the same timeout for a silent server. */
 export class Sockets {
   readonly #open = new Set<Socket>();
   #quietMs = quietMs;
@@ -79,7 +79,9 @@ export class Sockets {
   }
 }
 
-/** Maximum idle time of a transaction on the server, in milliseconds. It is short, because the locks of the transaction block others. */
+/**
+ * Maximum idle time of a transaction on the server, in milliseconds. It is short, because the locks of an idle transaction block others.
+ */
 const idleTransactionMs = 10_000;
 
 /** Timeout of a statement on the server, in milliseconds. */
@@ -93,7 +95,7 @@ export const limitsOf = (lockMs: number): ServerLimits => ({
 });
 
 /**
- * Creates a client. It closes after its users, so they can still open connections while they close.
+ * Creates a client. The client closes after its users, so that they can still open connections while they close.
  *
  * Fails if a file in the address cannot be read.
  */
@@ -116,7 +118,7 @@ export const make = ({
     return yield* Effect.mapError(withSeparateScope(real), unusableAddressError);
   });
 
-/** Opens one connection for the lifetime of the scope. It is not reopened if it breaks. */
+/** Opens one connection for the lifetime of the scope. If the connection breaks, it is not reopened. */
 export const connection = (
   options: Omit<PostgresClientOptions, "connections">,
 ): Effect.Effect<PgConnection.PgConnection, RecorderError | SqlError, Scope.Scope> =>
@@ -190,8 +192,9 @@ const configOf = (
 };
 
 /**
- * Runs an effect in a separate scope, which closes after everything added later to the caller's scope. A pool opens connections in fibers
- * of its scope, and a closing scope starts none. Otherwise a finalizer that lost its connection would wait for ever for the next one.
+ * Runs an effect in a separate scope, which closes after everything that is added later to the caller's scope. A pool opens connections in
+ * fibers of its scope, and a closing scope starts none. Without the separate scope, a finalizer that lost its connection would wait forever
+ * for the next one.
  */
 const withSeparateScope = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<A, E, Scope.Scope> =>
   Effect.flatMap(
@@ -217,7 +220,7 @@ const tlsOf = (address: PostgresAddress): Effect.Effect<ConnectionOptions | fals
   });
 };
 
-/** The system's message contains the file name. */
+/** Creates the error for a file that cannot be read. The system's message contains the file name. */
 const unreadableFileError = (cause: unknown): RecorderError =>
   new RecorderError({
     reason: "bad_option",
@@ -239,7 +242,8 @@ const unusableAddressError = (error: SqlError): RecorderError =>
 export const passwordOf = (env: Readonly<Record<string, string | undefined>>): Password | undefined => {
   const { PGPASSWORD: password, PGPASSWORD_FILE: file } = env;
   if (file !== undefined && file !== "") {
-    // If the file is missing, an empty password is sent. The server refuses it and the connection is retried, so the file may come back.
+    // If the file is missing, an empty password is sent. The server refuses it and the connection is retried, so the file may be restored
+    // later.
     return Effect.sync(() => Redacted.make(readOrEmpty(file)));
   }
   return password === undefined || password === "" ? undefined : Redacted.make(password);

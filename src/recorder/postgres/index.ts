@@ -1,6 +1,4 @@
-/**
- * Keeps runs in PostgreSQL, which processes on many machines share. It needs the package `@effect/sql-pg`.
- */
+/** Keeps runs in PostgreSQL, which processes on many machines can share. It needs the package `@effect/sql-pg`. */
 export { RecorderError } from "../RecorderError.ts";
 export type { Retention } from "../retention/Retention.ts";
 export type { SqlRunRecorderOptions } from "../sql/SqlRunRecorder.ts";

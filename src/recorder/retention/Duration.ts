@@ -1,6 +1,4 @@
-/**
- * Parses a duration as a person types it.
- */
+/** Parses a duration in the form that an operator types. */
 
 const second = 1_000;
 const minute = 60 * second;

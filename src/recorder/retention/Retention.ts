@@ -11,9 +11,9 @@ const dayMs = 24 * 60 * 60 * 1_000;
 export interface Retention {
   /** Maximum age since the end of a run, in milliseconds; default 30 days. */
   readonly ageMs?: number;
-  /** Maximum number of ended runs, newest first; default 100,000. Runs that ended less than a minute ago are kept in addition. */
+  /** Maximum number of ended runs to keep, newest first; default 100,000. Runs that ended less than a minute ago are kept in addition. */
   readonly runs?: number;
-  /** Interval of the check, in milliseconds; default one hour. It also runs once at the start. */
+  /** Interval of the check, in milliseconds; default one hour. A check also runs at the start. */
   readonly everyMs?: number;
 }
 
@@ -24,18 +24,18 @@ export const retentionDefault: Required<Retention> = {
   everyMs: 60 * 60 * 1_000,
 };
 
-/** Retention of ended runs as an operator writes it. */
+/** Retention of ended runs as an operator configures it. */
 export interface Kept {
   /** A duration of at least a minute, for example `30d`, `12h` or `2w`, or `forever`. Default 30 days. */
   readonly keepRuns?: string | undefined;
-  /** Maximum number of ended runs, newest first. Default 100,000, or no limit with `forever`. */
+  /** Maximum number of ended runs to keep, newest first. Default 100,000, or no limit with `forever`. */
   readonly keepRunsMax?: number | undefined;
 }
 
-/** Minimum time for which ended runs are kept, in milliseconds. It lets a client that returns learn the outcome of its run. */
+/** Minimum time for which ended runs are kept, in milliseconds. A client that returns can then still learn the outcome of its run. */
 const keptLeastMs = 60_000;
 
-/** Longer than any store is in use, in milliseconds. */
+/** Longer than a store is ever in use, in milliseconds. */
 const foreverMs = 100 * 365 * dayMs;
 
 /** An invalid setting of an operator. */
@@ -55,12 +55,14 @@ export const resolveRetention = ({ keepRuns, keepRunsMax }: Kept): Required<Rete
   return { ...retentionDefault, ageMs, runs: keepRunsMax ?? (isForever ? everyRun : retentionDefault.runs) };
 };
 
-/** A maximum that the number of runs never exceeds. */
+/** Number of runs to keep that is never reached, so that all runs are kept. */
 export const everyRun = Number.MAX_SAFE_INTEGER;
 
 /** The criteria for old runs at one moment. */
 export interface Old {
-  /** The moment, in milliseconds since the epoch. A run with a later end has a wrong clock, so it displaces no other run. */
+  /**
+   * The moment, in milliseconds since the epoch. A run that ended after it was recorded with a wrong clock, so it displaces no other run.
+   */
   readonly at: number;
   /** Runs that ended earlier are old. Milliseconds since the epoch. */
   readonly endedBefore: number;
@@ -96,11 +98,11 @@ export interface Retaining {
 // Not part of the `RunRecorder` service, so that custom recorders need not implement retention.
 const retainings = new WeakMap<object, Retaining>();
 
-/** Registers how the store of this recorder deletes old runs. */
+/** Attaches to a recorder the functions that delete its old runs. */
 export const withRetaining = <Recorder extends object>(recorder: Recorder, retaining: Retaining): Recorder => {
   retainings.set(recorder, retaining);
   return recorder;
 };
 
-/** Returns how the store of a recorder deletes old runs; undefined if it does not. */
+/** Returns the functions that delete the old runs of a recorder; undefined if it has none. */
 export const retainingOf = (recorder: object): Retaining | undefined => retainings.get(recorder);

@@ -8,7 +8,7 @@ import { OutageLog, type OutageWords } from "./OutageLog.ts";
 import type { Fact, SharedFacts, ToldKind } from "./SharedFacts.ts";
 
 /**
- * Reads the facts while the scope lives. If the store cannot be read now, the next notification tries again.
+ * Reads the facts while the scope is open. If the store cannot be read now, the next notification tries again.
  *
  * @param found called with all facts that have not expired, including this process's own. It must not throw
  */

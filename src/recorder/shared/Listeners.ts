@@ -1,13 +1,13 @@
 /** Holds the listeners of this process for the notifications (`Word`) of one store. */
 import type { Word } from "./SharedFacts.ts";
 
-/** The listeners. There is at most one per part of the process and per waiting question, and each is removed at its end. */
+/** The listeners: at most one per component of the process and per waiting question. Each is removed when its user ends. */
 export class Listeners {
   readonly #all = new Set<(word: Word) => void>();
 
   /** Adds a listener. Returns a function that removes it. */
   readonly on = (listener: (word: Word) => void): (() => void) => {
-    // Wrapped in a new function, so that a listener added twice is called twice and each removal affects one of them.
+    // Wrapped in a new function, so that a listener added twice is called twice, and each removal affects only one registration.
     const own = (word: Word) => listener(word);
     this.#all.add(own);
     return () => void this.#all.delete(own);

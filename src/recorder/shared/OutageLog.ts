@@ -16,7 +16,7 @@ export interface OutageWords {
   readonly back: string;
 }
 
-/** The outages of one operation. */
+/** Logs the outages of one operation. */
 export class OutageLog {
   readonly #words: OutageWords;
   #outage: Outage | undefined;
@@ -27,7 +27,7 @@ export class OutageLog {
     this.#words = words;
   }
 
-  /** True if the last try failed. */
+  /** True if the last attempt at the operation failed. */
   get isOn(): boolean {
     return this.#outage !== undefined;
   }
@@ -35,7 +35,7 @@ export class OutageLog {
   /**
    * Records a failure.
    *
-   * @param why the store's message, without a stack because it would not help an operator
+   * @param why the store's message, without a stack, because a stack would not help an operator
    */
   recordFailure(why: string): Effect.Effect<void> {
     return Effect.flatMap(Clock.Clock, (clock) => {
@@ -88,7 +88,7 @@ interface Outage {
 
 const fieldsOf = (now: number, { failures, since }: Outage) => ({ away_ms: Math.round(now - since), failures });
 
-/** Returns a function that returns one log per store, so that several users of a store log its outage once. */
+/** Returns a function that gives each store one log, so that several users of a store log its outage only once. */
 export const outageLogs = (words: OutageWords): ((store: object) => OutageLog) => {
   const logs = new WeakMap<object, OutageLog>();
   return (store) => {

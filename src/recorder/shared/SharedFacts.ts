@@ -1,10 +1,10 @@
 /**
- * Describes facts that equal processes over one store share, in addition to its runs. The processes do not know each other: everything that
+ * Describes facts that the processes of one store share, in addition to its runs. The processes do not know each other: everything that
  * must hold across them is a row.
  *
- * A fact is a row with a kind and a key, and it expires. A notification only tells its receivers to read the rows. A process that misses
- * one finds the rows at its next poll, so correctness never depends on notifications, only latency does. No value contains a prompt or a
- * credential: keys are digests under a secret of the store's processes.
+ * A fact is a row with a kind and a key, and it expires. A notification only tells its receivers to read the rows. A process that misses a
+ * notification finds the rows at its next poll, so a lost notification only adds latency. No value contains a prompt or a credential: keys
+ * are digests under a secret of the store's processes.
  */
 import type * as Effect from "effect/Effect";
 import type * as Redacted from "effect/Redacted";
@@ -21,7 +21,7 @@ export type FactKind = "failed" | "told" | "owner" | "gateway" | ToldKind;
  */
 export const toldKinds = ["cooldown", "cancel", "held", "path"] as const;
 
-/** A kind whose facts cause notifications. */
+/** A kind of fact that causes notifications. */
 export type ToldKind = (typeof toldKinds)[number];
 
 /** Error of a fact operation: the store is unavailable. */
@@ -32,15 +32,15 @@ export interface FactsFault {
 /** A stored fact. Its times are by the clock of the store. */
 export interface Fact {
   readonly key: string;
-  /** JSON that the putting process wrote. */
+  /** JSON that the process wrote when it put the fact. */
   readonly value: string;
-  /** The process that put it. */
+  /** The process that put the fact. */
   readonly node: string;
   /** Unique for each put, even if the key is the same. */
   readonly stamp: string;
-  /** Time since it was put, in milliseconds. */
+  /** Time since the fact was put, in milliseconds. */
   readonly ageMs: number;
-  /** Time until it expires, in milliseconds. */
+  /** Time until the fact expires, in milliseconds. */
   readonly leftMs: number;
 }
 
@@ -62,7 +62,7 @@ export type Word =
   | { readonly _tag: "Put"; readonly kind: ToldKind }
   /** A question of a run was answered. */
   | { readonly _tag: "Answered"; readonly run_id: string }
-  /** A notification may have been missed, so read everything. Sent periodically, and after a lost connection is restored. */
+  /** A notification may have been missed, so listeners must read everything. Sent periodically, and after a lost connection is restored. */
   | { readonly _tag: "Look" };
 
 /** Operations on the shared facts of a store. */
@@ -71,7 +71,7 @@ export interface SharedFacts {
   readonly node: string;
   /** Secret that only the processes of the store know. It is created once, with the tables. */
   readonly secret: Redacted.Redacted<string>;
-  /** Puts a fact, replacing one with the same kind and key. Notifies every process if the kind is one of `toldKinds`. */
+  /** Puts a fact, replacing the one with the same kind and key. Notifies every process if the kind is one of `toldKinds`. */
   readonly put: (kind: FactKind, key: string, value: string, keepMs: number) => Effect.Effect<void, FactsFault>;
   /** Finds a fact that has not expired. */
   readonly find: (kind: FactKind, key: string) => Effect.Effect<Fact | undefined, FactsFault>;
@@ -88,11 +88,11 @@ export interface SharedFacts {
   /**
    * Draws tokens from a bucket that refills over time, atomically across processes. A new bucket is full.
    *
-   * @param count number of tokens; a negative number returns them
-   * @returns the tokens left; a negative number was drawn in advance
+   * @param count number of tokens to draw; a negative number returns tokens
+   * @returns the tokens left; negative if more tokens were drawn than the bucket had
    */
   readonly draw: (bucket: string, count: number, size: BucketSize) => Effect.Effect<number, FactsFault>;
-  /** True if notifications arrive as they are sent. If false, `Look` arrives every `lookMs` and nothing else does. */
+  /** True if notifications arrive as they are sent. Otherwise only `Look` arrives, every `lookMs`. */
   readonly hasNotifications: () => boolean;
   /**
    * Adds a listener for every notification. The listener must neither throw nor wait.

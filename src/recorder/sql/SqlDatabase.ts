@@ -29,11 +29,12 @@ const conflictsMax = 100;
 const conflictSpread = 4;
 
 /**
- * First pause before a lock is tried again, in milliseconds. Each pause doubles the previous one. A commit of another process takes less.
+ * First pause before a lock is tried again, in milliseconds. Each pause doubles the previous one. A commit of another process takes less
+ * than this.
  */
 const lockFirstPauseMs = 1;
 
-/** Default timeout for another program's lock, in milliseconds, before a write fails as `locked`. */
+/** Default maximum wait for another program's lock, in milliseconds. After that a write fails as `locked`. */
 export const lockWaitMsDefault = 5_000;
 
 /** The reason why nothing may be written, if this process knows that a newer program has changed the tables. */
@@ -41,7 +42,7 @@ export interface Newer {
   unwritable: RecorderError | undefined;
 }
 
-/** Timeout for a lock once the process is about to exit, in milliseconds. */
+/** Maximum wait for a lock once the process is about to exit, in milliseconds. */
 const hurriedMs = 1_000;
 
 /**
@@ -62,7 +63,10 @@ export interface DatabaseOptions {
   readonly place: string;
   /** Timeout for another program's lock, in milliseconds. */
   readonly lockWaitMs?: number;
-  /** Parts that belong to the program: a client whose connection the program may hold, and a database whose other tables stay untouched. */
+  /**
+   * `client`: the program also uses the client and may hold its connection. `tables`: the database also has tables of the program, which
+   * stay untouched.
+   */
   readonly shared: { readonly client: boolean; readonly tables: boolean };
 }
 
@@ -83,7 +87,7 @@ export class SqlDatabase {
     this.#newer = options.newer ?? { unwritable: undefined };
     this.#patience = new LockPatience(options.lockWaitMs ?? lockWaitMsDefault);
     const { step } = tables.dialect;
-    // A program's client has no synchronous commit here, because its connection may be inside a transaction of another fiber.
+    // The program's own client gets no synchronous commit, because its connection may be inside a transaction of another fiber.
     if (step !== undefined && !options.shared.client) {
       this.step = (rows) => {
         const made = this.#newer.unwritable === undefined && step(rows);
@@ -100,8 +104,8 @@ export class SqlDatabase {
   );
 
   /**
-   * Runs a transaction that may write. The body may run again, so it must touch nothing but the database. The transaction never
-   * joins one of its caller, which could roll it back.
+   * Runs a transaction that may write. The body may run again, so it must change only the database. The transaction never joins a
+   * transaction of its caller, which could roll it back.
    */
   write<A, E>(
     body: Effect.Effect<A, E | SqlError | SqlFailure.RowChanged>,
@@ -113,8 +117,8 @@ export class SqlDatabase {
   }
 
   /**
-   * Commits statements synchronously. Any result but true means that nothing is committed, and that `write` reports why. Undefined if the
-   * store cannot do this.
+   * Commits statements synchronously. Any result except true means that nothing is committed, and that `write` reports why. Undefined if
+   * the store cannot commit synchronously.
    */
   readonly step: SqlNodeSqlite.Step | undefined;
 
@@ -124,9 +128,10 @@ export class SqlDatabase {
   }
 
   /**
-   * Commits a statement in one round trip. It may run outside its transaction, so the statement itself has to check all that it relies on.
+   * Commits a statement in one round trip. The statement may run outside its transaction, so it must itself check everything that it relies
+   * on.
    *
-   * @returns its rows, or undefined if the commit is not confirmed; `write` then reports why
+   * @returns the rows of the statement, or undefined if the commit is not confirmed; `write` then reports why
    */
   commitOne(template: string, values: Parameters<CommitOne>[1]): Effect.Effect<ReadonlyArray<object> | undefined> {
     const { commitOne } = this.#options;
@@ -190,12 +195,12 @@ export class SqlDatabase {
     ),
   );
 
-  /** Creates the tables on demand if the file was replaced by an empty one. */
+  /** Runs a body, and creates the tables first if the file was replaced by an empty one. */
   #withTables<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, E | SqlError | RecorderError> {
     return Effect.catchIf(body, SqlSchema.isMissingTable, () => Effect.andThen(this.#prepare, body));
   }
 
-  /** Runs a body outside the caller's transaction, because the store has its own. */
+  /** Runs a body outside the caller's transaction, because the store has its own transactions. */
   #runOutsideTransaction<A, E>(
     body: Effect.Effect<A, E>,
     writes: boolean,
@@ -211,7 +216,7 @@ export class SqlDatabase {
         sqlite: () =>
           Effect.flatMap(isOpen(sql), (open): Effect.Effect<A, E | SqlFailure.ConnectionHeld> => {
             if (!open) return alone;
-            // A read needs no other connection and sees committed data, because the caller's transaction has not written to the store.
+            // A read needs no other connection. It sees committed data, because the caller's transaction has not written to the store.
             return writes ? Effect.fail(new SqlFailure.ConnectionHeld()) : body;
           }),
         orElse: () => alone,
@@ -219,7 +224,7 @@ export class SqlDatabase {
     });
   }
 
-  /** Reports a lock if a program holds the connection longer than the lock timeout. */
+  /** Runs a body on a connection. Fails as locked if a program holds the connection for longer than the lock timeout. */
   #connected<A, E>(
     body: Effect.Effect<A, E>,
     begin: (body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>,
@@ -253,15 +258,15 @@ export class SqlDatabase {
         // Any other failure comes from the body.
         return Effect.andThen(SqlFailure.countDamage(error), Effect.fail(error as Explained<E>));
       }),
-      // A cleanup that fails becomes a defect of the transaction. The caller gets it as an ordinary failure.
+      // A cleanup that fails becomes a defect of the transaction. The caller gets that defect as an ordinary failure.
       Effect.catchDefect(failWith),
-      // A program that traces its runs wants its own spans, not one per statement of the store.
+      // A program that traces its runs wants its own spans, not one for every statement of the store.
       Effect.withTracerEnabled(false),
     );
   }
 }
 
-/** The failures that remain after those of the database have become `RecorderError`. */
+/** The failures that remain after the failures of the database have become `RecorderError`. */
 type Explained<E> = Exclude<E, SqlError | SqlFailure.RowChanged | SqlFailure.ConnectionHeld>;
 
 const isOfDatabase = (error: unknown): error is SqlError | SqlFailure.RowChanged | SqlFailure.ConnectionHeld =>
@@ -272,7 +277,7 @@ const isOpen = (sql: SqlClient.SqlClient): Effect.Effect<boolean> =>
   Effect.map(Effect.exit(sql.afterCommit(Effect.void)), Exit.isSuccess);
 
 /**
- * Bounds the wait for locks. Only the first write that meets a lock uses the whole timeout. So a process can exit soon while its store is
+ * Limits the wait for locks. Only the first write that meets a lock uses the whole timeout. So a process can exit soon while its store is
  * locked, even if several writes are pending.
  */
 class LockPatience {
@@ -299,14 +304,14 @@ class LockPatience {
     return now - this.#metAt < this.#waitMs;
   }
 
-  /** Time left for a lock that is met now, in milliseconds; at least enough for one try. */
+  /** Remaining wait for a lock that is met now, in milliseconds; at least enough for one try. */
   get leftMs(): number {
     const now = monotonicMs(realClock);
     const left = now - this.#lastMetAt > this.#waitMs ? this.#waitMs : this.#waitMs - (now - this.#metAt);
     return Math.max(lockPauseMs, left);
   }
 
-  /** Caps the timeout from now on. */
+  /** Reduces the timeout from now on. */
   shortenTimeouts(): void {
     this.#waitMs = Math.min(this.#waitMs, hurriedMs);
   }
@@ -336,17 +341,17 @@ const retryWhileLocked = <A, E, R>(
     );
   });
 
-/** True if the same transaction may succeed a moment later. */
+/** True if the same transaction may succeed if it is tried again. */
 const isPassing = (error: unknown, tried: number): boolean => {
   if (error instanceof SqlFailure.RowChanged) return true;
   const server = failureOf(error);
-  // The server itself has already waited for the lock.
+  // The server itself has already waited for the lock, so only these failures are worth another try.
   if (server !== undefined)
     return server === "away" || server === "undecided" || (server === "conflicted" && tried < conflictsMax);
   return isSqlError(error) && SqlFailure.explain(error, "").reason === "locked";
 };
 
-/** Spreads the restarts of conflicting transactions. */
+/** Returns the pause before the next try. Conflicting transactions restart at random times. */
 const pauseFor = (error: unknown, pauseMs: number): Effect.Effect<number> => {
   const server = failureOf(error);
   if (server === "away" || server === "undecided") return Effect.succeed(pauseMs);

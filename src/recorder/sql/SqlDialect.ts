@@ -13,9 +13,9 @@ export interface SqlDialect {
   readonly name: "sqlite" | "postgres";
   /** Runs a body as one transaction that may write. */
   readonly write: SqlPostgres.Transact;
-  /** Commits statements synchronously; undefined if every statement has to wait for a server. */
+  /** Commits statements synchronously; undefined if every statement must wait for a server. */
   readonly step: SqlNodeSqlite.Step | undefined;
-  /** Detects changes by other connections synchronously; undefined if detection takes a statement. */
+  /** Detects changes by other connections synchronously; undefined if that takes a statement. */
   readonly changes: SqlNodeSqlite.Changes | undefined;
   /** Runs a body on a snapshot of the database. */
   readonly read: SqlPostgres.Transact;
@@ -28,7 +28,8 @@ export interface SqlDialect {
    */
   readonly time: (own: number) => Fragment;
   /**
-   * The wall clock of the lease's process, which renewals also store if `time` is another clock. Times in records are by that wall clock.
+   * The wall clock of the lease's process. Renewals store it too if `time` is another clock, because times in records are by that wall
+   * clock.
    */
   readonly told: {
     readonly column: Fragment;
@@ -40,12 +41,12 @@ export interface SqlDialect {
   readonly word: Fragment;
   /** Number of missed heartbeats after which a write renews the lease itself. */
   readonly beatsMissed: number;
-  /** An extra column of the first statement of every write, and the consumer of its value. */
+  /** An extra column in the first statement of every write, and the function that receives its value. */
   readonly id: {
     readonly column: string;
     readonly note: (row: { readonly xid?: string } | undefined) => Effect.Effect<void>;
   };
-  /** Columns of a run's row without its record, and with it. */
+  /** `head`: columns of a run's row without its record. `row`: all columns. */
   readonly head: string;
   readonly row: Fragment;
   /** Converts a string to a form that a column can store. */
@@ -88,7 +89,7 @@ const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
   head: "run_id, seq, version, owner",
   row: sql.literal("seq, run_id, version, owner, record"),
   toStorable: (text) => text,
-  // SQLite stores UTF-8, which cannot represent an unpaired surrogate, so two ids would become one.
+  // SQLite stores UTF-8, which cannot represent an unpaired surrogate. Two ids that differ only in one would become the same id.
   canStore: (text) => text.isWellFormed(),
   keepable: "a string without lone surrogates, which SQLite cannot keep",
   ordinal: sql.literal("INTEGER PRIMARY KEY AUTOINCREMENT"),
@@ -108,7 +109,8 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
     renewedAt: sql.literal("COALESCE(l.told_at, l.started_at)"),
   },
   word: sql.literal('TEXT COLLATE "C"'),
-  // A write that waits for a lock also holds the lease's row and blocks the heartbeat. So it renews the lease only if the lease is late.
+  // A write that waits for a lock also holds the row of its lease and blocks the heartbeat. So a write renews the lease only if the lease
+  // is late.
   beatsMissed: 2,
   id: { column: SqlPostgres.idColumn, note: (row) => SqlPostgres.rememberXid(sql, row?.xid) },
   head: "run_id, seq, shelf, version, owner",

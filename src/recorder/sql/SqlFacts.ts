@@ -1,5 +1,5 @@
 /**
- * Keeps facts that equal processes share, in two tables next to those of the runs.
+ * Keeps facts that processes share, in two tables next to those of the runs.
  *
  * Each operation is one statement in its own transaction. If two processes change a row concurrently, one waits for the other and neither
  * is rolled back. These statements never join the transactions that write runs.
@@ -30,7 +30,7 @@ export interface FactsOptions {
   readonly listeners: Listeners;
   /** True if notifications arrive as they are sent. */
   readonly hasNotifications: () => boolean;
-  /** Notifies every process if the statement `told` changed a row; undefined if the store has no notifications. */
+  /** Notifies every process if the statement in `told` changed a row; undefined if the store has no notifications. */
   readonly notify: ((told: Fragment, word: string) => Fragment) | undefined;
 }
 
@@ -121,7 +121,8 @@ const takeFact = ({ database, now }: FactsOptions, kind: FactKind, key: string, 
           SELECT ${found} FROM gone UNION ALL ${kept}`
     }`;
     return take.pipe(
-      // An earlier try may still have been in flight. This statement waited for it, but its snapshot is older, so the result is read again.
+      // An earlier try may still have been in flight. This statement waited for that try, but its snapshot is older than the result, so
+      // read the result again.
       Effect.flatMap((rows) =>
         rows.length === 0 && tries > 1 ? sql<Omit<FactRow, "key">>`${kept}` : Effect.succeed(rows),
       ),
@@ -131,12 +132,12 @@ const takeFact = ({ database, now }: FactsOptions, kind: FactKind, key: string, 
 };
 
 /**
- * Time for which the key of a counted statement is remembered, in milliseconds. It exceeds the time over which a lost statement is retried.
+ * Time for which the key of a counted statement is remembered, in milliseconds. It exceeds the time in which a lost statement is retried.
  */
 const countedMs = 60_000;
 
 /**
- * Adds to a group's spending. An idle group expires and starts from zero. Numbers may arrive as text.
+ * Adds to a group's spending. An idle group expires and starts from zero. The database may return numbers as text.
  *
  * @param key idempotency key for retries on a server. A file always reports its result
  */
@@ -176,10 +177,10 @@ const addSpending = (
 const bucketMs = 3_600_000;
 
 /**
- * Draws from a bucket, which is a row of the groups table. Its tokens are those left at its last draw, which was `bucketMs` before its
- * `until`. If a clock is set back, one draw gains no tokens, and the next one refills as usual. If a server's response is lost, a draw may
- * count twice and permit one retry fewer, or a returned token may count twice and permit one more. Refilling corrects either within a tenth
- * of a second.
+ * Draws from a bucket, which is a row of the groups table. The row holds the tokens left at the last draw; the time of that draw is
+ * `bucketMs` before the row's `until`. If a clock is set back, one draw gains no tokens, and the next one refills as usual. If a server's
+ * response is lost, a draw may count twice, which permits one retry fewer, or a returned token may count twice, which permits one more.
+ * Refilling corrects either within a tenth of a second.
  */
 const drawTokens = (
   { database, now }: Pick<FactsOptions, "database" | "now">,
@@ -246,7 +247,7 @@ export const readDataVersion = (database: SqlDatabase): Effect.Effect<number, Re
     ),
   );
 
-/** Reads a mark for the facts of each kind. It changes when a fact of the kind is put. */
+/** Reads, for each kind of fact, a value that changes when a fact of the kind is put. */
 export const readMarks = (
   database: SqlDatabase,
   kinds: ReadonlyArray<string>,
@@ -257,7 +258,7 @@ export const readMarks = (
   return database.execute(Effect.map(rows, (all) => new Map(all.map(({ kind, mark }) => [kind, mark]))));
 };
 
-/** Returns the label of the process that owns a run; undefined if none does, or its lease is fenced. */
+/** Returns the display name of the process that owns a run; undefined if no process does, or if the owner's lease is fenced. */
 export const findOwner = (database: SqlDatabase, runId: string): Effect.Effect<string | undefined, RecorderError> => {
   const { leases, runs, sql } = database.tables;
   return database.execute(

@@ -9,7 +9,7 @@ import { failureOf, type ServerFailure } from "./postgres/SqlState.ts";
 import { FileGone } from "./sqlite/SqlFile.ts";
 import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
 
-/** Another transaction changed a row since this one read it. The transaction restarts. */
+/** Another transaction has changed a row that this transaction read before. This transaction restarts. */
 export class RowChanged extends Error {
   override readonly name = "RowChanged";
 }
@@ -31,7 +31,7 @@ export const failures = Metric.counter("stream_recovery.recorder_failures", {
   incremental: true,
 });
 
-/** Messages about the store as a whole, with advice. */
+/** Messages about the store as a whole, including what the operator can do. */
 const ofStore = {
   locked:
     "is locked by another program for longer than this one waits; nothing was written. Close the program that holds it open, or retry",
@@ -119,7 +119,7 @@ const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["
  * @param place name of the database for messages
  */
 export const explain = (cause: unknown, place: string): RecorderError => {
-  // The client does not meet a requirement of the recorder, so the error already explains itself.
+  // The client does not meet a requirement of the recorder. The error already contains its message.
   if (cause instanceof RecorderError) return cause;
   const server = failureOf(cause);
   if (server !== undefined) {
@@ -155,11 +155,13 @@ export const isTransient = ({ cause, reason }: RecorderError): boolean => {
   return server === undefined ? reason === "locked" || reason === "disk_full" : passing.has(server);
 };
 
-/** Returns the failure without its consequence for a write, for callers that wrote nothing. */
+/** Returns the message without its consequence for a write, for callers that wrote nothing. */
 export const failureText = ({ message }: RecorderError): string =>
   message.split("; nothing was written", 1)[0] ?? message;
 
-/** Failures that affect every write. After one, the writes of a group are not retried one by one, because each would wait again. */
+/**
+ * Failures that affect every write. After such a failure, the writes of a group are not retried one by one, because each would wait again.
+ */
 const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([
   "away",
   "exhausted",
@@ -208,7 +210,7 @@ const byResultCode: ReadonlyMap<number, Kind> = new Map([
   [26, "corrupt"],
 ]);
 
-/** System errors of creating the file or its folder. */
+/** Codes of system errors when the file or its folder is created. */
 const bySystemCode: ReadonlyMap<string, Kind> = new Map([
   ["EACCES", "read_only"],
   ["EPERM", "read_only"],

@@ -1,6 +1,6 @@
 /**
- * Records the owner of each run. Each process has one lease and renews it while it lives. It loses the lease for good when another process
- * fences it to take its runs over.
+ * Records the owner of each run. Each process has one lease and renews it while it lives. A process loses its lease for good when another
+ * process fences the lease to take the runs over.
  *
  * An expired lease that no process has fenced is still valid, so a laptop that slept loses nothing, and the first heartbeat after an outage
  * renews the lease. Only the fence counts: transactions set, read and obey it. `SqlLeaseWatch` decides if a lease may be fenced.
@@ -14,15 +14,15 @@ import type { Base, Place } from "./postgres/SqlParts.ts";
 import { RowChanged } from "./SqlFailure.ts";
 import type { SqlTables } from "./SqlTables.ts";
 
-/** Maximum records of this process's runs cached in memory, so that a write need not read them. */
+/** Maximum records of this process's runs cached in memory, so that a write need not read them first. */
 const recordsMax = 10_000;
 
 /** Maximum runs remembered as lost to another process. The oldest are forgotten, because the streams of old runs have ended. */
 const lostRunsMax = 10_000;
 
 /**
- * Maximum fenced leases of this process that are remembered. Another process fenced each of them, and no commit takes so long that the
- * lease is fenced ten times meanwhile.
+ * Maximum fenced leases of this process that are remembered. Another process fenced each of them, and during one commit at most a few
+ * leases can be fenced.
  */
 const formerMax = 10;
 
@@ -32,14 +32,14 @@ export const beatsInLease = 3;
 /** State of a run that this process owns. */
 export interface Driven {
   readonly lease: string;
-  /** The record and the place of its parts, as this process last wrote them, as far as both are known. */
+  /** The record and the place of its parts as this process last wrote them. A value that it does not know is missing. */
   readonly known?: {
     readonly version: number;
     readonly record: RunRecord;
     readonly base?: Base;
     readonly place?: Place;
   };
-  /** True if the run is lost and its stream in this process knows that. The stream then writes nothing more. */
+  /** True if the run is lost and its stream in this process knows of the loss. The stream then writes nothing more. */
   readonly told?: true;
 }
 
@@ -48,9 +48,9 @@ export interface LeaseOptions {
   readonly leaseMs: number;
   /** Name of the process for people, for example `4711@host`. */
   readonly label: string;
-  /** Name of the process for a supervisor that reports its end. The ids of its leases start with it. */
+  /** Name of the process for a supervisor that reports the end of the process. The ids of its leases start with this name. */
   readonly process?: string;
-  /** Wall clock, in milliseconds since the epoch. People read it; to other processes it is only a hint. */
+  /** Wall clock, in milliseconds since the epoch. It is shown to people; to other processes it is only a hint. */
   readonly now: () => number;
   /** Monotonic clock, in milliseconds. */
   readonly elapsed: () => number;
@@ -63,7 +63,7 @@ export interface Held {
   readonly beatAt: number | undefined;
 }
 
-/** A lease that owns open runs. It is gone if it was fenced or has no row. */
+/** A lease that owns open runs. `gone` is true if the lease was fenced or has no row. */
 export interface Owner {
   readonly id: string;
   readonly gone: boolean;
@@ -106,7 +106,7 @@ export class SqlLease {
   readonly #listeners = new Set<(runId: string) => boolean>();
   readonly #leaving = new SqlLeaving<Driven>();
   #id: string | undefined;
-  /** A new lease that a transaction inserted and that is not adopted yet. Concurrent transactions share it. */
+  /** A new lease that a transaction inserted and that is not adopted yet. Concurrent transactions share this lease. */
   #next: string | undefined;
   /** Fenced leases, at most `formerMax`. The result of a transaction under a fenced lease may arrive after results under the next lease. */
   readonly #former = new Set<string>();
@@ -122,12 +122,12 @@ export class SqlLease {
     this.#watch = new SqlLeaseWatch(options.leaseMs);
   }
 
-  /** The lease as far as this process knows; undefined before its first write. */
+  /** The current lease, as last known to this process; undefined before its first write. */
   get id(): string | undefined {
     return this.#id;
   }
 
-  /** The lease, unless a transaction would have to renew it. The transaction itself checks that it is not fenced. */
+  /** The lease, unless a transaction would have to renew it first. The transaction itself checks that the lease is not fenced. */
   get freshId(): string | undefined {
     return this.#isLate ? undefined : this.#id;
   }
@@ -146,12 +146,12 @@ export class SqlLease {
     return this.#needs;
   }
 
-  /** True if the lease owns runs. A lease without runs needs no renewal, because no process waits for it to expire. */
+  /** True if the lease owns runs. A lease without runs needs no renewal, because no process waits for its expiry. */
   get isNeeded(): boolean {
     return this.#needs > 0;
   }
 
-  /** True if the lease has to be renewed, because it owns runs or this process watches leases of others. */
+  /** True if the lease must be renewed, because it owns runs or this process watches the leases of others. */
   get isToBeat(): boolean {
     return this.isNeeded || (this.#id !== undefined && this.#watch.isOn(this.#options.elapsed()));
   }
@@ -163,13 +163,13 @@ export class SqlLease {
 
   /**
    * Returns the lease to use in this transaction: the current one, or else a new one. The caller calls `adopt` after the commit; until then
-   * nothing is remembered.
+   * this process does not remember the lease.
    */
   readonly hold: Effect.Effect<Held, SqlError> = Effect.suspend(() => this.#hold(false));
 
   /**
-   * Does the same as `hold`, and also renews the lease if the next poll of other leases is due, because a process must renew its own lease
-   * to watch others.
+   * Like `hold`, but also renews the lease if the next poll of other leases is due, because a process must renew its own lease to watch
+   * others.
    */
   readonly holdWatching: Effect.Effect<Held, SqlError> = Effect.suspend(() =>
     this.#hold(this.#watch.isDue(this.#options.elapsed())),
@@ -268,8 +268,8 @@ export class SqlLease {
    * Records that a run was released.
    *
    * @param as state that `beginRelease` returned
-   * @param wasOwned true if the run still had an owner when the statement ran. Then this process cannot have claimed it again meanwhile, so
-   *   the state is still the same
+   * @param wasOwned true if the run still had an owner when the statement ran. In that case this process cannot have claimed the run again
+   *   in between, so the state is still the same
    */
   completeRelease(runId: string, as: Driven, wasOwned: boolean): void {
     this.#leaving.markDone(runId, as);
@@ -285,7 +285,7 @@ export class SqlLease {
   /**
    * Gives up ownership of a run. A run that this process has lost stays lost.
    *
-   * @param as state of the run at the write that ended the ownership; this process may have claimed it again since
+   * @param as state of the run at the write that ended the ownership; this process may have claimed the run again since
    */
   disown(runId: string, as: Driven | undefined): void {
     this.#leaving.forget(runId);
@@ -338,7 +338,7 @@ export class SqlLease {
   /** Fences every lease of a process that has ended. A process name is never used again. */
   fenceAll(process: string): Effect.Effect<void, SqlError> {
     const { leases, sql } = this.#tables;
-    // Matches ids that start with the name and a full stop, by id order. The character after `.` is `/`.
+    // Matches ids that start with the name and a full stop. The character after `.` is `/`.
     const [from, to] = [`${process}.`, `${process}/`];
     return Effect.asVoid(sql`UPDATE ${leases} SET fenced = 1 WHERE id >= ${from} AND id < ${to} AND fenced = 0`);
   }
@@ -388,7 +388,7 @@ export class SqlLease {
     return {
       id: owner,
       gone: fenced === null || Number(fenced) !== 0,
-      // If the time left exceeds the lease's length, the expiry came from another clock.
+      // If the time left exceeds the length of the lease, the expiry was written with another clock.
       lease: { id: owner, beats: Number(beats ?? 0), leaseMs, seemsOver: left <= 0 || left > leaseMs },
       renewedAt: renewed_at === null ? undefined : Number(renewed_at),
     };
@@ -409,7 +409,7 @@ export class SqlLease {
         }
       }
     }
-    // Shares a lease that another transaction is inserting. If there were a second lease, the runs of the first would be lost.
+    // Shares a lease that another transaction is inserting. With a second lease, the runs of the first one would be lost.
     const made = this.#next === undefined ? undefined : yield* this.#renewOrMake(this.#next);
     if (made !== undefined) return made;
     const { process } = this.#options;
@@ -419,7 +419,7 @@ export class SqlLease {
     return (yield* this.#make(id)) ?? (yield* Effect.die(rowless));
   });
 
-  /** Returns a lease that another transaction inserts or has inserted; undefined if it was fenced before this process knew of it. */
+  /** Returns a lease that another transaction inserts or has inserted; undefined if the lease was fenced before this process knew of it. */
   readonly #renewOrMake = Effect.fnUntraced(function* (this: SqlLease, next: string) {
     const held = (yield* this.#renew(next)) ?? (yield* this.#make(next));
     if (held === undefined) this.#rememberFenced(next);
@@ -449,7 +449,7 @@ export class SqlLease {
 }
 
 /**
- * Tracks the runs that a process is releasing, from before their statement is sent until its outcome is known.
+ * Tracks the runs that a process is releasing, from before the release statement is sent until its outcome is known.
  *
  * Each run has at most one statement in flight, because a second one could release the run after this process has claimed it again. A
  * statement remembers the run's state at its start, so it does not affect later claims.
@@ -458,7 +458,7 @@ export class SqlLease {
 interface Leaving<A> {
   /** State of the run when its release began. */
   readonly as: A;
-  /** True if a statement was sent and its outcome is not known. */
+  /** True if a statement was sent and its outcome is not known yet. */
   readonly isUnderWay: boolean;
 }
 
@@ -486,14 +486,14 @@ export class SqlLeaving<A extends object> {
     if (this.#runs.get(runId)?.as === as) this.#runs.delete(runId);
   }
 
-  /** Marks the statement as failed, as far as this process knows. If this process still owns the run, it is released later. */
+  /** Marks the statement as failed. If this process still owns the run, the release is tried again later. */
   fail(runId: string, as: A, isDriven: boolean): void {
     if (this.#runs.get(runId)?.as !== as) return;
     if (isDriven) this.#runs.set(runId, { as, isUnderWay: false });
     else this.#runs.delete(runId);
   }
 
-  /** Forgets a run that this process no longer owns, for another reason than a release. */
+  /** Forgets a run that this process no longer owns for another reason than a release. */
   forget(runId: string): void {
     if (this.#runs.get(runId)?.isUnderWay === false) this.#runs.delete(runId);
   }

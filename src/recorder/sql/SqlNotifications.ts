@@ -1,12 +1,12 @@
 /**
  * Sends and receives the notifications ("words") of a store's processes, and polls for missed ones.
  *
- * A server notifies processes of many machines (NOTIFY). The processes of a file poll it for writes by others, every `filePollMs` while
- * they own a run and otherwise when the system reports a write, and they read the same rows.
+ * A server notifies processes on many machines (NOTIFY). The processes that share a file poll it for writes by others: every `filePollMs`
+ * while they own a run, and otherwise when the system reports a write. Both kinds read the same rows.
  *
  * - W1: a notification carries no data. Its row is written before it is sent, so a lost notification only delays its receivers.
  * - W2: a broken listening connection is reopened, and then everything is read once.
- * - W3: a connection counts as listening only once a notification that this process sent has come back on it, because a pooler may accept
+ * - W3: a connection counts as listening only once a notification that this process sent has arrived on it, because a pooler may accept
  *   LISTEN and drop the notifications. Everything is read every `lookMs` in either case.
  */
 import { createHash } from "node:crypto";
@@ -29,7 +29,7 @@ import type { SqlLease } from "./SqlLease.ts";
 /** The callbacks of a listening connection. */
 export interface Ear {
   readonly onNotification: (payload: string) => void;
-  /** Run once the connection listens. From then on every notification arrives. */
+  /** Runs once the connection listens. From then on every notification arrives. */
   readonly ready: Effect.Effect<void>;
 }
 
@@ -57,19 +57,22 @@ const pauseMaxMs = 5_000;
 /** Time between two polls of a file while a process owns a run or another process writes, in milliseconds. */
 export const filePollMs = 100;
 
-/** Time between two polls of an idle file, in milliseconds, if the system does not report writes. */
+/** Time between two polls of an idle file, in milliseconds, if the system cannot report writes. */
 export const fileIdlePollMs = 500;
 
 /**
- * Polls without a change after which a process waits until the system reports a write. Several, because a report may arrive before its
- * write is visible.
+ * Number of polls without a change after which a process waits until the system reports a write. More than one, because a report may arrive
+ * before its write is visible.
  */
 const quietLooks = 10;
 
-/** One poll in this many reads all facts, in case a change was missed. */
+/** Number of polls after which one poll reads all facts, in case a change was missed. */
 const pollsToLook = lookMs / filePollMs;
 
-/** Time for which the processes of a file can notice an answered question, in milliseconds. Its record keeps the answer for longer. */
+/**
+ * Time for which the processes of a file can notice an answered question, in milliseconds. The record of the run keeps the answer for
+ * longer.
+ */
 const answeredMs = 60_000;
 
 /** Time between two deletions of expired facts, in milliseconds. */
@@ -81,7 +84,7 @@ const channelDigits = 12;
 /**
  * Creates the notifications of a store; returns undefined if a server's store has no secret.
  *
- * @param ear listener and the heartbeat's connection; without it, the store is polled
+ * @param ear listens, and has the connection of the heartbeat; without it, the store is polled
  */
 export const make = Effect.fnUntraced(function* (
   database: SqlDatabase,
@@ -91,7 +94,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Words | undefined, never, Scope.Scope> {
   const { dialect, meta, prefix, sql } = database.tables;
   const row = sql<{ readonly value: string }>`SELECT value FROM ${meta} WHERE name = 'shared_key'`;
-  // If a newer program made a store that cannot be written, this process only reads the store, so a failure here is ignored.
+  // If a newer program made a store that this process cannot write, this process only reads the store, so a failure here is ignored.
   const [found] = yield* Effect.orElseSucceed(database.execute(row), () => []);
   if (dialect.name !== "postgres") return yield* makeFileWords(database, lease, now, found?.value);
   if (found === undefined) return undefined;
@@ -205,12 +208,12 @@ class FileBell {
       });
       const late = Effect.map(Effect.sleep(lookMs), () => this.markMissed());
       const waits = Effect.suspend(() => (this.isQuiet ? Effect.raceAllFirst([woken, written, late]) : Effect.void));
-      // Polls once after the watch began, because a write may have come just before it.
+      // Polls once after the watch began, because a write may have arrived just before it.
       return Effect.ensuring(Effect.andThen(this.look, waits), Effect.sync(ends));
     });
   }
 
-  /** Polls the file. If the file cannot be read now, the next poll tries again, and reads by the listeners log the error. */
+  /** Polls the file. If the file cannot be read now, the next poll tries again. The error is logged where the listeners read. */
   readonly look: Effect.Effect<void> = Effect.suspend(() => Effect.ignore(this.#look));
 
   readonly #look = Effect.gen({ self: this }, function* () {
@@ -251,7 +254,7 @@ export const parseWord = (payload: string): Word | undefined => {
   return kind === undefined ? undefined : { _tag: "Put", kind };
 };
 
-/** Listens for ever, and reopens broken connections (W2). */
+/** Listens forever, and reopens broken connections (W2). */
 const listenOn = (
   beating: SqlDatabase,
   channel: string,

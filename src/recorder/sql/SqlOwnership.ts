@@ -1,8 +1,8 @@
 /**
  * Finds runs that no process owns, and claims them for the process that takes them over.
  *
- * A caller waits for a silent owner only as long as `SqlLeaseWatch` needs to distinguish a dead process from a late one. A waiting caller
- * holds nothing and can be interrupted at any time.
+ * A caller waits for a silent owner only as long as `SqlLeaseWatch` needs to distinguish a dead process from a late one. While it waits, a
+ * caller holds no lock and can be interrupted at any time.
  */
 import type * as Clock from "effect/Clock";
 import type * as Context from "effect/Context";
@@ -29,7 +29,7 @@ export interface Ownership {
   readonly database: SqlDatabase;
   readonly lease: SqlLease;
   readonly clock: Clock.Clock;
-  /** Maximum wait for silent processes in one call, in milliseconds. They remain watched afterwards. */
+  /** Maximum wait for silent processes in one call, in milliseconds. The watch of these processes continues afterwards. */
   readonly waitMs: number;
 }
 
@@ -38,7 +38,7 @@ type Step<A> =
   | { readonly _tag: "silent"; readonly owners: ReadonlyArray<Owner> }
   | { readonly _tag: "done"; readonly value: A };
 
-/** Maximum runs that one transaction claims. All other writes of a file wait for it. */
+/** Maximum runs that one transaction claims. All other writes of a file wait for that transaction. */
 const claimsMax = 100;
 
 interface Claim {
@@ -46,15 +46,15 @@ interface Claim {
   /** True to refuse the claim instead of waiting for a silent owner again. */
   readonly isLast: boolean;
   readonly done: Deferred.Deferred<Step<RunRecord>, RecorderError>;
-  /** True if its caller is gone. */
+  /** True if the caller has left. */
   isLeft: boolean;
   /** True once the claim is committed and this process owns the run. */
   isMade: boolean;
 }
 
 /**
- * Creates the implementation of `RunRecorder.claim`. Claims that are ready in one turn of the scheduler share a transaction, because a dead
- * process leaves many runs and every other process claims them. Each claim is granted, refused or delayed individually.
+ * Creates the implementation of `RunRecorder.claim`. A dead process leaves many runs, and every other process claims them, so claims that
+ * are ready in one turn of the scheduler share a transaction. Each claim is granted, refused or delayed individually.
  */
 export const makeClaim = (
   given: Ownership,
@@ -113,12 +113,12 @@ class Claims {
     return Effect.suspend(() => this.#given.database.write(claimRuns(this.#given, claims))).pipe(
       Effect.flatMap((found) => this.#applyClaims(found)),
       Effect.catch((error) =>
-        // If one claim alone fails (a damaged page), the others must not fail.
+        // If a single claim fails (a damaged page), the other claims must not fail.
         claims.length > 1 && SqlFailure.isOneRunsFailure(error)
           ? Effect.forEach(claims, (one) => this.#commit([one]), { discard: true })
           : failAll(error),
       ),
-      // A defect must not end the work. Otherwise every later claim would wait for ever.
+      // A defect must not end the work. Otherwise every later claim would wait forever.
       Effect.catchDefect((cause) => failAll(SqlFailure.explain(cause, "the recorder"))),
     );
   }
@@ -192,7 +192,7 @@ const claimRuns = Effect.fnUntraced(function* ({ database, lease }: Ownership, c
   return { held, owners: owners ?? [], verdicts } satisfies Claimed;
 });
 
-/** Returns the reason to refuse a run that does not depend on its owner's lease. */
+/** Returns the reason to refuse a run regardless of its owner's lease; undefined if there is none. */
 const refusalOf = (lease: SqlLease, held: Held, runId: string, row: Owned | undefined) => {
   if (row === undefined) return "unknown_run" as const;
   if (row.state === "ended") return "run_ended" as const;
@@ -202,7 +202,7 @@ const refusalOf = (lease: SqlLease, held: Held, runId: string, row: Owned | unde
   return row.owner === held.id || isHere || lease.isReleasing(runId) ? ("owned" as const) : undefined;
 };
 
-/** Claims runs for this process. A damaged run maps to its error. */
+/** Claims runs for this process. The result for a damaged run is its error. */
 const takeRuns = Effect.fnUntraced(function* (
   tables: SqlTables,
   runIds: ReadonlyArray<string>,
@@ -234,7 +234,7 @@ const takeRuns = Effect.fnUntraced(function* (
   return taken;
 });
 
-/** Assigns runs to a lease if their versions are still those that were read. */
+/** Assigns runs to a lease if their versions have not changed since they were read. */
 export const assignOwner = Effect.fnUntraced(function* (
   { ask, dialect }: SqlTables,
   all: ReadonlyArray<{ readonly runId: string; readonly version: number }>,
@@ -250,7 +250,7 @@ export const assignOwner = Effect.fnUntraced(function* (
 
 const ownOne = "UPDATE {runs} SET owner = ?, version = version + 1 WHERE run_id = ? AND version = ? RETURNING seq";
 
-/** Rows are locked in a fixed order. Otherwise two processes could deadlock, and the server would abort one of them a second later. */
+/** Locks the rows in a fixed order. Otherwise two processes could deadlock, and the server would abort one of them only after a second. */
 const ownTogether = `UPDATE {runs} AS r SET owner = ?, version = r.version + 1
   FROM (SELECT k.run_id FROM {runs} AS k JOIN unnest(?::text[], ?::text[]) AS v (run_id, version)
     ON k.run_id = v.run_id AND k.version = v.version::integer ORDER BY k.run_id FOR UPDATE OF k) AS l
@@ -281,7 +281,7 @@ const resolveStanding = (
   owner: string,
 ): Effect.Effect<LeaseStanding, SqlError | SqlFailure.RowChanged> => {
   const found = owners.find(({ id }) => id === owner);
-  // An unlisted lease is this process's own previous one, because only leases of others are listed.
+  // A lease that is not listed is this process's own previous one, because only the leases of others are listed.
   if (found === undefined) return Effect.succeed("held");
   if (found.gone) return Effect.succeed("over");
   const standing = lease.standing(found.lease);
@@ -289,8 +289,8 @@ const resolveStanding = (
 };
 
 /**
- * Releases a claimed run; see `RunRecorder.release`. If the store accepts no writes, a later heartbeat retries. The retry is needed because
- * this process keeps renewing its lease, so no other process could take the run.
+ * Releases a claimed run; see `RunRecorder.release`. If the store accepts no writes, a later heartbeat retries the release. The retry is
+ * needed because this process keeps renewing its lease, so no other process could take the run.
  */
 export const release = ({ database, lease }: Ownership, runId: string): Effect.Effect<void> =>
   Effect.catch(writeRelease(database, lease, runId), ({ reason }) =>
@@ -327,8 +327,8 @@ const writeRelease = (database: SqlDatabase, lease: SqlLease, runId: string): Ef
 /**
  * Finds runs that no process owns and no process has decided; see `RunRecorder.orphans`.
  *
- * @param waits false to return at once, including runs of silent processes, without ending their leases; `all` to also wait for processes
- *   without a heartbeat seen so far
+ * @param waits false to return at once, including the runs of silent processes, without ending their leases; `all` to also wait for
+ *   processes that have not shown a heartbeat yet
  */
 export const orphans = (
   given: Ownership,
@@ -356,7 +356,7 @@ const takeOrphansStep = (
     const others = owners.filter(({ gone }) => !gone);
     const over = others.filter((it) => lease.standing(it.lease) === "over");
     for (const it of over) yield* lease.fence(it.lease);
-    // The watch starts with the first call, so that a caller that polls learns of a dead process as soon as its lease is over.
+    // The watch starts with the first call. A caller that polls then learns of a dead process as soon as its lease is over.
     const held = over.length < others.length ? yield* lease.holdWatching : undefined;
     if (!isLast && others.some((it) => isDoubtful(lease.standing(it.lease), all))) {
       return { _tag: "silent" as const, held, owners };
@@ -389,12 +389,12 @@ const retryWhileSilent = <A>(
       const found = yield* step(now >= until);
       if (found._tag === "done") return found.value;
       until = Math.min(until, now + Math.min(waitMs, lease.longestMs(found.owners)));
-      // A caller may be uninterruptible so as not to lose a claim, but at this point it has claimed nothing.
+      // A caller may be uninterruptible so that it does not lose a claim, but at this point it has claimed nothing.
       yield* Effect.interruptible(clock.sleep(millis(lease.pauseMs)));
     }
   });
 
-/** Returns open runs that are not parked for an answer and have no owner, or one whose lease is over; oldest first. */
+/** Returns open runs, oldest first, that are not parked for an answer and whose owner is missing or has a lease that is over. */
 const readAbandoned = (tables: SqlTables, lost: ReadonlyArray<Owner>, limit: number) => {
   const { dialect, runs, sql } = tables;
   const undecided = sql`ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;
@@ -405,7 +405,7 @@ const readAbandoned = (tables: SqlTables, lost: ReadonlyArray<Owner>, limit: num
       const unowned = sql`SELECT * FROM (SELECT ${columns} FROM ${runs}
         WHERE owner IS NULL AND ${undecided} AND seq > ${after ?? -1} ORDER BY seq LIMIT ${count}) AS a`;
       if (ids.length === 0) return sql<SqlStore.Row>`${unowned}`;
-      // Searches by owner instead of scanning all open runs, because live processes have many.
+      // Searches by owner and does not scan all open runs, because live processes own many.
       return sql<SqlStore.Row>`${unowned} UNION ALL SELECT * FROM (SELECT ${columns} FROM ${runs}
         WHERE ${sql.in("owner", ids)} AND ${undecided} AND seq > ${after ?? -1} ORDER BY +seq LIMIT ${count}) AS b
         ORDER BY seq LIMIT ${count}`;

@@ -1,8 +1,8 @@
 /**
- * Keeps runs in a database, so that they outlive their process and another one can take them over.
+ * Keeps runs in a database, so that they outlive their process and another process can take them over.
  *
- * The same entries result in the same record as in `RunRecorder.layerMemory`. The statements need serialisable transactions. On SQLite
- * every transaction is serialisable, and on PostgreSQL the recorder requests it.
+ * The same entries produce the same record as in `RunRecorder.layerMemory`. The statements need serialisable transactions. On SQLite every
+ * transaction is serialisable, and on PostgreSQL the recorder requests it.
  */
 import { hostname } from "node:os";
 import * as Clock from "effect/Clock";
@@ -35,8 +35,8 @@ import * as SqlFile from "./sqlite/SqlFile.ts";
 import * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
 
 /**
- * Default lease of a process, in milliseconds. Its runs can be taken over this long after its death. It is renewed three times in that
- * time.
+ * Default lease of a process, in milliseconds. If the process dies, its runs can be taken over after this time. A living process renews the
+ * lease three times in this time.
  */
 export const leaseMsDefault = 15_000;
 
@@ -49,20 +49,20 @@ export interface SqlRunRecorderOptions {
   readonly leaseMs?: number;
   /**
    * Unique name of this process, never reused. With it, another process can report the end of this one
-   * (`RunRecorder.processEnded`) before its lease expires. 1 to 64 of a-z, 0-9 and -.
+   * (`RunRecorder.processEnded`) before its lease expires. 1 to 64 characters of a-z, 0-9 and -.
    */
   readonly process?: string;
   /** Runs to delete automatically; false for none. */
   readonly retention?: Retention | false;
   /**
-   * Timeout for another program's lock, in milliseconds, before writes fail as `locked`; default 5,000. It starts when a write first meets
-   * the lock. Once it has passed, later writes try only once while the lock remains.
+   * Maximum wait for another program's lock, in milliseconds, before writes fail as `locked`; default 5,000. The wait starts when a write
+   * first meets the lock. After that, later writes try only once while the lock remains.
    */
   readonly lockWaitMs?: number;
   /** Name of the database in error messages. */
   readonly place?: string;
   /**
-   * Prefix of the table names, to distinguish them from a program's own: 1 to 40 of a-z, 0-9 and _; default `stream_recovery_`.
+   * Prefix of the table names, to distinguish them from a program's own: 1 to 40 characters of a-z, 0-9 and _; default `stream_recovery_`.
    * Tables of the first version, which had no prefix, are renamed when they are opened.
    */
   readonly prefix?: string;
@@ -109,7 +109,7 @@ export const SqlRunRecorder = {
     }),
 } as const;
 
-/** True for each part that a program also uses itself: the client for its own statements, the database for its own tables. */
+/** `client` and `tables` are true if the program also uses the client for its own statements, or the database for its own tables. */
 interface Shared {
   readonly client: boolean;
   readonly tables: boolean;
@@ -117,13 +117,13 @@ interface Shared {
 
 /** Connections with a single purpose. */
 export interface OwnConnections {
-  /** Connection for heartbeats, so that no other work of this process delays them. By default they share the main one. */
+  /** Connection for heartbeats, so that no other work of this process delays them. By default heartbeats use the main connection. */
   readonly beats?: SqlClient.SqlClient;
   /** Commits a statement in one round trip. Without it, a run starts with an ordinary transaction. */
   readonly commitOne?: CommitOne;
   /** Listens for notifications of other processes. Without it, the store is polled. */
   readonly listen?: SqlNotifications.Listen;
-  /** Limits that all connections, including the client's, requested from their server. */
+  /** Limits that all connections, including those of the client, requested from their server. */
   readonly limits?: ServerDemands.ServerLimits;
 }
 
@@ -174,7 +174,7 @@ export const make = (
         : logFailure(releaseLease(database.write(lease.end), closeMs), "could not release the lease"),
     );
     const inGroups = yield* SqlWriter.make(database, lease, closeMs);
-    // This layer closes before the writer, which then commits the writes that this layer could not.
+    // This layer closes before the writer. The writer then commits the writes that this layer could not.
     const write = yield* SqlWriter.makeTogether(database, lease, inGroups);
     yield* Effect.forkScoped(runHeartbeat(database, beating, lease));
     const looking = yield* startRetention(makeRetaining(database, now), options);
@@ -184,14 +184,14 @@ export const make = (
       ...(yield* serve({ database, lease, clock, waitMs: silentWaitMs }, write, words?.announceAnswer)),
       ...(words?.facts === undefined ? {} : { shared: words.facts }),
       ...(words === undefined ? {} : { cancels: words.cancels, pacing: words.pacing }),
-      // Exceeds the lock timeout, so that the error of the lock comes first.
+      // Longer than the lock timeout, so that the error of the lock arrives first.
       waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
       claimWaitMs: silentWaitMs + recorderWaitMs,
     };
     return withRetaining(withTransfer(recorder, SqlTransfer.make(database)), looking);
   });
 
-/** Creates tables only if the server meets the requirements. */
+/** Creates the tables, but only if the server meets the requirements. */
 const prepare = (database: SqlDatabase, place: string, limits: ServerDemands.ServerLimits | undefined) => {
   const { dialect, sql } = database.tables;
   if (dialect.name !== "postgres") return database.ready;
@@ -199,8 +199,8 @@ const prepare = (database: SqlDatabase, place: string, limits: ServerDemands.Ser
 };
 
 /**
- * Returns an error for an invalid process name. Only these characters are allowed, because lease ids start with the name and are searched
- * by their order.
+ * Returns an error for an invalid process name. Only characters that every database sorts alike are allowed, because lease ids start with
+ * the name and are searched in that order.
  */
 const processProblem = (process: string | undefined): RecorderError | undefined =>
   process === undefined || /^[a-z\d-]{1,64}$/.test(process)
@@ -217,14 +217,14 @@ const badOptionError = (message: string): RecorderError =>
   new RecorderError({ reason: "bad_option", run_id: "", message });
 
 /**
- * Renews the lease while the recorder lives. A failed heartbeat is retried before the next one is due. So after an outage, others see a
- * live process before they may declare it dead.
+ * Renews the lease while the recorder lives. A failed heartbeat is retried before the next one is due. After an outage, the lease is thus
+ * renewed before other processes may declare this process dead.
  */
 const runHeartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease): Effect.Effect<never> => {
   const outage = new OutageLog({ away: "could not renew the lease", back: "renewing the lease again" });
   const renew = Effect.suspend(() => {
     const { silentMs } = lease;
-    // Programs of several versions may share a server, and a newer one may have migrated to tables that this one must not write.
+    // Programs of several versions may share a server, and a newer program may have migrated to tables that this one must not write.
     const known = beating === database ? Effect.void : beating.ready;
     const beaten = Effect.andThen(known, beating.write(lease.beat(beating.tables)));
     return Effect.flatMap(Effect.tap(beaten, outage.recordSuccess), (beat) => {
@@ -256,8 +256,9 @@ const runHeartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLea
 const recorderSlackMs = 1_000;
 
 /**
- * Maximum duration of a claim, in leases of this process or of the default length. A claim waits for one lease, which may belong to another
- * process and be longer. Even longer leases remain watched, and their runs are taken over later.
+ * Maximum duration of a claim, in leases of this process or of the default length, whichever is longer. A claim waits for the lease of
+ * another process, which may be longer than this process's. Leases longer than the maximum remain watched, and their runs are taken over
+ * later.
  */
 const leasesWaited = 4;
 
@@ -282,7 +283,7 @@ const serve = (
       claim,
       release: (runId) => SqlOwnership.release(given, runId),
       orphans: (limit = listLimitDefault, options) => SqlOwnership.orphans(given, limit, options?.waits ?? true),
-      // The transaction of the answer also notifies, so that a notified process finds the answer.
+      // The transaction of the answer also sends the notification, so that a notified process finds the answer.
       answer: (it) =>
         database.write(
           Effect.tap(
@@ -303,8 +304,8 @@ const serve = (
 const asMuch = "x".repeat(32 * 1024);
 
 /**
- * Checks that the store accepts writes. It writes an unchanged value, which detects locks, and on a file also a full disk. But such a write
- * may fit into an existing page of a server or a file's journal, even if a run would not. So after a full disk, it also writes as much as a
+ * Checks that the store accepts writes. It writes an unchanged value, which detects locks and, on a file, a full disk. But such a write may
+ * fit into an existing page of a server or of a file's journal, even if a run would not. So after a full disk, it also writes as much as a
  * run does.
  */
 const probe = (database: SqlDatabase): Effect.Effect<void, RecorderError> =>
@@ -325,7 +326,7 @@ const probe = (database: SqlDatabase): Effect.Effect<void, RecorderError> =>
     });
   });
 
-/** Records an answer. The owner of the run finds a new version in its row, and reads the run again before it writes. */
+/** Records an answer. The owner of the run finds a new version in the run's row, and reads the run again before it writes. */
 const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRecorder.Answer, now: () => number) {
   const { by, choice, revision, run_id } = given;
   const stored = yield* SqlStore.load(database.tables, run_id);
@@ -377,6 +378,6 @@ const releaseLease = (ends: Effect.Effect<void, RecorderError>, ms: number): Eff
     return Effect.fail(new RecorderError({ reason: "unavailable", run_id: "", message }));
   });
 
-/** Logs a failure that no caller waits for. It has already been counted. */
+/** Logs a failure for which no caller waits. The failure has already been counted. */
 const logFailure = (effect: Effect.Effect<unknown, RecorderError>, what: string): Effect.Effect<void> =>
   Effect.catch(Effect.asVoid(effect), (error) => Effect.logWarning(`${what}: ${error.message}`));

@@ -12,7 +12,7 @@ import * as SqlFailure from "./SqlFailure.ts";
 import * as SqlStore from "./SqlStore.ts";
 import type { SqlTables } from "./SqlTables.ts";
 
-/** Maximum runs that one transaction deletes, because others wait for it. */
+/** Maximum runs that one transaction deletes, because other transactions wait for it. */
 const prunedRunsMax = 100;
 
 /** Maximum runs that one statement skips while counting. */
@@ -44,7 +44,7 @@ export const list = Effect.fnUntraced(function* (tables: SqlTables, query: RunQu
   return found.map(({ record }) => record);
 });
 
-/** Filters by state, phrased to match the partial index of open, open but not live, or ended runs. */
+/** Filters by state. The conditions match the partial index of all open runs, of open runs that are not live, or of ended runs. */
 const stateCondition = (sql: SqlTables["sql"], state: NonNullable<RunQuery["state"]>) => {
   if (state === "ended") return sql`ended_at IS NOT NULL`;
   const open = sql`ended_at IS NULL AND state = ${state}`;
@@ -65,7 +65,7 @@ const searchConditions = (sql: SqlTables["sql"], query: RunQuery): ReadonlyArray
   ];
 };
 
-/** SQLite lowercases only ASCII letters; PostgreSQL does so with the "C" collation. */
+/** Filters by text, ignoring case. SQLite lowercases only ASCII letters; PostgreSQL does so with the "C" collation. */
 const textCondition = (sql: SqlTables["sql"], name: string, text: string): Fragment => {
   const [column, wanted] = [sql.literal(name), foldCase(text)];
   return sql.onDialectOrElse({
@@ -77,7 +77,7 @@ const textCondition = (sql: SqlTables["sql"], name: string, text: string): Fragm
 /**
  * Reads up to `limit` records. A damaged row is omitted, counted and logged, because it must not hide other runs.
  *
- * @param page reads the rows after the one with this `seq`, in list order
+ * @param page reads the rows after the row with this `seq`, in list order
  */
 export const readRecords = Effect.fnUntraced(function* (
   tables: SqlTables,
@@ -102,7 +102,7 @@ export const readRecords = Effect.fnUntraced(function* (
 /**
  * Deletes ended runs in bounded transactions; see `RunRecorder.prune`.
  *
- * @param onProgress receives the number of runs forgotten so far
+ * @param onProgress receives the number of runs deleted so far
  */
 export const prune = Effect.fnUntraced(function* (
   database: SqlDatabase,
@@ -117,7 +117,7 @@ export const prune = Effect.fnUntraced(function* (
     // Each page starts after the previous one, because the index keeps deleted entries until a vacuum.
     const which =
       after === undefined ? upToPlace(sql, last) : sql`${upToPlace(sql, last)} AND ${afterPlace(sql, after)}`;
-    // Reads without a writer's lock, because usually there are no old runs.
+    // Reads without a writer's lock, because usually no run is old.
     const rows = yield* database.read(sql<EndedHead>`SELECT ${sql.literal(dialect.head)}, ended_at FROM ${runs}
       WHERE ${which} ORDER BY ended_at, seq LIMIT ${prunedRunsMax}`);
     const newest = rows.at(-1);
@@ -139,7 +139,7 @@ export const countOld = Effect.fnUntraced(function* (database: SqlDatabase, quer
   return Number(row?.n ?? 0);
 });
 
-/** The bounds of old runs, set by a person or by the store's own retention. */
+/** The limits that define old runs, set by a person or by the store's own retention. */
 type OldQuery = PruneQuery & Partial<Pick<Old, "at" | "keptFrom">>;
 
 interface EndedHead extends SqlStore.Head {
@@ -159,9 +159,7 @@ const upToPlace = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
 const afterPlace = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
   sql`ended_at >= ${at} AND (ended_at > ${at} OR seq > ${seq})`;
 
-/**
- * Returns the position of the last old run, by age or by the number of later ends. All runs that ended before this position are old too.
- */
+/** Returns the position of the last old run, by age or by the number of later ends. All ended runs before this position are old too. */
 const findLastOld = Effect.fnUntraced(function* (database: SqlDatabase, query: OldQuery) {
   const { endedBefore = -1, keep = everyRun, keptFrom = Number.MAX_SAFE_INTEGER } = query;
   const byAge: EndedPlace = { at: endedBefore, seq: -1 };
@@ -171,7 +169,7 @@ const findLastOld = Effect.fnUntraced(function* (database: SqlDatabase, query: O
 });
 
 /**
- * Returns the ended run after the `keep` latest. It counts in bounded steps, because a statement on a file blocks the thread.
+ * Returns the newest ended run beyond the `keep` latest ones. Counts in bounded steps, because a statement on a file blocks the thread.
  *
  * @param until end time after which runs are not counted, for automatic retention
  */
@@ -200,7 +198,7 @@ const forget = Effect.fnUntraced(function* (tables: SqlTables, heads: ReadonlyAr
   const places = heads.map(SqlStore.placeOf);
   const inRows = places.filter(({ shelf }) => shelf === 0).map(({ seq }) => seq);
   if (inRows.length > 0) {
-    // Selects by `seq`, because another run may have the id by now.
+    // Selects by `seq`, because another run may have the same id by now.
     const these = sql`run_id IN (SELECT run_id FROM ${runs} WHERE seq IN ${sql.in(inRows)})`;
     yield* sql`DELETE FROM ${incidents} WHERE ${these}`;
     yield* sql`DELETE FROM ${questions} WHERE ${these}`;
@@ -212,8 +210,8 @@ const forget = Effect.fnUntraced(function* (tables: SqlTables, heads: ReadonlyAr
 });
 
 /**
- * Returns the time by which age is judged: the earlier of both clocks. A process whose clock is ahead of the server's would otherwise
- * delete the runs of all others.
+ * Returns the time by which age is measured: the earlier of both clocks. A process whose clock is ahead of the server's would otherwise
+ * delete the runs of all other processes.
  *
  * @param own wall clock of this process, in milliseconds since the epoch
  */

@@ -1,6 +1,4 @@
-/**
- * Creates the tables of the store and migrates older ones automatically, in one transaction.
- */
+/** Creates the tables of the store and migrates older tables automatically, in one transaction. */
 import * as Effect from "effect/Effect";
 import type * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
@@ -12,7 +10,7 @@ import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
 
 /**
  * Version of the tables: the number of migrations. A store of a newer version declares the oldest versions that still read and write it
- * correctly (`min_reader`, `min_writer`), and is used only as far as these allow.
+ * correctly (`min_reader`, `min_writer`). This program uses such a store only as far as these allow.
  */
 export const schemaVersion = 7;
 
@@ -28,7 +26,7 @@ export interface Ready {
  * Prepares the store by creating or migrating its tables. Any number of processes may do this at once.
  *
  * @param place name of the database for messages
- * @param shared true if the database belongs to a program, whose tables stay untouched. Otherwise a file of another program is refused
+ * @param shared true if the database belongs to a program, whose tables stay untouched. If false, a file of another program is refused
  */
 export const prepare = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place: string, shared: boolean) {
   const found = yield* Effect.catchIf(readVersions(tables), isMissingTable, () => Effect.void);
@@ -63,7 +61,7 @@ const readVersions = ({ meta, sql }: SqlTables.SqlTables): Effect.Effect<Version
       const of = (wanted: string) => rows.find(({ name }) => name === wanted)?.value;
       const schema = of("schema_version");
       if (schema === undefined) return undefined;
-      // If a store declares nothing, only programs of its own version may use it.
+      // A store that declares nothing may only be used by programs of its own version.
       const [reader, writer] = [of("min_reader") ?? schema, of("min_writer") ?? schema];
       return { schema: Number(schema), reader: Number(reader), writer: Number(writer) };
     },
@@ -81,7 +79,7 @@ const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place:
   const found = yield* readVersions(tables);
   if (found !== undefined && found.schema >= schemaVersion) return found;
   for (const migration of migrations.slice(found?.schema ?? 0)) yield* migration(tables, found === undefined);
-  // The programs of one machine are updated together. Those of a server are not, so different versions run side by side for a while.
+  // The programs of one machine are updated together. The programs of a server are not, so different versions run side by side for a while.
   const oldest = found === undefined ? partsVersion : Math.max(oldestNeighbour, found.reader, found.writer);
   const neighbours = { min_reader: oldest, min_writer: oldest };
   const made = { schema_version: schemaVersion, ...(tables.dialect.name === "postgres" ? neighbours : {}) };
@@ -151,7 +149,10 @@ const instead: Readonly<Record<SqlTables.SqlTables["dialect"]["name"], string>> 
   postgres: "Update this program, or name another database or schema in the address",
 };
 
-/** The programs that use a server are updated one by one, so an older one continues as well as it can. */
+/**
+ * Advice if this program may still read the store. The programs of a server are updated one by one, so an older program continues as well
+ * as it can.
+ */
 const onlyReads: Partial<typeof instead> = {
   postgres: "Update this program; until then it only reads here, and its streams continue unrecorded",
 };
@@ -198,7 +199,10 @@ const createTables = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
 
 const firstIndexes = ["runs_open", "runs_driven", "runs_kept", "runs_ended", "runs_broken", "runs_owned"] as const;
 
-/** Creates the indexes. Lists are ordered by seq. Few runs are open or broken, so a search for those must not scan all ended ones. */
+/**
+ * Creates the indexes. Lists are ordered by `seq`. Few runs are open or broken, so partial indexes keep a search for them from scanning all
+ * ended runs.
+ */
 const createIndexes = Effect.fnUntraced(function* ({ prefix, runs, sql }: SqlTables.SqlTables) {
   const nameOf = (name: (typeof firstIndexes)[number]) => sql.literal(prefix + name);
   yield* sql`CREATE INDEX ${nameOf("runs_open")} ON ${runs} (seq) WHERE ended_at IS NULL`;
@@ -234,8 +238,8 @@ const addFacts = Effect.fnUntraced(function* ({ dialect, facts, groups, meta, pr
 });
 
 /**
- * Adds the tables of the delivery log, for older programs that may share the server with this one. This version does not use them:
- * docs/postgres.md.
+ * Adds the tables of the delivery log, for older programs that may share the server with this one. This version does not use these tables;
+ * see docs/postgres.md.
  */
 const addDeliveryTables = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effect.Effect<void, SqlError> => {
   if (dialect.name !== "postgres") return Effect.void;
@@ -257,9 +261,9 @@ const addDeliveryTables = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effec
 };
 
 /**
- * Moves the long parts of runs on PostgreSQL to their own table. A file is small and stays unchanged.
+ * Moves the long parts of runs on PostgreSQL to their own table. Files keep their tables, because a file is small.
  *
- * If a store already has runs, records stay in their rows, because older programs that use the store do not know the parts.
+ * If a store already has runs, their records stay in their rows, because older programs that use the store do not know the parts.
  */
 const moveParts: Migration = ({ dialect, leases, parts, prefix, runs, shelves, sql }, isFirst) => {
   if (dialect.name !== "postgres") return Effect.void;
@@ -271,12 +275,11 @@ const moveParts: Migration = ({ dialect, leases, parts, prefix, runs, shelves, s
       n BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (shelf, seq, kind, id))`;
     yield* sql`ALTER TABLE ${runs} ADD COLUMN shelf INTEGER NOT NULL DEFAULT 0, ADD COLUMN changed TEXT,
       ALTER COLUMN record DROP NOT NULL`;
-    // An update writes a new version of the row. With free space on the same page it need not write any index.
+    // An update writes a new version of the row. If that fits on the same page, the update need not write any index.
     yield* sql`ALTER TABLE ${runs} SET (fillfactor = 30)`;
     yield* sql`ALTER TABLE ${leases} ADD COLUMN knows INTEGER NOT NULL DEFAULT 0`;
     yield* sql`DROP INDEX ${sql.literal(`${prefix}runs_ended`)}`;
-    // The foreign keys are dropped, because they would be checked for every deleted row, and incidents and questions are deleted
-    // explicitly.
+    // Drops the foreign keys, because they would be checked for every deleted row. Incidents and questions are deleted explicitly.
     for (const name of ["incidents", "questions"]) {
       yield* sql`ALTER TABLE ${sql.literal(prefix + name)}
         DROP CONSTRAINT IF EXISTS ${sql.literal(`${prefix}${name}_run_id_fkey`)}`;

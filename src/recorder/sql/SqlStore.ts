@@ -30,7 +30,7 @@ export interface Stored extends SqlParts.Place {
 
 /** Columns of a row without its record. */
 export interface Head {
-  /** Increases in the order in which runs start. */
+  /** Grows with every run that starts. */
   readonly seq: number | string;
   /** Shelf of the run's parts on PostgreSQL; see `SqlParts`. */
   readonly shelf?: number;
@@ -71,7 +71,7 @@ export const load = Effect.fnUntraced(function* (tables: SqlTables, runId: strin
   return stored?.success;
 });
 
-/** Decodes the records of rows, in order. A damaged one becomes an error and does not affect the others. */
+/** Decodes the records of rows, in order. A damaged record becomes an error and does not affect the others. */
 export const decodeRows = Effect.fnUntraced(function* (tables: SqlTables, rows: ReadonlyArray<Row>) {
   if (rows.length === 0) return [];
   const inRows = yield* readParts(
@@ -143,8 +143,8 @@ export const toKept = ({ base, seq, shelf }: Stored): SqlParts.Kept => ({
 });
 
 /**
- * Writes the changed runs of a transaction. On PostgreSQL, all new runs share one statement and all others another, because
- * every statement is a round trip.
+ * Writes the changed runs of a transaction. On PostgreSQL, all new runs share one statement and all other runs another, because every
+ * statement is a round trip.
  */
 export const save = (
   tables: SqlTables,
@@ -167,7 +167,7 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
   if (fresh.length > 0) {
     const { keptIn, values } = encodeNewRows(tables, fresh);
     for (const [runId, it] of keptIn(yield* tables.ask<Head>(insertTogether, values))) kept.set(runId, it);
-    // Almost no new run has parts.
+    // Almost no new run has parts already.
     const put = fresh.flatMap((run) => changedParts(kept.get(run.runId)?.place ?? inRow, run));
     if (put.length > 0) yield* tables.ask(SqlParts.putTogether, SqlParts.putValues(put));
   }
@@ -202,8 +202,8 @@ const encodeNewRows = (tables: SqlTables, fresh: ReadonlyArray<Changed>) => {
 };
 
 /**
- * Builds the statement that starts runs under a lease. It adds all of them or none: none if the lease was fenced, and none
- * outside a serialisable transaction.
+ * Builds the statement that starts runs under a lease. It adds all of the runs or none: none if the lease was fenced, and none outside a
+ * serialisable transaction.
  *
  * @param fresh runs without incidents and questions
  */
@@ -230,7 +230,7 @@ const changedParts = (place: SqlParts.Place, { before, record }: Changed): Reado
     : SqlParts.diffParts(place, before?.record, record);
 
 /**
- * Updates runs that are on record. Parts share the statement of the rows. The transaction fails if a row or a record is not as expected.
+ * Updates runs that are on record, and their parts in the same statement. The transaction fails if a row or a record is not as expected.
  */
 const updateKnown = Effect.fnUntraced(function* (
   tables: SqlTables,
@@ -275,7 +275,7 @@ const newColumns = ({ owner, record, runId }: Changed, { toStorable }: SqlTables
   ];
 };
 
-/** The parts of a run go to the newest shelf. If there is no shelf, the record stays in its row. */
+/** Inserts new runs. The parts of a run go to the newest shelf. If there is no shelf, the record stays in its row. */
 const insertTemplate = (where: string) => `WITH v AS (
     SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
       WITH ORDINALITY AS u (run_id, owner, parked, ended_at, broken, provider, model, started_at, state, record, n)
@@ -318,8 +318,8 @@ const updateWithParts = `WITH u AS (${updateTogether}), p AS (${SqlParts.putToge
   SELECT seq FROM u UNION ALL ${SqlParts.foundTogether}`;
 
 /**
- * Builds the statement that writes a run's row under a lease. It changes one row, or none if the version changed since it was
- * read or the lease was fenced.
+ * Builds the statement that writes a run's row under a lease. It changes one row, or none if the version changed since the row was read or
+ * if the lease was fenced.
  */
 export const rowStatement = (
   { before, owner, record, runId }: Changed,
@@ -354,7 +354,7 @@ const saveInFile = (tables: SqlTables, runId: string, before: RunRecord | undefi
 export const inRow: SqlParts.Place = { seq: 0, shelf: 0 };
 
 /**
- * Writes the changes of a run if its version is still the one that was read, and increments the version.
+ * Writes the changes of a run if its version has not changed since it was read, and increments the version.
  *
  * @param owner lease of the process that owns the run after this write, including a claimed run that is still parked
  */

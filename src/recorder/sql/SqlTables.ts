@@ -12,7 +12,7 @@ import * as SqlDialect from "./SqlDialect.ts";
 /** Default prefix of the table names. */
 export const prefixDefault = "stream_recovery_";
 
-/** Maximum length of a prefix, in characters. PostgreSQL truncates names after 63, and index names are the longest. */
+/** Maximum length of a prefix, in characters. PostgreSQL truncates names after 63 characters, and the index names are the longest. */
 const prefixCharactersMax = 40;
 
 /** A client with the names of the store's tables. */
@@ -27,17 +27,17 @@ export interface SqlTables {
   readonly questions: Fragment;
   readonly facts: Fragment;
   readonly groups: Fragment;
-  /** The long parts of runs on PostgreSQL, and the shelf number of new ones; see `SqlParts`. */
+  /** The long parts of runs on PostgreSQL, and the number of the shelf for new parts; see `SqlParts`. */
   readonly parts: Fragment;
   readonly shelves: Fragment;
   /** Returns the cached text of a statement for the client's database; see `ask`. */
   readonly textOf: (template: string) => string;
   /**
-   * Runs a statement of fixed text inside a transaction. It is meant for the statements of every write, because the text is built only once
+   * Runs a statement of fixed text inside a transaction. Use it for the statements that every write needs: their text is built only once,
    * and the statement goes directly to the transaction's connection.
    *
    * @param template SQL with `{runs}` for a table's name and `?` for a value
-   * @param values values of the statement; a list is one value, on PostgreSQL
+   * @param values values of the statement; on PostgreSQL, a list is one value
    */
   readonly ask: <Row extends object>(
     template: string,
@@ -54,7 +54,7 @@ export const tableNames = [...firstTableNames, "facts", "groups"] as const;
 /**
  * Names the tables for a client.
  *
- * @param prefix prefix that passes `prefixProblem`, because it becomes part of every statement
+ * @param prefix prefix that `prefixProblem` accepts, because it becomes part of every statement
  */
 export const make = (client: SqlClient, prefix: string): SqlTables => {
   // A client may rename columns of rows, but the code here uses the names in the tables.
@@ -117,7 +117,7 @@ const makeAsk = (sql: SqlClient, prefix: string): Pick<SqlTables, "ask" | "textO
 /** Returns an error if a prefix cannot be used. */
 export const prefixProblem = (prefix: string): RecorderError | undefined => {
   const fits = /^[a-z_][a-z0-9_]*$/.test(prefix) && prefix.length <= prefixCharactersMax;
-  // SQLite and PostgreSQL reserve these.
+  // SQLite and PostgreSQL reserve these prefixes.
   if (fits && !/^(sqlite|pg)_/.test(prefix)) return undefined;
   return new RecorderError({
     reason: "bad_option",

@@ -1,13 +1,13 @@
 /**
- * Commits the writes of this process in groups. Each write returns once it is on disk (law L8), and many share one commit.
+ * Commits the writes of this process in groups. Each write returns once it is on disk (law L8), and many writes share one commit.
  *
- * `make` returns a write that works for every entry. It assumes that this process's knowledge is current: a run is new, or its record is
- * known and its lease is valid. The statements check these assumptions. If one no longer holds, the group starts again and reads the rows
- * first.
+ * `make` returns a write that accepts every entry. The write assumes that this process's knowledge is current: a run is new, or its record
+ * is known and its lease is valid. The statements check these assumptions. If one no longer holds, the group starts again and reads the
+ * rows first.
  *
  * `makeTogether` adds a fast path for a file on this machine, which commits synchronously. Writes that are ready within one turn of the
- * scheduler share a commit. It accepts only the usual writes, and leaves all others to the first path, which reads, waits and reports
- * errors.
+ * scheduler share a commit. The fast path accepts only the usual writes, and leaves all others to the first path, which reads, waits and
+ * reports errors.
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -43,14 +43,14 @@ const gatherTurns = 1;
 
 /**
  * Maximum tries of a group that finds the file locked by another process's commit, and the pause between them, in milliseconds. After that
- * its writes take the slow path, which waits and costs each write several times its share of a group.
+ * the writes of the group take the slow path, which waits and costs each write several times its share of a group.
  */
 const lockedMax = 8;
 const lockedPauseMs = 1;
 
 /**
- * Time for which the end of a run waits for another run's write, so that both share a commit, in milliseconds. A commit is a third of the
- * store's cost of a short stream.
+ * Time for which the end of a run waits for another run's write, so that both share a commit, in milliseconds. The commit of the end is a
+ * third of what the store costs a short stream.
  */
 const endPauseMs = 1;
 
@@ -64,9 +64,9 @@ interface Job extends Entries {
 }
 
 /**
- * Starts the writer of a scope. Queued writes are still committed when the scope closes, if that ends in time.
+ * Starts the writer of a scope. At the end of the scope, queued writes are still committed, within a time limit.
  *
- * @param closeMs maximum time for that, in milliseconds
+ * @param closeMs maximum time for these commits, in milliseconds
  */
 export const make = (
   database: SqlDatabase,
@@ -94,7 +94,7 @@ export const make = (
           Effect.flatMap((taken) => (taken ? Deferred.await(done) : Effect.fail(errorAfterClose(runId)))),
         );
       });
-    // On a file, a write waits for a transaction that its caller is in, and only the caller's fiber knows that transaction. So only
+    // On a file, a write may have to wait for a transaction of its caller, and only the caller's fiber knows that transaction. So only
     // PostgreSQL gets the fiberless commit.
     if (dialect.name !== "postgres") return write;
     return withCommit(write, "late", (runId, entries, onDone) => {
@@ -128,12 +128,12 @@ const commitAll =
   (database: SqlDatabase, lease: SqlLease): CommitGroup =>
   (jobs) =>
     commitNewRuns(database, lease, jobs).pipe(
-      // A write that cannot be serialized fails this fast path for all. The transaction then rejects only that write.
+      // A write that cannot be serialised fails this fast path for all writes. The transaction then rejects only that write.
       Effect.catchCause(() => Effect.succeed(jobs)),
       Effect.flatMap((left) => (left.length === 0 ? Effect.void : commitTransaction(database, lease)(left))),
     );
 
-/** Commits new runs in one round trip if the server can do that. Returns the writes that are left to a transaction. */
+/** Commits new runs in one round trip if the server supports it. Returns the writes that are left to a transaction. */
 const commitNewRuns = Effect.fnUntraced(function* (database: SqlDatabase, lease: SqlLease, jobs: ReadonlyArray<Job>) {
   const id = lease.freshId;
   if (id === undefined || !database.canCommitOne) return jobs;
@@ -176,13 +176,13 @@ const commitTransaction =
       Effect.tap(Metric.update(SqlFailure.commits, 1)),
       Effect.flatMap((committed) => Effect.sync(() => settle(lease, jobs, committed))),
       Effect.catch((error) => {
-        // If one write alone fails (a damaged page, a refused value), the others must not fail.
+        // If a single write fails (a damaged page, a refused value), the other writes must not fail.
         if (jobs.length > 1 && SqlFailure.isOneRunsFailure(error)) {
           return Effect.forEach(jobs, (job) => commitTransaction(database, lease)([job]), { discard: true });
         }
         return failAll(jobs, error);
       }),
-      // A defect must not end the writer. Otherwise every later write would wait for ever.
+      // A defect must not end the writer. Otherwise every later write would wait forever.
       Effect.catchDefect((cause) => failAll(jobs, SqlFailure.explain(cause, "the recorder"))),
     );
 
@@ -209,7 +209,7 @@ interface Committed {
   readonly refused: ReadonlyArray<RecorderError | undefined>;
 }
 
-/** Creates the transaction of a group. It trusts this process's knowledge the first time, and reads every row if it has to run again. */
+/** Creates the transaction of a group. The first try trusts this process's knowledge. If the transaction runs again, it reads every row. */
 const makeTransaction = (
   database: SqlDatabase,
   lease: SqlLease,
@@ -267,7 +267,7 @@ const writeJobs = (
 const openNew = (owner: string, { entries }: Entries): Open | undefined =>
   entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner } : undefined;
 
-/** True if the start of the run may be repeated safely, because its first entry names the process that started it. */
+/** True if the start of the run can be repeated safely, because its first entry names the process that started the run. */
 const isRepeatable = ({ entries: [first] }: Entries): boolean =>
   first?._tag === "RunStarted" && first.started_by !== undefined;
 
@@ -304,14 +304,17 @@ const open = (
   return SqlStore.load(database.tables, runId).pipe(
     Effect.map((stored) => ({
       ...{ before: stored, record: stored?.record, driven: mine },
-      // If a previous process spilled the entries of this run, this process writes them and owns the run.
+      // If a previous process spilled the entries of this run, this process writes these entries and owns the run.
       owner: stored !== undefined && isTakenBack(stored.record) ? held : owner,
     })),
     Effect.catchIf((error) => error instanceof RecorderError, Effect.succeed),
   );
 };
 
-/** Opens a run that is owned by another lease than the current one. A volatile run returns to this process with its next write. */
+/**
+ * Opens a run that is owned by another lease than the current one. A volatile run returns to this process with the next write of this
+ * process.
+ */
 const openFenced = (
   database: SqlDatabase,
   held: string,
@@ -330,17 +333,17 @@ const openFenced = (
     ),
   );
 
-/** True for a volatile run that has not ended, or whose end is assumed. The process that writes it owns it. */
+/** True for a volatile run that has not ended or whose end is assumed. The process that writes such a run owns it. */
 const isTakenBack = ({ end, volatile }: RunRecord.RunRecord): boolean =>
   volatile === true && (end === undefined || end.assumed === true);
 
 /** Folds a write into its run, completely or not at all. */
 const apply = (run: Open, { entries, runId }: Entries): RecorderError | undefined => {
-  // If the run has no owner, this process released it while the write was in flight.
+  // If the run has no owner, this process released the run while the write was in flight.
   const record = RunRecord.applyAll(run.record, entries, run.owner === undefined);
   if (typeof record === "string") return runError(record, runId);
   run.record = record;
-  // A claimed run may still be parked, so the state alone does not release it. Only an entry of its owner does.
+  // A claimed run may still be parked, so its state does not tell if it was released. Only an entry of its owner releases it.
   if (entries.some(RunRecord.givesBack) || record?.state === "ended") run.owner = undefined;
   return undefined;
 };
@@ -384,7 +387,7 @@ export const makeTogether = (
     const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher();
     const group = new SqlGroup(database, lease, services, {
       scheduleSoon: (flush) => dispatcher.scheduleTask(flush, 0),
-      // A group does not use a fiber, because a fiber would cost each write more than its share of a commit.
+      // Starts a fiber only for the timer. A fiber for the commit would cost each write more than its share of the commit.
       scheduleAfter: (ms, flush) =>
         void Effect.runForkWith(services)(Effect.andThen(sleepRealTime(ms), Effect.sync(flush))),
     });
@@ -433,7 +436,7 @@ class SqlGroup {
     if ("reason" in checked || !this.#database.tables.dialect.canStore(runId)) return false;
     this.#jobs.push({ runId, entries: checked, onDone });
     if (this.#isDue) return true;
-    // If no other run could share the commit, an end need not wait.
+    // If no other run could share the commit, the end of a run need not wait.
     if (!checked.some(({ _tag }) => _tag === "RunEnded") || this.#lease.ownedCount <= 1) {
       this.#isDue = true;
       this.#times.scheduleSoon(() => this.#flush());
@@ -441,7 +444,7 @@ class SqlGroup {
     return true;
   }
 
-  /** Commits the rest and closes. */
+  /** Commits the remaining writes and closes. */
   close(): void {
     this.#isClosed = true;
     this.#flush();
@@ -465,7 +468,7 @@ class SqlGroup {
     for (const job of jobs) job.onDone(committed?.taken.has(job) === true ? "recorded" : "undecided");
   }
 
-  /** Prepares a commit. Returns undefined without a valid lease, or if a write is not plain data; the other path then finds the cause. */
+  /** Prepares a commit. Returns undefined without a valid lease, or if a write is not plain data. The other path then finds the cause. */
   #prepare(jobs: ReadonlyArray<Job>): Prepared | undefined {
     const id = this.#lease.freshId;
     try {

@@ -35,7 +35,7 @@ type Loaded = Pick<typeof import("../postgres/PostgresRunRecorder.ts"), "Postgre
 /**
  * Provides the recorder over a store.
  *
- * Fails if the name is not a valid store; messages call that option `db`.
+ * Fails if the name is not a valid store. Messages call the name `db`.
  *
  * @param options.file a path, `file:`, an address of PostgreSQL, or `memory`; see `problem`
  * @param load loads the PostgreSQL module

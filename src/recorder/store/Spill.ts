@@ -1,8 +1,8 @@
 /**
- * Keeps entries that an exiting process could not write, on disk, until another process over the same store starts.
+ * Keeps on disk the entries that an exiting process could not write, until another process over the same store starts.
  *
- * Each process writes its own file, which only its owner may read. The next process to start claims it with a rename, queues its entries,
- * and deletes it once all of them are on record.
+ * Each process writes its own file, which only its owner may read. The next process to start claims the file by renaming it, queues its
+ * entries, and deletes the file once all entries are on record.
  */
 import { createHash, randomUUID } from "node:crypto";
 import {
@@ -28,7 +28,7 @@ import * as SqlFile from "../sql/sqlite/SqlFile.ts";
 import { type Queue, queueBytesMax, type Spill, type Unwritten } from "../WriteQueue.ts";
 import { isServer } from "./RunStore.ts";
 
-/** Maximum size of a spilled file, in bytes. Runs beyond it are lost, and logged. */
+/** Maximum size of a spilled file, in bytes. Runs beyond this size are lost, and logged. */
 export const spillBytesMax = queueBytesMax;
 
 /** Maximum time that a process waits for claimed entries to be on record, in milliseconds. After that it keeps the file. */
@@ -60,7 +60,7 @@ export const placeOf = (store: string, folder?: string): SpillPlace => {
   };
 };
 
-/** Writes the unwritten entries to a file. Returns the number of entries that are lost nevertheless. */
+/** Writes the unwritten entries to a file. Returns the number of entries that are lost because they could not be kept. */
 export const spillTo =
   ({ folder, prefix }: SpillPlace): Spill =>
   (unwritten) =>
@@ -91,7 +91,7 @@ const write = (folder: string, file: string, unwritten: ReadonlyArray<Unwritten>
       for (const run of unwritten) {
         const line = Buffer.from(`${JSON.stringify(run)}\n`);
         if (bytes + line.byteLength > spillBytesMax) break;
-        // If a disk fills up, it may accept only a part of a line.
+        // A disk that fills up may accept only a part of a line.
         for (let at = 0; at < line.byteLength; ) at += writeSync(fd, line, at);
         bytes += line.byteLength;
         kept += 1;
@@ -111,8 +111,8 @@ const write = (folder: string, file: string, unwritten: ReadonlyArray<Unwritten>
 };
 
 /**
- * Queues entries that earlier processes spilled, and deletes each file once all of it is on record. An unreadable file
- * stays, and the log names it.
+ * Queues entries that earlier processes spilled, and deletes each file once all of its entries are on record. An unreadable file stays, and
+ * the log names it.
  */
 export const claimInto = (queue: Queue, place: SpillPlace): Effect.Effect<void> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -121,7 +121,7 @@ export const claimInto = (queue: Queue, place: SpillPlace): Effect.Effect<void> 
 
 const listSpilled = ({ folder, prefix }: SpillPlace, now: number): ReadonlyArray<string> => {
   try {
-    // A process that died left a claimed file as `.claimed`. Its entries may be queued twice; see `RunRecord.apply`.
+    // A process that died left its claimed file as `.claimed`. The entries of that file may be queued twice; see `RunRecord.apply`.
     return readdirSync(folder)
       .filter((name) => name.startsWith(prefix) && (name.endsWith(".jsonl") || isAbandoned(join(folder, name), now)))
       .map((name) => join(folder, name));
@@ -130,7 +130,7 @@ const listSpilled = ({ folder, prefix }: SpillPlace, now: number): ReadonlyArray
   }
 };
 
-/** True for a claimed file that its process did not finish in time. */
+/** True for a claimed file whose process did not finish it in time. */
 const isAbandoned = (file: string, now: number): boolean =>
   file.endsWith(".claimed") && now - statSync(file).mtimeMs > 2 * claimedWaitMs;
 

@@ -1,6 +1,4 @@
-/**
- * Names the field of a value that does not match its schema.
- */
+/** Finds the field of a value that does not match its schema. */
 import * as SchemaIssue from "effect/SchemaIssue";
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1();

@@ -1,6 +1,6 @@
 /**
- * The file that moves runs between stores. It has JSON lines: a head line, one line per run, and a last line with the number of runs, so
- * that a truncated file is detected.
+ * The file that moves runs between stores. It consists of JSON lines: a head line, one line per run, and a last line with the number of
+ * runs, so that a truncated file is detected.
  *
  * It contains all the store's data including the key of its digests, and needs the same protection as the store. `IncidentExport` is the
  * format for sharing.
@@ -17,7 +17,7 @@ export const fileVersion = 1;
 
 const format = "stream-recovery-runs";
 
-/** Maximum length of a line, in bytes. A record with full lists and the longest labels is shorter. */
+/** Maximum length of a line, in bytes. Even a record with full lists and the longest labels is shorter. */
 export const fileLineBytesMax = 33_554_432;
 
 /** Schema of the first line. */
@@ -45,9 +45,9 @@ export type FileEnd = typeof FileEnd.Type;
 const RunLine = Schema.Struct({ run: RunRecord });
 
 /**
- * A file of runs cannot be read, or not completely. `not_runs`: it has another format. `newer_format`: a newer version of this package
- * wrote it. `bad_line`: the named field of a line is invalid. `cut`: its last line is missing or has the wrong number of runs. `too_long`:
- * a line is longer than `fileLineBytesMax`.
+ * A file of runs cannot be read, or not completely. `not_runs`: the file has another format. `newer_format`: a newer version of this
+ * package wrote the file. `bad_line`: the named field of a line is invalid. `cut`: the last line is missing or has the wrong number of
+ * runs. `too_long`: a line is longer than `fileLineBytesMax`.
  */
 export class RunFileError extends Schema.TaggedError<RunFileError>()("RunFileError", {
   reason: Schema.Literals(["not_runs", "newer_format", "bad_line", "cut", "too_long"]),
@@ -75,7 +75,7 @@ export const endLine = (end: FileEnd["end"]): string => encodeLine({ end } satis
 
 const encodeLine = (value: object): string => `${JSON.stringify(value)}\n`;
 
-// Refuses unknown fields. Otherwise fields that a newer version added to a record would be lost silently.
+// Refuses unknown fields. Otherwise fields that a newer version added to a record would be lost without notice.
 const strict = { onExcessProperty: "error" } as const;
 const readHead = Schema.decodeUnknownResult(FileHead, strict);
 const readRun = Schema.decodeUnknownResult(RunLine, strict);

@@ -52,8 +52,7 @@ export interface ReaderOptions {
 /**
  * Imports the runs of a file into a store.
  *
- * Fails at the first invalid line, and for a file without its last line. The batches before it remain imported and were reported
- * to `onBatch`.
+ * Fails at the first invalid line, and for a file without its last line. Earlier batches remain imported and were reported to `onBatch`.
  *
  * @param lines the lines of the file, including empty ones
  */

@@ -24,17 +24,17 @@ export interface Written {
 export interface WriterOptions {
   /** Wall clock, in milliseconds since the epoch. */
   readonly at: number;
-  /** True to include runs that a process owns. The receiving store treats them as if that process were gone. */
+  /** True to include runs that a process owns. The receiving store treats such a run as if its process were gone. */
   readonly takesDriven: boolean;
   /** Number of runs in a page; default 200. */
   readonly pageRuns?: number;
-  /** Called with the progress before each following piece. */
+  /** Called with the progress before each piece after the first. */
   readonly onProgress?: (written: Written) => void;
 }
 
 /**
- * Returns the content of a file in pieces of whole lines. Each page is read in one snapshot, after the previous one was consumed, so runs
- * that start meanwhile come last.
+ * Returns the content of a file in pieces of whole lines. Each page is read in one snapshot, after the previous page was consumed, so runs
+ * that start during the export come last.
  */
 export const fileOf = (transfer: RunTransfer, options: WriterOptions): Stream.Stream<string, RecorderError> =>
   Stream.suspend(() => {

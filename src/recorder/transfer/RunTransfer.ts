@@ -1,15 +1,15 @@
 /**
  * Moves whole runs between stores. The record stays the same, but the run loses its owner.
  *
- * A digest is only valid under the key that made it. So an empty store adopts the key of the first runs that it receives. A store that
- * already has runs and another key accepts ended runs. It refuses an open run with a transcript digest, because it could never compare that
- * digest.
+ * A digest is valid only under the key that made it. So an empty store adopts the key of the first runs that it receives. A store that
+ * already has runs and another key accepts ended runs, but refuses an open run with a transcript digest, because it could never compare
+ * that digest.
  */
 import type * as Effect from "effect/Effect";
 import type { RecorderError } from "../RecorderError.ts";
 import type { RunRecord } from "../RunRecord.ts";
 
-/** A run as its store keeps it. */
+/** A run as stored. */
 export interface KeptRun {
   readonly record: RunRecord;
   /** True if a live process owns or has claimed the run. */
@@ -26,9 +26,9 @@ export interface RunPage {
 }
 
 /**
- * The result for a run that a store received. `same`: it was already there, unchanged. `differs`: another record with this id is there, and
- * stays. `foreign_key`: it is open, and the digest of its transcript uses another key than the store's. `unkept`: the store's database
- * cannot store its id.
+ * The result for a run that a store received. `same`: the run was already there, unchanged. `differs`: another record with this id is
+ * there, and stays. `foreign_key`: the run is open, and the digest of its transcript uses another key than the store's. `unkept`: the
+ * store's database cannot store the id of the run.
  */
 export type Taken = "added" | "same" | "differs" | "foreign_key" | "unkept";
 
@@ -43,7 +43,7 @@ export interface RunTransfer {
    */
   readonly page: (from: number | undefined, limit: number) => Effect.Effect<RunPage, RecorderError>;
   /**
-   * Imports runs without an owner in one transaction, and returns the result for each.
+   * Imports runs without an owner in one transaction, and returns the result for each run.
    *
    * @param key the key of the digests in the source store, in hex
    * @param dryRun true to return the results without importing any run
@@ -58,13 +58,13 @@ export interface RunTransfer {
 // Not part of the `RunRecorder` service, so that custom recorders need not implement transfers.
 const transfers = new WeakMap<object, RunTransfer>();
 
-/** Registers how the store of this recorder transfers whole runs. */
+/** Attaches to a recorder the operations that transfer whole runs. */
 export const withTransfer = <Recorder extends object>(recorder: Recorder, transfer: RunTransfer): Recorder => {
   transfers.set(recorder, transfer);
   return recorder;
 };
 
-/** Returns how the store of a recorder transfers whole runs; undefined if it does not. */
+/** Returns the operations that transfer a recorder's whole runs; undefined if it has none. */
 export const transferOf = (recorder: object): RunTransfer | undefined => transfers.get(recorder);
 
 /** Returns true if two records are equal, regardless of the order of their members. */

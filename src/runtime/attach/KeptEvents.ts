@@ -1,5 +1,5 @@
 /**
- * Keeps the events that have left a run, all or none, for a reader that comes back.
+ * Keeps the events that have left a run for a reader that comes back: either all of them or none.
  *
  * Once an event does not fit, the log is incomplete. From then on it only passes events to the present reader and keeps none (L11).
  */
@@ -8,7 +8,7 @@ import { envelopeBytes } from "../attempt/Reveal.ts";
 import type { AttachAfter } from "../contract/AttachRefused.ts";
 import type { PartEvent, RunEvent } from "../contract/RunEvent.ts";
 
-/** Maximum kept bytes of one run, as measured by its `sizeOf`. Equals `heldBytesMax`, which limits kept and held bytes together. */
+/** Maximum kept bytes of one run, as measured by `sizeOf` of the run. Equals `heldBytesMax`, which limits kept and held bytes together. */
 export const keptBytesMax = 8 * 1024 * 1024;
 
 /** Maximum kept bytes of all runs of a processor. */
@@ -23,7 +23,7 @@ export interface KeptPool {
 export class KeptEvents<P> {
   readonly #pool: KeptPool;
   readonly #sizeOf: (part: P, observation: Observation) => number;
-  /** Weights of events that were made but have not left the run yet. */
+  /** Weights of events that were created but have not left the run yet. */
   readonly #weights = new Map<RunEvent<P>, number>();
   #events: Array<RunEvent<P>> = [];
   /** Position of the first event that is still kept. */

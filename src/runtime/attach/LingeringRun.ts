@@ -89,7 +89,7 @@ export class LingeringRun<P> {
     });
   }
 
-  /** Makes the readers of a run with these options; undefined if the run ends with its only reader. */
+  /** Creates the readers of a run with these options. Returns undefined if the run ends with its only reader. */
   static readonly of = <P, E, R>(
     { lingerMs = 0, sizeOf }: RunOptions<P, E, R>,
     pool: KeptPool,
@@ -148,7 +148,7 @@ export class LingeringRun<P> {
     return { take: this.take(reader), detach: (exit) => this.detach(reader, exit) };
   }
 
-  /** Makes the pull of a reader. */
+  /** Returns the effect that takes the next events of a reader. */
   take(reader: Reader<P>): Taken<P> {
     return Effect.suspend((): Taken<P> => {
       if (reader.isReplaced) return Effect.fail(this.#replacedError);
@@ -180,7 +180,7 @@ export class LingeringRun<P> {
   /**
    * Handles the departure of a reader.
    *
-   * @returns true if the run stops, has ended or never began, so that its consumer waits until it is done
+   * @returns true if the run stops, has ended or never began, so that its consumer waits for its end
    */
   detach(reader: Reader<P>, exit: Exit.Exit<unknown, unknown>): boolean {
     const run = this.#run;

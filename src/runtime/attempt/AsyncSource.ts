@@ -1,8 +1,8 @@
 /**
  * Turns an async iterable (an SDK's stream, a generator) into a Stream whose chunks contain everything that has arrived.
  *
- * Effect's own `Stream.fromAsyncIterable` runs through a fiber for every element. Here one plain loop reads ahead, and a pull takes
- * what it has collected. An attempt that receives such a stream unmodified reads its source without a fiber.
+ * Effect's own `Stream.fromAsyncIterable` runs through a fiber for every element. Here one plain loop reads ahead, and a pull takes the
+ * collected elements. An attempt that receives such a stream unmodified reads its source without a fiber.
  */
 import * as Cause from "effect/Cause";
 import * as Effect from "effect/Effect";
@@ -118,7 +118,7 @@ class Reader<A> implements PolledReader<A> {
     if (ready.length === 0) return this.#end;
     this.#ready = [];
     if (!this.#reading && this.#end === undefined) void this.#read();
-    // The length was checked above. Copying the array only for its type would cost the time that this module saves.
+    // The length was checked above. A copy of the array, only to satisfy the type, would cost the time that this module saves.
     return { _tag: "chunk", chunk: ready as unknown as readonly [A, ...Array<A>] };
   }
 

@@ -61,11 +61,11 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   #whenEnded: ((end: AttemptEnd) => void) | undefined;
   #reports = false;
   #terminalAtEnd = false;
-  /** True if the last finish counts with a clean end and should be the last event. A long silence then counts as a clean end. */
+  /** True if the last finish counts only with a clean end and should be the last event. A long silence then counts as a clean end. */
   #lingers = false;
   /** True if content has followed such a finish. This server sends a finish with every chunk, so only a clean end proves the last one. */
   #finishRecurs = false;
-  /** True if content has come without such a finish, so this server does not send one with every chunk. */
+  /** True if content has arrived without such a finish, so this server does not send one with every chunk. */
   #hasOpenContent = false;
   /** Created for a protocol that separates its terminal marker from its last event. */
   #marker: HeldMarker | undefined;
@@ -99,7 +99,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return this.#fence;
   }
 
-  /** Ordinal of the last part that a continuation keeps: the last text, or the last settled call. */
+  /** Ordinal of the last part that a continuation keeps: the last text part, or the part of the last settled call if that came later. */
   get keepThrough(): number {
     return Math.max(this.flow.lastTextOrdinal, this.#host.ledger.lastSettledOrdinal(this));
   }
@@ -160,7 +160,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#host.onHead(this.path);
   }
 
-  /** Decides the end of the attempt before the resources of its stream are released. */
+  /** Decides the end of the attempt before the stream's resources are released. */
   #decideOnExit<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, errors: ErrorReader<E>) {
     return Effect.onExit(reading, (exit) => Effect.sync(() => this.#decideFrom(exit, errors)));
   }
@@ -172,11 +172,11 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   /** Handles the end of the source. A clean end after the marker releases the parts that the seam still withheld. */
   #resolveEnd(end: AttemptEnd): AttemptEnd {
     if (this.#stage === undefined || end._tag === "failed") return end;
-    // A response without a marker was cut. It does not prove the seam, and the withheld text may be part of a repetition.
+    // A response without a marker was cut, so it does not prove the seam. The withheld text may be a repetition of the shown text.
     if (!this.#terminalAtEnd && !this.facts.snapshot().terminal_seen) return end;
     const rest = this.#stage.end();
     if (typeof rest === "string") return unproven(rest);
-    // The seam withheld a finish that counts only with a clean end. That finish is the response's own statement (L5).
+    // The seam withheld a finish that counts only with a clean end. The model itself stated that finish (L5).
     const last = rest.observations.at(-1);
     if (last !== undefined) this.#terminalAtEnd = last.terminal_at_end === true;
     this.finish = last?.finish ?? this.finish;
@@ -248,7 +248,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return Effect.callback((resume) => this.whenEnded((end) => resume(Effect.succeed(end))));
   }
 
-  /** Freezes the parts that were not handed over. If this throws, the run still gets an end, because nothing else would end it (L7). */
+  /** Freezes the parts that were not handed over. If that throws, the run still gets an end, because no other code would end it (L7). */
   #freeze(end: AttemptEnd): AttemptEnd {
     try {
       if (!this.#isCut(end)) this.countMarker();
@@ -262,7 +262,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /**
-   * Counts a marker although the protocol's last event never came, because the response is complete anyway.
+   * Counts a marker although the protocol's last event never arrived, because the response is complete anyway.
    *
    * @returns true if there was such a marker
    */
@@ -278,7 +278,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return this.#marker.due(observation, this.setup.reveal.isHoldingAll, () => this.#watch?.terminal(this.#host.now()));
   }
 
-  /** True if the marker has come and the protocol's last event has not. */
+  /** True if the marker has arrived and the protocol's last event has not. */
   get isAwaitingLast(): boolean {
     return this.#marker?.isAwaitingLast === true;
   }
@@ -317,7 +317,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       this.#reading?.close();
       if (this.hasClosed) return Effect.succeed(true);
       const fiber = this.#fiber;
-      // A source that ends in its very first step does so before its fiber is assigned. Close it in the next step.
+      // A source that ends in its first step does so before `#fiber` is assigned. Close it in the next step.
       if (fiber === undefined) {
         return this.#step >= steps.started ? Effect.andThen(Effect.yieldNow, this.close()) : Effect.succeed(true);
       }
@@ -434,7 +434,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       this.flow.handOver(passed);
       return;
     }
-    // Parts that came before the error wait for the decision, in order.
+    // Parts that arrived before the error wait for the decision, in order.
     this.flow.keepFrozen(passed);
     // The response was already complete at the marker, so an error after it changes nothing.
     this.countMarker();
@@ -443,8 +443,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /**
-   * Tracks a finish that a clean end proves. Keep-alives after it change nothing. Silence also proves it if it came with a call, or after
-   * content without a finish. If the first chunk already has a finish, many such chunks may follow.
+   * Tracks a finish that a clean end proves. Keep-alives after the finish change nothing. Silence proves the finish too, if it came with a
+   * call or after content that had no finish. A finish in the first chunk proves nothing yet, because every chunk may carry one.
    */
   #mayEnd(observation: Observation): void {
     const { closes, keep_alive, terminal_at_end } = observation;
@@ -460,7 +460,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
 
   /** Observes parts up to the first that contains an error, and updates the clocks. */
   #observe<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>, said?: ReadonlyArray<Observation>) {
-    // Nearly every chunk has one part. V8 gives a growing empty list room for seventeen.
+    // Nearly every chunk has one part, and V8 reserves room for seventeen elements when an empty array grows.
     let observations: Array<Observation> | undefined;
     let progress = false;
     let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;
@@ -469,7 +469,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       const read = said?.[observations?.length ?? 0] ?? ObservationReading.read(options.observe(part));
       const observation = read.closes === undefined ? read : this.#due(read);
       if (observation.failure !== undefined) broken = { part, observation, failure: observation.failure };
-      // A malformed finish is also the marker, and belongs to the parts that came before it.
+      // A malformed finish is also the marker, so it is processed with the parts before it.
       if (broken !== undefined && !observation.terminal) break;
       if (isProgress(observation)) {
         progress = true;

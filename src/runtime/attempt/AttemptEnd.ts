@@ -27,7 +27,9 @@ export const failureEnd = (failure: Failure, cause: unknown): AttemptEnd => ({ _
 /** Code of an attempt that was ended because its silent path was found lost. */
 export const pathLost = "path_lost";
 
-/** Gemini's marker is its last finishReason together with a clean end, so the marker belongs to the end and not to a part. */
+/**
+ * Gemini's marker is the last `finishReason` together with a clean end. So the marker belongs to the end of the stream and not to a part.
+ */
 export const terminalAtCleanEnd: Observation = { ...none, terminal: true, quiet: true };
 
 /** Settings for the conversion of errors to failures. */
@@ -40,7 +42,7 @@ export interface Classifying<E> {
 }
 
 /**
- * Derives the end of an attempt from the exit of its source, unless this process asked for that end.
+ * Derives the end of an attempt from the exit of its source, unless this process itself caused that end.
  *
  * The source's own typed failure takes precedence over a defect. An interrupt that this process did not cause counts as the provider's
  * cancel.
@@ -62,7 +64,7 @@ export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: 
 const classify = <E>(error: E, classifying: Classifying<E>): Failure => {
   if (classifying.classify === undefined) return classifyUnknown(error, classifying);
   const failure = FailureReading.read(classifying.classify(error));
-  // The caller knows its own error, but only this process knows if the host was ever reached.
+  // Only the caller can classify its own errors, and only this process knows if the host was ever reached.
   if (failure.kind !== "transport" || failure.code === undefined || !classifying.reachedHostBefore) return failure;
   return TransportCodes.lookup(failure.code)?.meaning === "dns" ? { reached_host_before: true, ...failure } : failure;
 };

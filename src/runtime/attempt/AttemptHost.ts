@@ -31,7 +31,7 @@ export interface AttemptHost<P, A> {
   readonly runId: string;
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
-  /** Joins the run's texts; undefined if the caller did not enable it. */
+  /** Joins the texts of the run's attempts; undefined if the caller did not enable continuations. */
   readonly seams: AttemptSeams<P> | undefined;
   readonly taps: Taps<P> | undefined;
   readonly now: () => number;
@@ -44,7 +44,9 @@ export interface AttemptHost<P, A> {
   readonly path: string;
   /** Called when a transport reports the path of an attempt's request. Returns the path that applies. */
   readonly attach: (path: string, reported: Path) => string;
-  /** Called with the attempt's path when the transport reports a response head other than a refusal, at the latest with the first part. */
+  /**
+   * Called with the attempt's path when the transport reports a response head that is not a refusal, or at the latest with the first part.
+   */
   readonly onHead: (path: string) => void;
   /** Called when the first part of an attempt has arrived. */
   readonly onResponse: () => void;

@@ -54,12 +54,12 @@ interface OpenWait {
   readonly slept: number;
 }
 
-/** `goes`: the request may be sent. `stays`: it would have to wait for `for`, and for `waitMs` as far as that is known. */
+/** `goes`: the request may be sent. `stays`: it would have to wait for `for`, for `waitMs` if that is known. */
 export type Departed =
   | { readonly _tag: "goes" }
   | { readonly _tag: "stays"; readonly for: Wait["for"]; readonly waitMs: number };
 
-/** Tolerance for a timer that rings early, in milliseconds. */
+/** Tolerance for a timer that fires early, in milliseconds. */
 const earlyMs = 50;
 
 /** The request may be sent. */
@@ -96,12 +96,15 @@ export class Departure {
     this.#run = run;
   }
 
-  /** True if the next request was released. For it, the path counts as up and without a cooldown, even if other requests still wait. */
+  /**
+   * True if the next request was released. For this request the path counts as up and without a cooldown, even if other requests still
+   * wait.
+   */
   get isLetGo(): boolean {
     return this.#leave !== undefined;
   }
 
-  /** True if the next request waited for its path and was released. It may be sent once, even if the budget is exhausted. */
+  /** True if the next request waited for its path and was released. The request may be sent once, even if the budget is exhausted. */
   get hasWaitedForPath(): boolean {
     return this.#waitedForPath;
   }
@@ -111,7 +114,7 @@ export class Departure {
     this.#waitedForPath = has;
   }
 
-  /** True if the request may be sent in this step. A refusal that arrives in the meantime stops even a released request. */
+  /** True if the request may be sent in this step. A refusal that arrives after the release stops the request again. */
   get mayGo(): boolean {
     const { budget, scope, shared } = this.#run;
     if (this.#leave === undefined) return shared.paths.isOpen(scope);
@@ -143,7 +146,7 @@ export class Departure {
         Effect.onExit((exit) => Effect.sync(() => this.#recordWaitEnd(Exit.isSuccess(exit) ? exit.value : undefined))),
         Effect.flatMap((admitted) => {
           if (admitted._tag === "admitted") return Effect.succeed(goes);
-          // This process was suspended during the wait, and the path could not have come back in that time.
+          // This process was suspended during the wait, and could not notice in that time that the path works again.
           const isLate = admitted._tag === "too_long" && admitted.for === "path" && this.#leftMs > 0;
           return isLate ? this.awaitAdmission : Effect.succeed(this.#stay(admitted));
         }),
@@ -181,12 +184,12 @@ export class Departure {
     this.#leave = undefined;
   }
 
-  /** Releases a run that may wait no longer, because its policy or a person says so. The attempt counts like any other. */
+  /** Releases a run that may not wait any longer, by its policy or by a person's choice. The attempt counts like any other. */
   forceRelease(): void {
     this.#leave ??= nothingHeld;
   }
 
-  /** True if the last connect failed although its path works. That is not an outage, so it counts as a normal failure. */
+  /** True if the last connect failed although the path works. That is not an outage, so it counts as a normal failure. */
   get hasFailedOnOpenPath(): boolean {
     return this.#failedThough;
   }
@@ -270,7 +273,7 @@ export class Departure {
     return { _tag: "stays", for: path === "down" ? "path" : "cooldown", waitMs: cooldownMs };
   }
 
-  /** Does not wait for the store: if the entry is lost in a crash, the only effect is that the run may wait longer afterwards. */
+  /** Does not wait for the store. If a crash loses the entry, the run may only wait longer afterwards. */
   #record(entry: Entry): void {
     const run = this.#run;
     if (!run.ledger.ended) Effect.runForkWith(run.services)(run.write([entry]));
@@ -332,7 +335,7 @@ export const tell = (run: Traveller, { facts, isAnswered, path }: Travelled, fai
   const refusal = refusalOf(failure);
   if (refusal !== undefined) shared.paths.recordRefusal(scope, refusal);
   if (failure.kind === "transport" && failure.code !== pathLost && !isUnconnected(failure, delivery)) {
-    // A connection that breaks was established first. So the address is right, even if no response head ever came.
+    // A connection that breaks was established before. So the address is right, even if no response head arrived.
     shared.paths.markReached(scope.path);
     shared.paths.recordBreak(scope);
   }
@@ -348,8 +351,8 @@ const refusalOf = (failure: Failure): Refusal | undefined => {
 };
 
 /**
- * Returns true if no connection could be made, because the request was not sent or only a connect can fail like this. Certificate errors
- * count too, because something other than the origin may have answered.
+ * Returns true if no connection was made, because the request was not sent or because only a connect fails with this error. Certificate
+ * errors count too, because another server than the origin may have answered.
  */
 export const isUnconnected = (failure: Failure, delivery: Delivery): boolean => {
   if (failure.code === pathDown || failure.code === pathLost) return false;

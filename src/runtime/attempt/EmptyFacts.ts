@@ -1,6 +1,4 @@
-/**
- * Makes the facts of an attempt that has not begun.
- */
+/** Creates the facts of an attempt that has not begun. */
 import { type SideEffects, snapshot, type ToolBoundary } from "../../domain/SideEffects.ts";
 import * as Facts from "../../facts/Facts.ts";
 import type { AttemptContext } from "../contract/RunOptions.ts";

@@ -3,11 +3,11 @@
  */
 import type { Observation } from "../../domain/Observation.ts";
 
-/** A marker that came before the protocol's last event. */
+/** Terminal marker that arrived before the protocol's last event. */
 export class HeldMarker {
   #marker: { readonly finish: string | undefined; readonly isRequired: boolean } | undefined;
 
-  /** True if the marker has come and the protocol's last event has not. */
+  /** True if the marker has arrived and the protocol's last event has not. */
   get isAwaitingLast(): boolean {
     return this.#marker !== undefined;
   }

@@ -1,8 +1,8 @@
 /**
  * Carries the parts of one attempt to the reader, through the slot or frozen until a decision.
  *
- * It counts each part as decoded and handed over in turn, so that text and calls keep their order. A part that must be recorded
- * before its hand-over waits for its single write, no matter how the pull or the attempt ends in the meantime (L8).
+ * Each part is counted as decoded and then as handed over, one part at a time, so that text and calls keep their order. A part that must be
+ * recorded before its hand-over waits for its single write, no matter how the pull or the attempt ends in the meantime (L8).
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -37,14 +37,14 @@ export interface FlowOwner extends LedgerAttempt {
   readonly onSlotFree: () => void;
 }
 
-/** Parts on their way to the reader. `counted` tells how far the facts already count them. */
+/** Parts on their way to the reader. `counted` says how far the facts have counted them. */
 interface Transit<P> extends Batch<P> {
   counted: "no" | "decoded" | "handed_over";
   /** The write that the hand-over waits for, once it has begun. Resolves to true if the parts may be handed over. */
   record?: Deferred.Deferred<boolean> | undefined;
 }
 
-/** Maximum parts that are handed over in one turn of the event loop. More parts may be held. */
+/** Maximum number of parts handed over in one turn of the event loop. A hold may release more parts at once. */
 export const turnPartsMax = 512;
 
 /** The parts of one attempt on their way to the caller. */
@@ -98,7 +98,7 @@ export class PartFlow<P> {
     return this.#inSlot !== undefined && this.#host.taps?.presence?.isAway !== true;
   }
 
-  /** Handles a change of the run's reader. For a reader that is back, held parts pass under the same rules as before. */
+  /** Handles a change of the run's reader. Parts held for an absent reader pass under the normal rules when it returns. */
   reader(word: ReaderWord): void {
     if (word === "left") {
       this.#reveal.onReaderLeft(this.#untaken());
@@ -117,13 +117,13 @@ export class PartFlow<P> {
     return { parts: [], observations: [] };
   }
 
-  /** Hands over the passed parts. If they do not fit while the reader is away, the run is evicted with all held parts (L11). */
+  /** Hands over parts that the hold released. If they do not fit while the reader is away, the run is evicted with all held parts (L11). */
   handOver(passed: Batch<P>): void {
     if (this.#reveal.isOverfull) this.#host.taps?.presence?.evict();
     else if (passed.parts.length > 0) this.#offer(passed);
   }
 
-  /** Takes back the parts that the reader has not taken, except parts with a write in progress: those remain here (L8). */
+  /** Takes back the parts that the reader has not taken. Parts with a write in progress remain here (L8). */
   #untaken(): Batch<P> {
     this.#host.handoff.clear();
     const isOwed = this.#inSlot?.counted !== "no";
@@ -136,7 +136,7 @@ export class PartFlow<P> {
     };
   }
 
-  /** Discards parts that can no longer reach a reader. They count as decoded, not as shown (L4). */
+  /** Discards parts that can no longer reach a reader. These parts count as decoded, not as shown (L4). */
   #throwAway(batch: Batch<P>): void {
     this.#countDecoded({ ...batch, counted: "no" });
   }
@@ -187,7 +187,7 @@ export class PartFlow<P> {
     this.#host.handoff.put(this.#slot(transit, inNextTurn));
   }
 
-  /** Keeps parts that came directly before the failure. They count as decoded, not as shown. */
+  /** Keeps parts that arrived directly before the failure. They count as decoded, not as shown. */
   keepFrozen(batch: Batch<P>): void {
     const transit: Transit<P> = { ...batch, counted: "no" };
     this.#frozen = [...this.#frozen, transit];
@@ -210,7 +210,6 @@ export class PartFlow<P> {
     return this.#frozen.flatMap(({ parts }) => parts);
   }
 
-  /** Discards the frozen parts. */
   discardFrozen(): void {
     this.#frozen = noParts;
   }
@@ -234,8 +233,8 @@ export class PartFlow<P> {
   }
 
   /**
-   * Keeps the frozen text before the first call and discards the rest. Otherwise the continued text would directly follow text that no call
-   * separates from it.
+   * Keeps the frozen text before the first call and discards the rest. If text after a call were kept, the continuation would join onto
+   * text that the discarded call no longer separates.
    */
   dropOpen(): void {
     const observations = this.#frozen.flatMap((transit) => transit.observations);
@@ -325,7 +324,7 @@ export class PartFlow<P> {
     return false;
   }
 
-  /** Counts each part as decoded and handed over in turn, so that text and calls keep their order. */
+  /** Counts each part as decoded and then as handed over, one part at a time, so that text and calls keep their order. */
   #count(transit: Transit<P>): void {
     if (transit.counted === "handed_over") return;
     const { facts } = this.#owner;
@@ -360,7 +359,7 @@ export class PartFlow<P> {
       const event: PartEvent<P> =
         calls.length === 0 ? { _tag: "Part", attempt, ordinal, part } : { _tag: "Part", attempt, ordinal, part, calls };
       if (taps?.weighed !== undefined && observation !== undefined) taps.weighed(event, observation);
-      // Nearly every batch has one part. V8 gives a growing empty list room for seventeen.
+      // Nearly every batch has one part, and V8 reserves room for seventeen elements when an empty array grows.
       if (events === undefined) events = [event];
       else events.push(event);
     }

@@ -21,7 +21,7 @@ export interface PartReader<P> {
   readonly arrive: <E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>) => void;
   /** Called when the first pull or poll begins. */
   readonly onPull: () => void;
-  /** Registers `free`, which is called once the slot was taken. */
+  /** Registers `free`, which is called once the slot is free. */
   readonly park: (free: () => void) => void;
 }
 
@@ -43,13 +43,11 @@ export const readStream = <P, E, R>(
     });
   });
 
-/**
- * Opens a stream in the current scope. `Stream.toPull` is not used, because it guards each pull against concurrent ones and there are none.
- */
+/** Opens a stream in the current scope. `Stream.toPull` guards each pull against concurrent pulls, which is not needed here. */
 const openPull = <P, E, R>(stream: Stream.Stream<P, E, R>) =>
   Effect.flatMap(Effect.scope, (scope) => Channel.toPullScoped(Stream.toChannel(stream), scope));
 
-/** The input of a direct reading, dropped when the reading is over. */
+/** The input of a direct reading. Dropped when the reading is over. */
 interface Reading<P, E, R> {
   readonly source: AsyncSource<P, E>;
   readonly options: RunOptions<P, E, R>;
@@ -80,7 +78,10 @@ export class DirectReading<P, E, R> {
     this.#closeReader();
   }
 
-  /** Reads everything available, then waits for more. An exception of the source ends the reading, because no caller would see it. */
+  /**
+   * Reads everything available, then waits for more. An exception of the source ends the reading, because no caller of `step` would catch
+   * it.
+   */
   readonly step = (): void => {
     const reading = this.#reading;
     if (reading === undefined) return;
@@ -124,7 +125,7 @@ export class DirectReading<P, E, R> {
     onEnd(exit);
   }
 
-  /** Closes the reader. Its error is dropped, because the attempt needs nothing more from its source. */
+  /** Closes the reader. An error of the close is dropped, because the attempt no longer needs its source. */
   #closeReader(): void {
     const reader = this.#reader;
     this.#reader = undefined;

@@ -13,7 +13,10 @@
 import type { Observation } from "../../domain/Observation.ts";
 import type { Presence } from "../contract/Presence.ts";
 
-/** Hold mode: hold nothing, everything, or only the parts that a caller which cannot discard must not receive early. */
+/**
+ * Hold mode. `live` holds nothing, `on_complete` holds everything, `undiscardable` holds what a caller without discard must not receive
+ * early.
+ */
 export type RevealMode = "live" | "on_complete" | "undiscardable";
 
 /** Maximum held parts of one run, in bytes as measured by `sizeOf`. */
@@ -43,7 +46,7 @@ interface Filling<P> extends Batch<P> {
 
 /** Parts of a response that an earlier attempt held and did not hand over. */
 export interface Carried<P> extends Batch<P> {
-  /** True if content of the response was handed over before. */
+  /** True if content of the response was handed over before this attempt. */
   readonly begun: boolean;
 }
 
@@ -91,7 +94,7 @@ export class Reveal<P> {
   #holding: boolean;
   /** In `undiscardable`, true if content was handed over. Only calls are held from then on. */
   #begun = false;
-  /** True if the marker has come or a limit was reached. Nothing is held from then on. */
+  /** True if the marker has arrived or a limit was reached. Nothing is held from then on. */
   #done = false;
   /** Released parts that wait for the reader; undefined while the reader is present. */
   #waiting: Filling<P> | undefined;
@@ -127,7 +130,7 @@ export class Reveal<P> {
     }
   }
 
-  /** True if the whole response is held until it is proven, so that nothing of this attempt was handed over. */
+  /** True if the whole response is held until it is proven, so that no part of this attempt was handed over. */
   get isHoldingAll(): boolean {
     return this.#mode === "on_complete" && this.#holding;
   }
@@ -147,7 +150,7 @@ export class Reveal<P> {
     this.#keepWhileAway(untaken);
   }
 
-  /** Returns the parts that may be handed over to the reader that came back, in order. */
+  /** Returns the parts that may be handed over to the reader that has returned, in order. */
   onReaderBack(): Batch<P> {
     const waiting = this.#waiting ?? { parts: [], observations: [] };
     this.#waiting = undefined;
@@ -196,7 +199,7 @@ export class Reveal<P> {
     return out;
   }
 
-  /** True if nothing is held, no part starts a hold, and the prefix has ended. This is the fast path for nearly every part. */
+  /** True if nothing is held, no part starts a hold, and the prefix has ended. Nearly every part takes this fast path. */
   #canPassAll(observations: ReadonlyArray<Observation>): boolean {
     if (this.#holding || !this.#begun) return false;
     for (const { calls } of observations) if (calls.length > 0 && !this.#done) return false;
@@ -285,7 +288,7 @@ export class Reveal<P> {
     return this.#holding && observation.calls.length === 0 && this.#isHeldCallFree();
   }
 
-  /** True if nothing was shown and nothing in the response is an answer, so that its end may turn out to be a failure. */
+  /** True if nothing was shown and the response contains no answer so far, so that its end may count as a failure. */
   #mayBeEmpty(marker: Observation): boolean {
     if (!this.#holdsEnd || this.#begun || isAnswer(marker)) return false;
     return this.#held?.observations.some(isAnswer) !== true;

@@ -17,7 +17,7 @@ export class RunClocks {
   readonly #watchdog: Watchdog;
   #clocks: Clocks.Clocks;
   #elapsedMs = 0;
-  /** The open wait: its start, and the time that this process had slept before, in milliseconds. */
+  /** Start of the open wait, and the time that this process had been suspended before, in milliseconds. */
   #wait: { readonly from: number; readonly slept: number } | undefined;
 
   /** @param options options of the run, with its provider and its own limits */
@@ -27,8 +27,7 @@ export class RunClocks {
   }
 
   /**
-   * Resets the clocks for another route, whose model may think longer. Doubled limits are dropped, because they belong to the previous
-   * route.
+   * Resets the clocks for another route, because its model may think longer. Doubled limits belong to the previous route and are dropped.
    */
   reset(options: Clocked): void {
     this.#clocks = clocksOf(options);

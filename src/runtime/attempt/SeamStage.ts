@@ -68,7 +68,7 @@ export class SeamStage<P> {
       this.#owner.onContinued();
     }
     if (this.#joined && passed.parts.length > 0) fill(out, passed);
-    // New text is not counted here, because it counts when it is handed over.
+    // New text is not counted here, because it is counted when it is handed over.
     else if (observation !== undefined)
       this.#owner.facts.decoded(this.#joined ? { ...observation, characters: 0 } : observation);
     return undefined;

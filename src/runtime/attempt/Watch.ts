@@ -99,12 +99,12 @@ export class Watch implements Due {
     this.#watchdog.nearer(this);
   }
 
-  /** Returns the time, which stands still during a hold; `release` adds the gap. */
+  /** Returns the time. During a hold the time does not advance; `release` adds the gap. */
   #standing(now: number): number {
     return this.#holds > 0 ? this.#heldAt : now;
   }
 
-  /** Records a keep-alive. The one that arms `silence` brings the deadline nearer, so it notifies the watchdog. */
+  /** Records a keep-alive. The keep-alive that arms `silence` brings the deadline nearer, so it notifies the watchdog. */
   keepAlive(): void {
     this.#keepAlives += 1;
     if (this.#keepAlives === keepAlivesToArm) this.#watchdog.nearer(this);

@@ -33,7 +33,7 @@ import { Watch, type WatchListener } from "./Watch.ts";
 
 /** Callbacks about paths, called in the watchdog's own step. They must not block. */
 export interface PathListener {
-  /** Called when nothing has come from this path for a while. */
+  /** Called when a path has been silent for a while. */
   readonly onSilent: (path: string) => void;
   /** Called after a suspension, with the paths of all live attempts. */
   readonly onWake: (paths: ReadonlySet<string>) => void;
@@ -43,7 +43,7 @@ export interface PathListener {
 interface Look {
   /** Time until a clock can run out, in milliseconds; infinite if nothing is watched. */
   readonly wait: number;
-  /** True if a clock has run out but the fiber woke late, so that parts that came in the meantime may be unread. */
+  /** True if a clock has run out but the fiber woke late, so that parts that arrived in the meantime may be unread. */
   readonly again: boolean;
 }
 

@@ -2,15 +2,15 @@
  * Tracks the reader of a run: present, away or evicted.
  *
  * While the reader is away, arriving parts are held and do not count as shown (L4). The attempt keeps reading with its clocks running, and
- * later attempts start in the same state, so a break is decided on what was really delivered. When the reader returns, the held parts are
- * delivered as usual, after the same writes (L8).
+ * later attempts start in the same state, so a break is decided on the parts that were really delivered. Once the reader returns, the held
+ * parts are delivered as usual, after the same writes (L8).
  *
- * If the held parts exceed the limits of Reveal.ts, the run is `evicted`: they and all later parts are discarded. They count as decoded,
- * never as shown. An evicted run continues to its own end. If it breaks, it is not retried, because the whole response can no longer reach
- * a reader. It then ends as if the user had cancelled it, unless the terminal marker was seen.
+ * If the held parts exceed the limits of Reveal.ts, the run is `evicted`: the held and all later parts are discarded. These parts count as
+ * decoded, never as shown. An evicted run continues until its response ends. If an attempt breaks, it is not retried, because the whole
+ * response can no longer reach a reader. The run then ends as if the user had cancelled it, unless the terminal marker was seen.
  */
 
-/** A change of the reader: it left, it came back, or the parts held for it were evicted. */
+/** A change of the reader: it left, it returned, or the parts held for it were evicted. */
 export type ReaderWord = "left" | "back" | "evicted";
 
 /** Notified synchronously of changes of the run's reader. The callback must not block or throw. */
@@ -41,7 +41,7 @@ export class Presence {
     return this.#isAway;
   }
 
-  /** True if output was discarded, so that a reader can no longer have the whole response. */
+  /** True if output was discarded, so that no reader can receive the whole response any more. */
   get isEvicted(): boolean {
     return this.#isEvicted;
   }

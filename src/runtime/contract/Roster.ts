@@ -7,7 +7,7 @@
  */
 export class Roster<K extends string | number, V> {
   readonly #places = new Map<K, number>();
-  /** Values by place. There are at most as many places as the peak since the roster was last empty. A free place is undefined. */
+  /** Values by place. There are at most as many places as the peak size since the roster was last empty. A free place is undefined. */
   readonly #values: Array<V | undefined> = [];
   /** Free places, at most as many as `#values` has. */
   readonly #free: Array<number> = [];

@@ -91,7 +91,7 @@ export interface QuestionAnswered {
   readonly choice: Choice;
 }
 
-/** A tool reports if its own call of unknown outcome ran, so no person has to answer. */
+/** A tool reports if its own call of unknown outcome ran, so that no person has to answer. */
 export interface CallVerified {
   readonly _tag: "CallVerified";
   readonly attempt: number;
@@ -108,8 +108,8 @@ export interface Continued {
   readonly _tag: "Continued";
   readonly attempt: number;
   /**
-   * Length of the text that the caller has before the seam, in UTF-16 code units. Counts the whole run, including earlier
-   * responses that were not withdrawn; the `at` on record counts only the response that is continued.
+   * Length of the text that the caller has before the seam, in UTF-16 code units. Counts the whole run, including earlier responses that
+   * were not withdrawn. The recorded `at` counts only the response that is continued.
    */
   readonly at: number;
   readonly proof: SeamProof;
@@ -168,7 +168,7 @@ const QuestionSchema = Schema.Struct({
   decision: Decision,
 });
 
-/** Every event except `Part`, the only one that carries the caller's type. */
+/** Every event except `Part`, the only event that carries the caller's type. */
 const ownEvents = [
   Schema.TaggedStruct("AttemptStarted", {
     run_id: Schema.String,
@@ -238,7 +238,7 @@ const Cause = Schema.declare((_value): _value is unknown => true, {
     ),
 });
 
-/** Returns a cause's fingerprint. A cause that came over a wire already is one. */
+/** Returns the fingerprint of a cause. A cause that arrived over a wire is already a fingerprint. */
 const fingerprintOf = (cause: unknown): Fingerprint =>
   isFingerprint(cause) ? cause : (FailureClassifier.classify(cause).fingerprint ?? { name: "Error", depth: 0 });
 
@@ -261,14 +261,14 @@ export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInt
     "record_failed",
     /**
      * Nothing was sent, because the id is already on record, an option cannot be recorded, or the run cannot be taken up. After a store
-     * outage this may come late, once the store is back.
+     * outage, this refusal may arrive only when the store is available again.
      */
     "refused",
-    /** No answer has come yet. The run is kept, and `StreamProcessor.takeUp` resumes it. */
+    /** No answer has arrived yet. The run is kept, and `StreamProcessor.takeUp` resumes it. */
     "parked",
     /** Another process owns the run now. */
     "taken_over",
-    /** Another reader replaced this one. The run continues. */
+    /** Another reader has replaced this reader. The run continues. */
     "attached_elsewhere",
   ]),
   run_id: Schema.String,

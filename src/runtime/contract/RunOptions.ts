@@ -31,14 +31,15 @@ export interface AttemptContext {
   readonly mode: AttemptMode;
   /**
    * The request to send: the run's `first`, a `continue` built from the settled transcript and `calls`, or a `resume` of the same response
-   * from `cursor`. A `replay` repeats the request of the failed attempt, so the replay of a `continue` has `continue` and the same calls.
+   * from `cursor`. A `replay` repeats the request of the failed attempt, so the replay of a `continue` again has `request` `continue` and
+   * the same calls.
    */
   readonly request: "first" | "continue" | "resume";
   /** Outcome of every call of the run at the time the continuation was decided; empty for the first request. */
   readonly calls: ReadonlyArray<SettledCall>;
   /**
-   * Parts that the run has withdrawn so far: for each attempt listed, only the parts through `keep_through` count. The reader may
-   * not have taken the corresponding events yet. A continuation must not send withdrawn parts.
+   * Parts that the run has withdrawn so far. Of each attempt listed, only the parts through `keep_through` remain valid. The reader may not
+   * have taken the corresponding events yet. A continuation must not send withdrawn parts.
    */
   readonly discarded: ReadonlyArray<Withdrawn>;
   /** The `id` of the attempt's route among `routes`; undefined for the run's own first route. */
@@ -74,7 +75,10 @@ export interface RunRoute<P, E, R> {
   readonly observe: (part: P) => Observation;
   /** The path of this route's requests. Default: as for a run. */
   readonly path?: string | Path;
-  /** True if the statuses 400, 401 and 404 are this route's fault, because its credential and model are not the caller's. Default true. */
+  /**
+   * True if the statuses 400, 401 and 404 are this route's fault, because the caller chose neither its credential nor its model. Default
+   * true.
+   */
   readonly own?: boolean;
 }
 
@@ -88,13 +92,13 @@ export interface SpentBefore {
 
 /** Retries spent before a run began, known to another process. */
 export interface SpentElsewhere {
-  /** Looks up the retries. Runs once, before the first decision. */
+  /** Looks up the retries. Run once, before the first decision. */
   readonly asked: Effect.Effect<SpentBefore>;
-  /** True to run `asked` already during the first attempt, so that `retryOf` is recorded as soon as it is known. */
+  /** True to run `asked` during the first attempt already, so that `retryOf` is recorded as soon as it is known. */
   readonly beside: boolean;
 }
 
-/** One model request, with everything needed to open, read and judge its attempts. */
+/** One model request, with everything needed to open its attempts and read their parts. */
 export type RunOptions<P, E, R> = RunBase<P, E, R> & TextOptions<P>;
 
 /** Controls a break after shown text: a question or a continuation. `continueText: "auto"` requires a `seam`. */
@@ -111,8 +115,8 @@ export interface TextContinues<P> {
   /** `auto` continues shown text without a question, if `seam` proves that no text is repeated or missing. Default `ask`. */
   readonly continueText: "auto";
   /**
-   * Makes the seam that joins a continuation to the shown text: `ProtocolSeam.make` for decoded events, `PlainSeam.make` for the
-   * caller's own parts. Called once per run. Required with `auto`.
+   * Creates the seam that joins a continuation to the shown text: `ProtocolSeam.make` for decoded events, `PlainSeam.make` for the caller's
+   * own parts. Called once per run. Required with `auto`.
    */
   readonly seam: () => TextSeam<P>;
 }
@@ -129,8 +133,8 @@ export interface RunBase<P, E, R> {
    */
   readonly attempt: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
   /**
-   * Reports what a part proves. It must be pure and must not throw. A count that is not a natural number is clamped to one. An
-   * observation with an unknown word or call ends the attempt as `caller_failed`, with an `ObservationError`.
+   * Reports what a part proves. It must be pure and must not throw. A count that is not a natural number is replaced by the nearest natural
+   * number. An observation with an unknown value or call ends the attempt as `caller_failed`, with an `ObservationError`.
    */
   readonly observe: (part: P) => Observation;
   /**
@@ -196,8 +200,8 @@ export interface RunBase<P, E, R> {
    */
   readonly holdMaxMs?: number;
   /**
-   * `always` (the default) asks every question that the policy leaves to a person. `if_it_matters` stops instead if no choice changes
-   * anything for the caller: nothing can be retried or continued, and no call has an unknown outcome to settle.
+   * `always` (the default) asks every question that the policy leaves to a person. `if_it_matters` stops the run instead of asking if no
+   * answer would change anything for the caller: nothing can be retried or continued, and no call has an unknown outcome to settle.
    */
   readonly asks?: "always" | "if_it_matters";
   /** False for a caller of `run` that cannot discard parts. Then no part is ever handed over twice, as with `parts`. Default true. */
@@ -214,14 +218,14 @@ export interface RunBase<P, E, R> {
   /** Renews the credentials after `rejected.auth`. Tried once per run. */
   readonly refreshCredentials?: Effect.Effect<unknown, unknown, R>;
   /**
-   * True to treat an empty response as a failure and ask once more. A response is empty if it has no call, no text except white
-   * space, no refusal and no limit; reasoning alone is empty. A response without any text is empty only up to 8 output tokens.
-   * Default false.
+   * True to treat an empty response as a failure and request it once more. A response is empty if it has no call, no text except white
+   * space, no refusal and no limit. A response with only reasoning is empty. A response without any text is empty only up to 8 output
+   * tokens. Default false.
    */
   readonly emptyIsFailure?: boolean;
-  /** False for a response that arrives whole, which switches the `first_progress` clock off. Default true. */
+  /** False for a response that arrives in one piece, which switches the `first_progress` clock off. Default true. */
   readonly streaming?: boolean;
-  /** Clocks of the attempt, in milliseconds; `false` switches one off. */
+  /** Clocks of the attempt, in milliseconds; `false` switches a clock off. */
   readonly clocks?: ClockOptions;
   /** Limits on what the run may spend. Absent fields use their defaults. */
   readonly budget?: Partial<Budget>;
@@ -234,7 +238,7 @@ export interface RunBase<P, E, R> {
   readonly lingerMs?: number;
   /** Replaces the default policy. */
   readonly policy?: RecoveryPolicy;
-  /** @internal Retries that were spent elsewhere before the run began. They reduce the budget. */
+  /** @internal Retries that were spent elsewhere before the run began. These retries reduce the budget. */
   readonly spentBefore?: SpentElsewhere;
   /** @internal True if the id was just generated at random. No run on record can have it, so the store is not checked. */
   readonly isNewId?: boolean;
@@ -285,11 +289,11 @@ export interface TakeUpOptions<P, E, R> {
 }
 
 /**
- * Reduces the options to those that an ended run still needs, because its calls may run and its end may be recorded later. The request and
- * the parts reader can be large, so they are released (L11).
+ * Keeps only the options that an ended run still needs, because its calls may still run and its end may be recorded later. The functions
+ * that open requests and read parts can hold much memory, so they are released (L11).
  */
 export const releaseStreams = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R> => {
-  // Destructured here, because destructured parameters would add the internal options, which the published types lack, to those types.
+  // Destructured here. Destructured parameters would show up in the published types, which omit the internal options.
   const { canContinue, continueText, group, provider, refreshCredentials, requestTokens, tools } = options;
   const text: TextOptions<P> = continueText === "auto" ? { continueText, seam: failAfterEnd } : {};
   return {
@@ -305,7 +309,7 @@ export const releaseStreams = <P, E, R>(options: RunOptions<P, E, R>): RunOption
   };
 };
 
-/** An ended run needs no seam, because its seam was made when it began. */
+/** An ended run needs no seam. Its own seam was created when it began. */
 const failAfterEnd = (): never => {
   throw new Error("the run has ended");
 };

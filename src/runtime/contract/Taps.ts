@@ -16,12 +16,12 @@ import type { PartEvent, RunEvent } from "./RunEvent.ts";
 /**
  * Receives events synchronously as they leave the run. It must not throw.
  *
- * @returns true if it consumes the events in place of the reader, which keeps waiting. False if the reader must receive them, because a
- *   socket has to drain first or the tee only keeps a copy. Parts then wait in their slot until the reader pulls again.
+ * @returns true if the tee consumes the events in place of the reader, which keeps waiting. False if the reader must receive them, because
+ *   a socket has to drain first or the tee only keeps a copy. Further parts then wait in their slot until the reader pulls again.
  */
 export type Tee<P> = (events: ReadonlyArray<RunEvent<P>>) => boolean;
 
-/** Receives a part's observation in the step in which its event is made, before the event leaves. It must not throw. */
+/** Receives a part's observation in the step in which its event is created, before the event leaves. It must not throw. */
 export type Weighed<P> = (event: PartEvent<P>, observation: Observation) => void;
 
 /**

@@ -16,8 +16,8 @@ export interface ReadyCall {
 }
 
 /**
- * A call that an earlier reader already received. It may have run, so a reader that attaches must not run it as a new call. A
- * tool of ToolGuard accepts it as a reference and refuses calls that it has already started.
+ * A call that an earlier reader already received. The call may have run, so a reader that attaches must not run it as a new call. A tool of
+ * ToolGuard accepts it as a reference and refuses calls that it has already started.
  */
 export interface DeliveredCall extends ReadyCall {
   readonly delivered: true;

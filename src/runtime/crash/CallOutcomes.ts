@@ -16,12 +16,12 @@ import { ToolGuard } from "../tools/ToolGuard.ts";
 /**
  * Returns the outcome of every complete call that a run handed over.
  *
- * Use it for runs without an owner, including ended ones, at boot before the next request is built. A `not_run` call never started, so it
+ * Use it at boot, before the next request is built, for runs without an owner, including ended runs. A `not_run` call never started, so it
  * may be run. An `unknown` call may have run, so do not run it again until `settle` has recorded a verdict.
  *
  * @param runId the run
- * @param tools the tools of the run; one with a `verify` is asked about its calls of unknown outcome first, and its verdicts are put on
- *   record
+ * @param tools the tools of the run. A tool with a `verify` is asked about its calls of unknown outcome first, and its verdicts are
+ *   recorded
  */
 export const of = (
   runId: string,
@@ -51,7 +51,7 @@ export const of = (
 /**
  * Records a person's verdict on a call of unknown outcome.
  *
- * @returns true if there was such a call; a call with an outcome keeps it
+ * @returns true if there was such a call. A call that already has an outcome keeps it
  */
 export const settle = (
   runId: string,

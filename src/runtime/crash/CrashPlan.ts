@@ -1,8 +1,8 @@
 /**
- * Plans the next step of a run that its process left behind: the entries to write and the resulting state of the run.
+ * Plans the next step of a run whose process is gone: the entries to write and the resulting state of the run.
  *
- * Pure. A step is one write, so it is either taken completely or not at all, even if the recovery dies. Each plan reads the pending work
- * from the record again, so no step is taken twice.
+ * Pure. A step is one write, so it is taken either completely or not at all, even if the recovering process dies. Each plan reads the
+ * pending work from the record again, so no step is taken twice.
  */
 
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
@@ -18,7 +18,7 @@ import * as Orphan from "../../recorder/Orphan.ts";
 import * as Question from "../../recorder/Question.ts";
 import * as RunRecord from "../../recorder/RunRecord.ts";
 
-/** The state of a run after its recovery. */
+/** State of a run after its recovery. */
 export interface RunStanding {
   /**
    * `offered`: a retry was decided. `answered`: the run's question was answered. Both wait for `StreamProcessor.takeUp`. `asked`:
@@ -56,14 +56,14 @@ export interface PlanOptions {
   /** The end reason of a run that would have to continue but cannot. Default `not_resumable`. */
   readonly unresumable?: string;
   /**
-   * True if the store was restored to an earlier state. A person is then asked again before the run continues on a decision or answer from
-   * that state.
+   * True if the store was restored to an earlier state. A decision or an answer from that state does not count, so a person is asked again
+   * before the run continues.
    */
   readonly restored?: boolean;
 }
 
 /**
- * Returns true if the record alone would make the run continue, by a decided retry, an answer, or a question that expires to `retry` or
+ * Returns true if the run would continue from its record alone: by a decided retry, an answer, or a question that expires to `retry` or
  * `continue`.
  */
 export const canContinueUnasked = (record: RunRecord.RunRecord): boolean => {
@@ -71,7 +71,7 @@ export const canContinueUnasked = (record: RunRecord.RunRecord): boolean => {
   return due !== undefined && findReasonToContinue(due) !== undefined;
 };
 
-/** Returns the incident that makes the run continue; undefined if there is none. */
+/** Returns the incident whose decision or answer makes the run continue; undefined if there is none. */
 const findReasonToContinue = (due: Orphan.Due): RunIncident | undefined => {
   switch (due._tag) {
     case "decide":
@@ -108,7 +108,7 @@ export const next = (record: RunRecord.RunRecord, options: PlanOptions): Recover
 const processLossEnd = ({ cancelled }: PlanOptions): End.End =>
   cancelled === true ? { ...End.processLost, reason: "user_cancelled" } : End.processLost;
 
-/** Returns true if the step would override an answer that arrives first. A step that only parks the run keeps its question open. */
+/** Returns true if the step would override an answer that arrives before it. A step that only parks the run keeps its question open. */
 const isReplacing = (step: RecoveryStep): boolean =>
   step._tag === "write" && step.entries.some(({ _tag }) => _tag !== "RunParked");
 
@@ -167,7 +167,7 @@ const decide = (record: RunRecord.RunRecord, due: DueOf<"decide">, options: Plan
   return carryOut(record, incident, entries, options);
 };
 
-/** Carries out a decision without a provider: a retry is offered, a question is asked, an end is recorded. */
+/** Carries out a decision without contacting a provider: offers a retry, asks a question, or records an end. */
 const carryOut = (
   record: RunRecord.RunRecord,
   incident: RunIncident,
@@ -196,7 +196,10 @@ const carryOut = (
   }
 };
 
-/** Parks a decided retry for a process that has the run's request. If no process can have it, the run ends. */
+/**
+ * Parks a run with a decided retry until a process that has the run's request takes it up. If no process can have the request, the run
+ * ends.
+ */
 const offerRetry = (
   record: RunRecord.RunRecord,
   incident: RunIncident,
@@ -223,8 +226,8 @@ const endUnresumable = (
   });
 
 /**
- * A run that cannot be taken up has no stream that waits for an answer, so a question would only keep it open. The exception is a question
- * about a call of unknown outcome, because a person should check that call anyway.
+ * No stream will wait for the answer of a run that cannot be taken up, so a question would only keep the run open. The exception is a
+ * question about a call of unknown outcome, because a person should check that call anyway.
  */
 const isWorthAsking = (record: RunRecord.RunRecord, { decision }: RunIncident): boolean =>
   Orphan.isResumable(record) || decision.choices?.includes("it_ran") === true;
@@ -251,7 +254,7 @@ const planWaiting = (record: RunRecord.RunRecord, due: DueOf<"waiting">, options
   const standing: RunStanding = { outcome: "waiting", rule: incident.decision.rule, revision: question.revision };
   if (question.expires_at !== undefined && question.expires_at <= options.now)
     return { _tag: "expire", question, choice: Question.expiryChoice(question), standing };
-  // The process that asked could have continued the run, but no process can now.
+  // The process that asked could have continued the run. No process can continue it now.
   if (isOfferFutile(record, due)) return carryOut(record, incident, [], options);
   return park(record, "question", [], standing);
 };
@@ -281,7 +284,7 @@ const carryOutAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, opt
       const settled = RunRecord.applyAll(record, entries);
       if (settled === undefined || typeof settled === "string") return stopWith();
       const then = Orphan.findDueStep(settled);
-      // A verdict that settles nothing (folded rows) would be asked for again forever.
+      // A verdict settles nothing if the rows of the calls were folded. The same question would then be asked forever.
       if (then?._tag !== "decide") return stopWith();
       return prependEntries(entries, decide(settled, then, options));
     }
@@ -294,7 +297,7 @@ const carryOutAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, opt
   }
 };
 
-/** Prepends entries to a step, so that all are one write. The step was planned on the record as it is after these entries. */
+/** Prepends entries to a step, so that all are one write. The step must be planned on the record that already contains these entries. */
 const prependEntries = (entries: ReadonlyArray<RunRecord.Entry>, step: RecoveryStep): RecoveryStep =>
   step._tag === "write" ? { ...step, entries: [...entries, ...step.entries] } : write(entries, step.standing);
 
@@ -316,8 +319,8 @@ const write = (entries: ReadonlyArray<RunRecord.Entry>, standing: RunStanding): 
 });
 
 /**
- * Returns the entries for the facts that a crash leaves uncertain. The last response may have been requested, and every started call
- * without an outcome, in any attempt, is of unknown outcome.
+ * Returns the entries for the facts that a crash leaves uncertain. The last response may have been requested. Every call that started and
+ * has no outcome, in any attempt, gets an unknown outcome.
  *
  * @param decided facts of the response on which the decision is based; an incident may have more facts than its attempts
  */

@@ -1,5 +1,5 @@
 /**
- * Recovers runs whose process is gone: takes pending decisions, asks pending questions, and ends runs that are over.
+ * Recovers runs whose process is gone: takes pending decisions, asks pending questions, and ends runs that cannot continue.
  *
  * It contacts no provider. A retry that is decided here waits for `StreamProcessor.takeUp`, which has the request. docs/recovery.md
  * describes the steps.
@@ -119,7 +119,7 @@ const reportOf = (runs: ReadonlyArray<Row>, more: boolean): Report => {
 
 type RecoverBatch = (runIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Row>, RecorderError>;
 
-/** Handles orphans until no new one appears, each once. Returns true if there are more. */
+/** Handles each orphaned run once, until no new one appears. Returns true if there are more. */
 const recoverOrphans = (
   recorder: RunRecorder["Service"],
   limit: number,
@@ -127,7 +127,7 @@ const recoverOrphans = (
 ): Effect.Effect<boolean, RecorderError> =>
   Effect.gen(function* () {
     const seen = new Set<string>();
-    // Runs that other processes hold stay in the list. Read that many more, so that they do not hide the rest.
+    // Runs that other processes hold stay in the list. Read that many more rows, so that these runs do not hide the others.
     let held = 0;
     while (seen.size < limit) {
       const found = yield* recorder.orphans(held + batchRuns);
@@ -167,8 +167,9 @@ const findOverdueRuns = (
   });
 
 /**
- * Answers the newest question of a run, and carries out the answer if the run has no owner and no provider is needed. `stop` and `accept`
- * end the run; a verdict settles its calls. Any other answer waits for `StreamProcessor.takeUp`. An owner acts on the answer itself.
+ * Answers the newest question of a run. Carries out the answer if the run has no owner and the answer needs no provider. `stop` and
+ * `accept` end the run; a verdict settles its calls. Any other answer waits for `StreamProcessor.takeUp`. If a process owns the run, that
+ * process acts on the answer.
  *
  * @returns the resulting run. An accepted answer is never lost: if it cannot be carried out now, the next `recover` does so.
  */
@@ -203,7 +204,7 @@ export const giveUp = (
     const recorder = toBounded(yield* RunRecorder);
     const { outcome } = yield* takeOver(recorder, runId, options);
     const tended = yield* recorder.run(runId);
-    // The pending step has already ended the run, as for a run without its transcript.
+    // The pending step has already ended the run, for example because the run has no transcript.
     if (outcome !== "skipped" && tended?.state === "ended") return tended;
     const question = tended === undefined ? undefined : openQuestion(tended);
     if (question !== undefined)
@@ -219,14 +220,14 @@ export interface SweepOptions extends RecoverOptions {
   /** Pause between two sweeps, in milliseconds. */
   readonly intervalMs?: number;
   /**
-   * Minimum time between two polls of parked runs, in milliseconds. They are due if they were answered but their process died first, or if
-   * their question has expired. By default every sweep polls them. Every sweep looks for runs whose process is gone.
+   * Minimum time between two polls of parked runs, in milliseconds. A parked run needs a step if it was answered but its process died
+   * first, or if its question has expired. By default every sweep polls parked runs. Every sweep looks for runs whose process is gone.
    */
   readonly parkedMs?: number;
   /** Completes each time a sweep is due early, because processes that owned runs are gone. */
   readonly due?: Effect.Effect<void>;
   /**
-   * Called with the report of a sweep that handled any run. Runs that are `offered` or `answered` wait for
+   * Called with the report of a sweep that handled at least one run. Runs with outcome `offered` or `answered` wait for
    * `StreamProcessor.takeUp`.
    */
   readonly onSwept?: (report: Report) => Effect.Effect<void>;

@@ -15,7 +15,7 @@ import type { Entry, RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import * as CrashPlan from "./CrashPlan.ts";
 
-/** Knowledge of the program that the record does not contain. */
+/** Settings of the program that are not on record. */
 export interface TakeoverOptions {
   /**
    * The program's policies, found by name; `default` and `strict` are built in. A run whose policy is unknown never retries automatically.

@@ -1,12 +1,12 @@
 /**
  * Accounts for the combined spending of a group of runs (an agent and its sub-agents).
  *
- * G1 A run's spending is booked in the step that decides it, so two runs cannot spend the same rest of the budget.
+ * G1 A run's spending is booked in the step that decides it, so two runs cannot both spend what is left of the budget.
  * G2 A retry that was taken counts once. If its run decides again before the retry starts, retries that others took meanwhile do not count
  * against it. A run that ends first, or decides against the retry, has not taken one.
  * G3 The cost of a response counts once, however often its run decides about it.
- * G5 If processes share a store, a run counts its retry there before it decides, and returns it if it does not take it. It decides by its
- * place among all processes, so together they take no more retries than one process would.
+ * G5 If processes share a store, a run counts its retry there before it decides, and returns the retry if it does not take it. The run
+ * decides by its place among all processes, so together they take no more retries than one process would.
  * G4 A group is forgotten after `idleMs` without use; beyond `groupsMax`, the least recently used one is evicted (L11).
  */
 import type { RunFacts } from "../../domain/RunFacts.ts";
@@ -21,7 +21,7 @@ export const groupsMax = 4_096;
 /** The group's spending that a decision takes into account. */
 export type GroupFacts = Pick<RunFacts, "group_retries" | "group_wasted_tokens">;
 
-/** A run as its group sees it. */
+/** Identifies a run and its group. */
 export interface GroupMember {
   readonly runId: string;
   /** The group's key: an id in the scope of a credential. Undefined if the run has no group. */
@@ -30,7 +30,7 @@ export interface GroupMember {
 
 /** Pending spending of one run: a retry that has not started, and the cost of a response that may still continue. */
 interface Share {
-  /** Number of retries that the group had spent when this one was taken. */
+  /** Number of retries that the group had spent before this retry. */
   place: number | undefined;
   tokens: number;
   /** The group's spending in all processes without this retry, if the processes share it (G5). */

@@ -1,8 +1,8 @@
 /**
  * Limits how many retries of one provider wait for their first part at the same time.
  *
- * The throttle spaces retries in time. If a provider accepts connections but never responds, the gate prevents it from blocking every run
- * of a process. Places are granted in order of request.
+ * The throttle spaces retries in time. A provider that accepts connections but never responds could still block every run of a process, and
+ * the gate prevents that. Places are granted in order of request.
  */
 import * as Effect from "effect/Effect";
 

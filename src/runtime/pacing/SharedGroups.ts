@@ -1,9 +1,9 @@
 /**
  * Counts a group's spending in the store, so that all processes of the store share the group's budget (G5 of `Groups`).
  *
- * Only a run whose budget limits its group asks the store, once per broken response. It waits for the store as long as for its record,
- * because a retry needs both. If the store stays unavailable, the run decides from what its own process knows, but its retry cannot start
- * without a record.
+ * Only a run whose budget limits its group asks the store, once per broken response. The run waits for this as long as for its record,
+ * because a retry needs both. If the store stays unavailable, the run decides from what its own process knows. Its retry cannot start
+ * anyway, because the start must be recorded.
  */
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
@@ -56,7 +56,7 @@ export class SharedGroups {
           setEverywhere({ group_retries: all.retries - 1, group_wasted_tokens: all.tokens });
         },
       });
-      // A stopped run takes no retry, so a retry that is counted too late is returned.
+      // A stopped run takes no retry. If the store counts the retry only after the stop, the retry is returned.
       const late = Effect.suspend(() => (isLeft && added.retries > 0 ? this.#returnRetry(member) : Effect.void));
       const markLeft = Effect.sync(() => {
         isLeft = true;

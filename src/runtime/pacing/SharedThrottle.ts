@@ -12,16 +12,18 @@ import { Throttle, throttleSize, tokensMax, tokensPerSecond } from "./Throttle.t
 /** Maximum time that a decision waits for its token, in milliseconds. */
 const drawWaitMs = 500;
 
-/** Bucket of a process on its own: `1 / tokensMax` of the shared bucket, so that each process has at least one immediate retry. */
+/**
+ * Bucket of a process without a shared store: `1 / tokensMax` of the shared bucket, so that each process has at least one immediate retry.
+ */
 const aloneSize = { max: 1, perSecond: tokensPerSecond / tokensMax };
 
-/** Time for which a known wait is used, in milliseconds. It is short, because other processes return tokens in the meantime. */
+/** Time for which a known wait is reused, in milliseconds. It is short, because other processes return tokens in the meantime. */
 const knownMs = 1_000;
 
 /** Maximum providers with a known wait. Beyond it the oldest is forgotten, and the store is asked again. */
 const knownMax = 256;
 
-/** A token of the store that a run holds while it decides. */
+/** A token of the store that a run holds while its retry is decided. */
 export interface Drawn {
   readonly provider: string;
   /** Milliseconds until the token may be spent. */
@@ -37,7 +39,7 @@ interface Asking {
   isLeft: boolean;
 }
 
-/** The store's answer for an empty bucket: when its next token is free. Times are monotonic milliseconds. */
+/** The store's answer for an empty bucket: the time at which its next token is free, in monotonic milliseconds. */
 interface Known {
   readonly until: number;
   readonly at: number;
@@ -78,7 +80,7 @@ export class SharedThrottle {
   draw(provider: string, maxWaitMs: number, now: () => number): Effect.Effect<Drawn | undefined> {
     const pacing = this.#pacing;
     if (pacing === undefined) return Effect.undefined;
-    // An interrupt between the request and the wait would leave a token that nothing returns.
+    // Not interruptible: an interrupt between the request and the wait would leave a token that no run returns.
     return Effect.uninterruptibleMask((restore): Effect.Effect<Drawn | undefined> => {
       const known = this.#knownMs(provider, now());
       if (known > maxWaitMs) return Effect.succeed({ provider, waitMs: Math.ceil(known), isNone: true });
@@ -105,7 +107,7 @@ export class SharedThrottle {
     return Effect.uninterruptible(back);
   }
 
-  /** Not interruptible, because a line without a worker would make its runs wait forever. */
+  /** Not interruptible, because without the worker the runs of this line would wait forever. */
   #joinLine(
     pacing: SharedPacing,
     provider: string,
@@ -118,7 +120,7 @@ export class SharedThrottle {
       const line: Line = { asking: [], back: 0 };
       join(line);
       this.#lines.set(provider, line);
-      // Runs in a detached fiber, because the run that asks may leave while others wait.
+      // Runs in a detached fiber, because the run that asks may leave while other runs wait for the same statement.
       return Effect.asVoid(Effect.forkDetach(this.#serveLine(pacing, provider, line, now)));
     });
   }
@@ -166,7 +168,7 @@ export class SharedThrottle {
     return known === undefined || now - known.at >= knownMs ? 0 : known.until - now;
   }
 
-  /** Remembers only waits, because the store is always asked for a bucket that has tokens. */
+  /** Remembers a wait for the next token. A bucket with tokens is not remembered, because other processes also draw from it. */
   #rememberWait(provider: string, waitMs: number, now: number): void {
     this.#taken.delete(provider);
     if (waitMs === 0) return;

@@ -49,7 +49,7 @@ export const make = (options: DurableOptions = {}) =>
     const expiryMs = normalizeExpiry(options.expiryMs);
     const parkAfterMs = waitOf(options.parkAfterMs, parkAfterMsDefault);
     const askMs = waitOf(options.pollMs, pollMsDefault);
-    // If the store announces every answer, polling only catches missed announcements.
+    // If the store announces every answer, polling only has to find missed announcements.
     const pollMs = () => (recorder.shared?.hasNotifications() === true ? Math.max(askMs, lookMs) : askMs);
     const now = () => clock.currentTimeMillisUnsafe();
     const monotonic = () => monotonicMs(clock);
@@ -74,14 +74,14 @@ const waitOf = (given: number | undefined, byDefault: number): number =>
 export const notifyAnswered = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
   Effect.sync(() => notifyBells(waiting.get(toBounded(recorder))?.get(runId)));
 
-/** Copies the set, because a woken stream may register its next bell at once, and that bell must not ring now. */
+/** Copies the set first. A woken stream may register its next bell at once, and that bell must not ring for this answer. */
 const notifyBells = (bells: Iterable<Bell> = []): void => {
   for (const bell of [...bells]) Deferred.doneUnsafe(bell, Effect.void);
 };
 
 /**
- * While the scope lives, wakes waiting streams for answers from other processes, and all of them if an announcement may have been
- * missed.
+ * While the scope is open, wakes the streams whose answers arrive from other processes. If an announcement may have been missed, wakes all
+ * of them.
  */
 const listenForAnswers = (recorder: RunRecorder["Service"]): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
@@ -166,8 +166,8 @@ const answerOf = (
   });
 
 /**
- * Results if the expiry is refused. A question that is not on record cannot be answered, so the wait ends. If facts have grown, the run
- * asks a new question, which interrupts this wait.
+ * Results if the store refuses to record the expiry. A question that is not on record cannot be answered, so the wait ends. If the facts
+ * have grown, the run asks a new question, which interrupts this wait.
  */
 const refusedAs = {
   unknown_run: "stop",
@@ -196,7 +196,7 @@ const onRecord = (
     Effect.catch((error) => Effect.as(recordReadFailure(recorder, error), undefined)),
   );
 
-/** A failed read is retried on the next poll. All questions that wait here share one log message. */
+/** Logs a failed read, which the next poll repeats. All questions that wait here share one log message. */
 const recordReadFailure = (recorder: RunRecorder["Service"], { message, reason }: RecorderError): Effect.Effect<void> =>
   outageOf(recorder).recordFailure(message === "" ? reason : message);
 

@@ -42,7 +42,7 @@ export class UserDecisions extends Context.Service<
     });
 
   /**
-   * Asks through a function of yours, for example a terminal prompt or a dialog.
+   * Asks through a function of the caller, for example a terminal prompt or a dialog.
    *
    * @param ask the function; the layer's requirements include those of its effect
    * @param options.by `person` if the function passes the question to a person; default `program`
@@ -60,7 +60,7 @@ export class UserDecisions extends Context.Service<
     );
 
   /**
-   * Asks through the record. A program, the command line or a page can answer, in this process or another one. Needs a recorder.
+   * Asks through the record. A program, the command line or a page can answer, in this process or another. Requires a recorder.
    *
    * @param options.parkAfterMs maximum wait of a stream before it is parked, in milliseconds (default 10 minutes); its question stays open
    */
@@ -80,8 +80,8 @@ export declare namespace UserDecisions {
      */
     readonly otherwise?: Choice;
     /**
-     * Answers by rule. They may include a `retry` that may repeat something, because naming the rule is consent. A choice that
-     * the question does not offer becomes `stop`.
+     * Answers by rule. The answers may include a `retry` that may repeat something, because naming the rule is consent. A choice that the
+     * question does not offer becomes `stop`.
      */
     readonly rules?: Partial<Record<Rule, Choice>>;
   }

@@ -65,7 +65,10 @@ export const ask = Effect.fnUntraced(function* <P, E, R>(
   return yield* resolveQuestion(run, broken, { decision, incident, question });
 }, closing);
 
-/** Applies the default to a question that the store did not accept, because an answer from elsewhere could not reach it (L8). */
+/**
+ * Applies the default answer to a question that the store did not accept. Without a record, no answer from elsewhere could reach the
+ * question (L8).
+ */
 const byDefault = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -98,7 +101,7 @@ export const askAgain = Effect.fnUntraced(function* <P, E, R>(
 export const isWorthAsking = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, decision: Decision): boolean =>
   run.options.asks !== "if_it_matters" || Choices.matter(choicesOf(run, broken, decision));
 
-/** Offers a verdict on calls only if no open call has a handler running here, because a handler reports its own outcome. */
+/** Omits the verdicts on calls if any open call has a handler running here, because that handler reports the outcome itself. */
 const choicesOf = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -126,12 +129,12 @@ const resolveQuestion = Effect.fnUntraced(function* <P, E, R>(
   run.handoff.push({ _tag: "QuestionAsked", question });
   run.telemetry.reportQuestion(incident);
   const told = yield* answerOf(run, question);
-  // No process can take up this run, so it is not kept for a later answer.
+  // No process can take up this run, so there is no reason to keep it for a later answer.
   const answer = told === "parked" && !run.canBeTakenUp ? "stop" : told;
   // An answer is refused if the facts have grown since the question, even in the same step.
   if (run.question.close()) return "again";
   if (answer === undefined && !isLeftToOthers(run)) return "again";
-  // While the store is unavailable, the question waits with the entry that parks the run, and both are recorded together.
+  // While the store is unavailable, the question is queued together with the entry that parks the run, and both are recorded in one write.
   if (answer === undefined || answer === "parked") return yield* Ending.park(run, broken, incident, "question");
   const given = question.choices.includes(answer) ? answer : "stop";
   run.note(broken.attempt.number, "answer", given);
@@ -177,7 +180,7 @@ const onRecordLater = <P, E, R>(
 /**
  * Records the answer. The first recorded answer to a question counts, whichever process gave it.
  *
- * @returns the answer that counts; undefined if the store neither accepts this one nor returns another
+ * @returns the answer that counts; undefined if the store neither accepts this answer nor returns another
  */
 const onRecord = <P, E, R>(
   run: Run<P, E, R>,
@@ -225,9 +228,9 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
       const open = openCalls(run, broken);
       const known = open.filter((call) => !run.ledger.isRunning(call));
       const settled = yield* recordVerdict(run, known, choice, "person");
-      // A person's verdict does not settle a call whose handler is running here.
+      // A person's verdict must not settle a call whose handler is running here.
       if (known.length < open.length) return yield* awaitHandlers(run);
-      // A verdict that settles nothing (folded rows) would be asked for again forever.
+      // A verdict settles nothing if the rows of the calls were folded. The same question would then be asked forever.
       if (settled === 0) {
         return yield* Ending.stop(run, broken, taken, "stopped");
       }
@@ -253,7 +256,7 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
   const found = yield* awaitDeparture(run);
   if (found._tag === "stays") {
     if (run.spent.waited_ms > 0) return "again";
-    // No wait is allowed, and the same question would be asked forever. So the person's answer takes precedence.
+    // The policy allows no further wait and would ask the same question forever. So the person's answer takes precedence.
     yield* sleepUnlessStopped(run, honouredWaitMs(found.waitMs));
     run.departure.forceRelease();
   }
@@ -262,8 +265,8 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
 });
 
 /**
- * Waits until the running handlers have ended, because the answer could start something while they run. A handler's end grows the facts, so
- * everything is decided again.
+ * Waits until the running handlers have ended, because the answer could start something while they run. The end of a handler adds facts, so
+ * the run is decided again.
  */
 const awaitHandlers = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
   Effect.suspend(() => {

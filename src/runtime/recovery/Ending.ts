@@ -1,6 +1,4 @@
-/**
- * Ends a run in every possible way. The end is on record before the caller receives it (L7, L8).
- */
+/** Ends a run: complete, partial, stopped, parked or failed. The end is recorded before the caller receives it (L7, L8). */
 import * as Cause from "effect/Cause";
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -44,7 +42,7 @@ const markResponseComplete = <P, E, R>({ chain, routes }: Run<P, E, R>): void =>
 };
 
 const emitCompletion = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, late: Failure | undefined): void => {
-  // The write of the end shows if this process still owned the run.
+  // The write of the end reveals if this process still owned the run.
   if (run.loss !== undefined) {
     run.handoff.end(Effect.fail(withoutIncident(run)));
     return;
@@ -94,7 +92,7 @@ const sentences = {
   refused: "runId: expected a new id; the store knows it as another run. Start again with a new id.",
 } as const;
 
-/** Ends a run whose consumer has taken all that it wanted. Nothing broke, and the consumer keeps its parts. */
+/** Ends a run whose consumer has taken all that it wanted. No attempt broke, and the consumer keeps its parts. */
 export const finishForConsumer = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
     attempt.flow.discardFrozen();
@@ -114,7 +112,7 @@ export const acceptPartial = <P, E, R>(
 ): Effect.Effect<"ended"> =>
   Effect.andThen(handOverFrozen(run, broken.attempt, true), stop(run, broken, taken, "accepted_partial"));
 
-/** Stops a run. Nothing of the attempt starts any more, and the caller receives the provider's own error as the cause (L12). */
+/** Stops a run. No call of the attempt starts any more, and the caller receives the provider's own error as the cause (L12). */
 export const stop = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -132,9 +130,9 @@ export const stop = <P, E, R>(
   });
 
 /**
- * Ends the stream and keeps the run, because its question is open or its caller has left. Nothing of it starts here any more;
- * `StreamProcessor.takeUp` resumes it, in this process or another one. This process keeps the run while one of its handlers runs, because
- * another process would not know the outcome of that call.
+ * Ends the stream and keeps the run, because its question is open or its caller has left. No call of the run starts here any more;
+ * `StreamProcessor.takeUp` resumes the run, in this process or another. This process keeps ownership while one of the run's handlers is
+ * running, because another process could not learn the outcome of that call.
  */
 export const park = <P, E, R>(
   run: Run<P, E, R>,
@@ -148,13 +146,13 @@ export const park = <P, E, R>(
     return Effect.as(run.park(broken.attempt, why, incident.decision.rule, emit), "ended" as const);
   });
 
-/** Prevents everything in the response from starting. */
+/** Prevents all calls of the response from starting. */
 const seal = <P, E, R>(run: Run<P, E, R>, { attempt }: BrokenAttempt<P>): void => {
   run.chain?.seal();
   attempt.flow.discardFrozen();
 };
 
-/** Builds the caller's error after the end is written, because only then it is known if this process still owned the run. */
+/** Builds the caller's error after the end is written, because only then is it known if this process still owned the run. */
 const interruption = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -207,8 +205,8 @@ const selectFailure = <P, E, R>(
 };
 
 /**
- * Ends a run whose recovery has died. The caller receives the defect, and nothing of the run starts any more. The run may already have an
- * end that the defect kept from its stream.
+ * Ends a run whose recovery has thrown. The caller receives the defect, and no call of the run starts any more. The run may already have an
+ * end on record that the defect kept from its stream.
  */
 export const collapse = <P, E, R>(
   run: Run<P, E, R>,
@@ -246,7 +244,7 @@ export const handOverResumed = <P, E, R>(
   });
 };
 
-/** Hands over the frozen text before the first call and drops the rest, because the text continues there. */
+/** Hands over the frozen text before the first call and drops the rest, because the continuation joins onto that text. */
 export const handOverText = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<boolean> =>
   Effect.suspend(() => {
     attempt.flow.takeHeld(true);

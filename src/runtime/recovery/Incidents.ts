@@ -1,6 +1,4 @@
-/**
- * Takes decisions and records each before the run acts on it (L8).
- */
+/** Takes decisions and records each decision before the run acts on it (L8). */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
@@ -42,7 +40,7 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   return yield* take(run, broken, withinPatience(run, yield* inputOf(run, broken, drawn?.waitMs)), drawn);
 });
 
-/** Waits to learn the earlier spending. If a run stops waiting, the result is still available to its next decision. */
+/** Waits until the earlier spending is known. If this run stops waiting, the lookup continues, and the next decision uses its result. */
 const awaitSpentBefore = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.flatMap(Effect.forkDetach(run.earlier.learn, { startImmediately: true }), (fiber) =>
     Effect.asVoid(Fiber.join(fiber)),
@@ -54,7 +52,7 @@ const take = Effect.fnUntraced(function* <P, E, R>(
   input: DecisionInput,
   drawn: Drawn | undefined,
 ): Effect.fn.Return<RecordedDecision> {
-  // The decision is taken on these facts. A call that settles after this is late.
+  // The decision is based on these facts. A call that settles after this step is late.
   run.response.noteDecision(broken.attempt, input.failure);
   if (run.stopper === undefined) run.routes?.keepFailure(broken);
   const taken = yield* record(run, broken.attempt, input, { status: "open", drawn });
@@ -70,10 +68,10 @@ export interface Look {
 }
 
 /**
- * Decides again after a wait, without recording. If the decision has changed, the caller records and carries out exactly this one. Deciding
- * once more could give another result, because the request no longer holds its place.
+ * Decides again after a wait, without recording. If the decision has changed, the caller records and carries out exactly this decision.
+ * Deciding once more could give another result, because the request no longer holds its place.
  *
- * The retry already holds its throttle token, so the throttle is not asked twice.
+ * The retry already holds its throttle token, so the throttle is not asked again.
  */
 export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<Look> =>
   Effect.map(inputOf(run, broken, 0), (input) => ({
@@ -116,7 +114,8 @@ const isTokenNeeded = ({ action, route, wait_for }: Decision): boolean =>
   action === "auto_retry_once" && route !== "next" && wait_for === undefined;
 
 /**
- * Builds the input of a decision. After a stop from outside, the failure is the stopper's, unless a flag of the run already shows the stop.
+ * Builds the input of a decision. After a stop from outside, the input has the stop as its failure, unless a flag of the run already shows
+ * the stop.
  */
 const inputOf = <P, E, R>(
   run: Run<P, E, R>,
@@ -125,8 +124,8 @@ const inputOf = <P, E, R>(
 ): Effect.Effect<DecisionInput> => Effect.map(Random.next, (jitter) => inputWith(run, broken, throttleWaitMs, jitter));
 
 /**
- * Sets the remaining time to zero if the retry after a refusal without an announced wait would take at least the caller's patience. The
- * refusal then still reaches the caller in time. The changed budget is stored with the incident.
+ * Sets the remaining time to zero if the provider refused the request without announcing a wait, and the retry would take at least the
+ * caller's patience. The refusal then reaches the caller in time. The changed budget is stored with the incident.
  */
 const withinPatience = <P, E, R>({ options, policy }: Run<P, E, R>, input: DecisionInput): DecisionInput => {
   const { failure } = input;

@@ -161,7 +161,7 @@ const prepareContinuation = Effect.fnUntraced(function* <P, E, R>(
   return { setup, discards, carried: undefined };
 });
 
-/** Marks that the client has begun to read the response. */
+/** Carried state of a response that the reader has begun to read and of which no part is held. */
 const begun = { parts: [], observations: [], begun: true } as const;
 
 /** Hands over frozen parts and lets waiting calls finish. Parts after the last settled call are then discarded. */

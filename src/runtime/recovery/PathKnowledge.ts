@@ -2,7 +2,7 @@
  * Determines the state of a broken attempt's path before its decision is taken.
  *
  * A failed connect alone is ambiguous, because a wrong address fails like a lost network. So the path is probed. If this process has never
- * reached it, the record is checked for a run that has.
+ * reached the path, the record is checked for a run that has.
  */
 import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
@@ -37,7 +37,7 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   run.departure.setWaitedForPath(false);
   if (run.stopper !== undefined || !isUnconnected(failure, broken.facts().delivery)) return broken;
   const { shared } = run;
-  // The path of this attempt, because the next request may take another one.
+  // Use the path of this attempt, because the next request may take another path.
   const scope = { ...run.scope, path: broken.attempt.path };
   const stopped = Deferred.await(run.stopped);
   if (!shared.paths.hasReached(scope.path)) {
@@ -51,7 +51,7 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   run.departure.setFailedOnOpenPath(!isDown);
   // The outage may have ended between the failure and the probe's answer. If that happens twice in a row, there is another cause.
   run.departure.setWaitedForPath(!isDown && !failedThough && shared.paths.hasReached(scope.path));
-  // If the path already works again, a captive portal is gone or the name resolves again.
+  // If the path works again, the cause was temporary: a captive portal is gone or the name resolves again.
   const isElsewhere = meaningOf(failure) === "dns" || isTlsFailure(failure);
   const isPassing = isDown || (isElsewhere && shared.paths.hasReached(scope.path));
   return isPassing ? { ...broken, failure: { ...failure, retryable: true } } : broken;
@@ -75,7 +75,7 @@ const checkRecord = <P, E, R>({ provider, shared }: Run<P, E, R>, path: string):
       Effect.match({
         onFailure: () => undefined,
         onSuccess: (runs) => {
-          // The query also finds providers whose name contains this one.
+          // The query also finds providers whose name contains this provider's name.
           const own = runs.filter((it) => it.provider.id === provider.id);
           const isAnswered = own.some(({ attempts }) => attempts.some(({ facts }) => facts.delivery === "accepted"));
           if (isAnswered) shared.paths.markReached(path);

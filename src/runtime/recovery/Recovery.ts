@@ -1,11 +1,11 @@
 /**
- * Recovers a run: the one loop of the project.
+ * Recovers a run. This is the only retry loop of the project.
  *
  * A run that never breaks needs no recovery fiber and ends in the same step as its attempt. Otherwise one fiber runs the recovery: it
  * settles the end of the first attempt, launches and awaits the next one, settles its end, and so on until the run has ended.
  *
  * The order is fixed: read the facts of the attempt, take and record the decision, and only then act on it (L8). After every wait the fiber
- * decides again, and does only what the newest decision says.
+ * decides again, and acts only on the newest decision.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -139,8 +139,8 @@ const partialDigest = <P, E, R>(
 };
 
 /**
- * Maximum consecutive retries decided for one attempt. Each leads to a request unless conditions change during its wait, so this
- * many without a request are a defect. It ends the run, because without a limit it could block the whole process.
+ * Maximum consecutive retries decided for one attempt. Each decision leads to a request unless conditions change during its wait, so this
+ * many decisions without a request are a defect. The defect ends the run, because an endless loop could block the whole process.
  */
 export const decisionsMax = 100;
 
@@ -160,7 +160,7 @@ const decideAndAct = Effect.fnUntraced(function* <P, E, R>(
   let next = first;
   let retries = 0;
   for (;;) {
-    // The next act may be a question, and a run that waits for a person must not occupy a retry's place.
+    // The next step may be a question, and a run that waits for a person must not occupy a retry's place.
     run.onResponse();
     if (run.stopper === "consumer_finished") return yield* Ending.finishForConsumer(run, broken.attempt);
     const isLate = next === "again" && (yield* isOutOfTime(run, broken));
@@ -189,8 +189,8 @@ const isOutOfTime = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effe
     : Effect.map(lookAgain(run, broken), ({ decision }) => decision.action === "auto_retry_once");
 
 /**
- * Accepts a response that lacks only its protocol's last event if it may not be requested again. If a second response of the run
- * ends unbroken without that event, the server does not send it, and a retry would pay for the same result.
+ * Accepts a response that lacks only its protocol's last event, if the response may not be requested again. If a second response of the run
+ * also ends unbroken without that event, the server does not send the event, and a retry would pay for the same result.
  */
 const acceptWithoutLast = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>) {
   const { attempt, failure } = broken;
@@ -238,7 +238,7 @@ const findBreak = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: Attempt
     if (failure !== undefined) return broken(failure, undefined);
     return isEmptyFailure(run, attempt) ? broken({ kind: "empty" }, undefined) : undefined;
   }
-  // A connection that breaks after the marker does not make the response incomplete, but an empty response is still a failure.
+  // A connection that breaks after the marker does not make a response incomplete. But an empty response is still a failure.
   if (behindMarker.has(end.failure.kind) && isEmptyFailure(run, attempt)) return broken({ kind: "empty" }, end.cause);
   const atSeam = findSeamBreak(run, attempt, end);
   if (atSeam !== undefined) return atSeam;
@@ -249,11 +249,11 @@ const findBreak = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: Attempt
     run.response.recordBreak(found);
     return found;
   }
-  // A refused cursor says nothing about the response. So the response is decided as a whole, on its first interruption.
+  // A refused cursor says nothing about the response. So the decision covers the whole response and its first interruption.
   return { ...firstBreak, cursorRefused: true, facts: () => chain?.facts() ?? own };
 };
 
-/** Parts shown after a seam follow text, so they are never requested again as if there were none. */
+/** Parts shown after a seam follow earlier text, so these parts are never requested again as if no text had been shown. */
 const factsOf = <P>({ facts, setup }: Attempt<P>): AttemptFacts => {
   const own = facts.snapshot();
   return setup.seam === undefined || own.shown === "nothing" ? own : { ...own, shown: "text" };
@@ -295,7 +295,7 @@ const findSeamBreak = <P, E, R>(
   run.note(attempt.number, "seam", fault);
   run.telemetry.reportSeam("unproven", fault);
   if (run.discardable && showedNothing) return again;
-  // All of the response is kept, so none of it may be requested again. The caller must learn why it broke (L12).
+  // The whole response is kept, so none of it may be requested again. The caller must learn why the continuation broke (L12).
   return { ...again, attempt, failure, cause: cause ?? before.cause };
 };
 
@@ -394,7 +394,7 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   const { decision: newest, record } = yield* lookAgain(run, broken);
   const isSame = newest.action === "auto_retry_once" && newest.mode === decision.mode;
   if (found === "elsewhere" || !isSame || (newest.route === "next") !== moves) return yield* record;
-  // A change of route has its own counter and costs none of the retry budget.
+  // A change of route has its own counter and uses none of the retry budget.
   if (moves) return yield* launchOnNextRoute(run, broken, incident);
   if (found._tag === "stays") {
     // The request may not wait any longer. If the policy knows that and still starts it, the attempt counts like any other.
@@ -415,7 +415,9 @@ const inTime = <A, P, E, R>(run: Run<P, E, R>, wait: Effect.Effect<A>): Effect.E
   return clocks.waiting(Effect.raceFirst(wait, Effect.as(clocks.awaitExpiry, "late" as const)));
 };
 
-/** Decides again at intervals until the decision is to change route, because the path may stay down longer than another route's. */
+/**
+ * Decides again at intervals until the decision is to change route, because the path may stay down longer than the path of another route.
+ */
 const elsewhere = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<"elsewhere"> => {
   if (run.routes === undefined) return Effect.never;
   const look = Effect.delay(lookAgain(run, broken), lookMs);
@@ -456,7 +458,7 @@ const mayRefresh = <P, E, R>({ options, spent }: Run<P, E, R>): boolean =>
 /** Maximum time to renew credentials, in milliseconds. After that the failure remains. */
 export const refreshMsMax = 30_000;
 
-/** Renews the credentials. The attempt counts even if it fails. A stop does not wait for it. */
+/** Renews the credentials. A renewal that fails counts too. A stop of the run does not wait for the renewal. */
 const renewCredentials = <P, E, R>(run: Run<P, E, R>): Effect.Effect<boolean, never, R> => {
   run.spending.countRefresh();
   const { refreshCredentials } = run.options;

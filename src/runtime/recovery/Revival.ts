@@ -30,7 +30,7 @@ export interface Revived<P> {
 }
 
 /**
- * Claims a run and rebuilds it. A refused run is released.
+ * Claims a run and rebuilds it. A run that cannot continue here is released.
  *
  * @param transcript the caller's transcript of the first request
  * @param enter admits the claimed run, or returns why it can no longer continue here
@@ -65,7 +65,7 @@ const rebuild = Effect.fnUntraced(function* <P, E, R>(
     (yield* refusal(run.shared.recorder, record, due, transcript)) ??
     Routes.problem(run.options.routes, record) ??
     enter();
-  // Checked after the run is admitted, because a cancel that comes later reaches the run directly.
+  // Checked after the run is admitted, because a cancel that arrives later reaches the run directly.
   const stands = refused === undefined && (yield* isCancelPending(run));
   if (stands === "unknown") {
     yield* releaseRun(run);
@@ -73,14 +73,14 @@ const rebuild = Effect.fnUntraced(function* <P, E, R>(
   }
   const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
   const recorded = revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]));
-  // If the processor closes in the meantime, it must not end a run that has not started here. The next process continues it.
+  // If the processor closes in the meantime, it must not end a run that has not started here. The next process continues the run.
   if (revived !== undefined && recorded && !run.isLifecycleClosed) {
     const withdrawn = replacedAttempts(record);
     run.response.withdraw(withdrawn);
     if (run.discardable) run.handoff.push(...withdrawn);
     if (stands) yield* Effect.forkDetach(settleCancelAtEnd(run));
     if (stands || wasCancelled(due)) run.stop("user");
-    // A cancelled run is decided as cancelled, whatever step was pending.
+    // A cancelled run is decided as cancelled, whichever step was pending.
     return run.isUserCancelled ? { ...revived, due: undefined } : revived;
   }
   yield* releaseRun(run);
@@ -158,7 +158,7 @@ export const restore = <P, E, R>(
 ): Revived<P> | undefined => {
   const last = record.attempts.at(-1);
   const before = {
-    // A caller that could not discard shown parts cannot do so now, unless it says so.
+    // A caller that could not discard shown parts in the earlier process cannot do so now either, unless it states otherwise.
     discardable: run.options.discardable ?? last?.run?.discardable ?? true,
     elapsedMs: Math.max(0, run.shared.clock.currentTimeMillisUnsafe() - record.started_at),
     attempts: last?.attempt ?? 0,
@@ -220,8 +220,8 @@ const hasHandedOver = (facts: AttemptFacts): boolean =>
   facts.shown !== "nothing" || facts.tools.some(({ executor }) => executor === "runtime");
 
 /**
- * Returns the attempts that a replay replaced, which the caller must discard. The earlier process may have died before it told its caller.
- * Discarding twice is harmless.
+ * Returns the attempts that a replay replaced, which the caller must discard. The earlier process may have died before its caller received
+ * the withdrawal. Discarding twice is harmless.
  */
 const replacedAttempts = ({ attempts }: RunRecord): ReadonlyArray<AttemptDiscarded> =>
   attempts
@@ -236,7 +236,7 @@ const makeBrokenAttempt = <P>(attempt: Attempt<P>, failure: Failure): BrokenAtte
   facts: () => attempt.facts.snapshot(),
 });
 
-/** Returns true if this process can carry out the earlier decision; otherwise everything is decided again. */
+/** Returns true if this process can carry out the earlier decision. Otherwise the decision is taken again. */
 const canDo = <P, E, R>(run: Run<P, E, R>, due: Exclude<Orphan.Due, { readonly _tag: "decide" }>): boolean => {
   const modes = modesOf(due);
   if (run.options.canContinue === undefined && modes.includes("continue")) return false;

@@ -16,7 +16,7 @@ export const verifyMsMax = 30_000;
 /**
  * Records a verdict on calls and settles them.
  *
- * @returns the number of calls settled; folded rows cannot be settled
+ * @returns the number of calls settled. Calls without a row of their own cannot be settled
  */
 export const recordVerdict = <P, E, R>(
   run: Run<P, E, R>,
@@ -38,7 +38,7 @@ export const recordVerdict = <P, E, R>(
 /**
  * Asks the tools about their calls of unknown outcome, once per call.
  *
- * @returns true if a call was settled; everything must then be decided again
+ * @returns true if a call was settled, so that the decision must be taken again
  */
 export const verifyCalls = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,

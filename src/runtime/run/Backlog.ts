@@ -1,8 +1,8 @@
 /**
- * Keeps the entries of runs that the store did not accept. They have happened, so they are written as soon as the store accepts writes
- * again. It is tried after any successful write, at intervals, and once more when the processor closes.
+ * Keeps the entries of runs that the store did not accept. These entries describe what has already happened, so they are written as soon as
+ * the store accepts writes again. The backlog tries after any successful write, at intervals, and once more when the processor closes.
  *
- * One fiber of the processor writes them, and sleeps while nothing is pending. It accesses a run only through its writer.
+ * One fiber of the processor writes the entries, and sleeps while nothing is pending. It accesses a run only through the run's writer.
  */
 import * as Clock from "effect/Clock";
 import type * as Context from "effect/Context";
@@ -16,19 +16,23 @@ import { OutageLog, saidAgainMs } from "../../recorder/shared/OutageLog.ts";
 import type { LedgerAttempt } from "../tools/ToolLedger.ts";
 import * as Measures from "./Measures.ts";
 
-/** Maximum runs with pending entries. Beyond it the entries of the oldest run are abandoned, counted and logged. */
+/** Maximum runs with pending entries. Beyond this limit the entries of the oldest run are abandoned, counted and logged. */
 export const backlogRunsMax = 10_000;
 
-/** Maximum pending entries of a run. Beyond it evidence is dropped first, then entries from the middle, never the newest one. */
+/**
+ * Maximum pending entries of a run. Beyond this limit evidence is dropped first, then entries from the middle, but never the newest entry.
+ */
 const unwrittenMax = 256;
 
-/** First pause before the store is tried again, in milliseconds. It doubles up to `backlogPauseMsMax` while the store is unavailable. */
+/**
+ * First pause before the store is tried again, in milliseconds. The pause doubles up to `backlogPauseMsMax` while the store is unavailable.
+ */
 export const backlogPauseMs = 250;
 
 /** Maximum pause before the store is tried again, in milliseconds. */
 export const backlogPauseMsMax = 30_000;
 
-/** Maximum time that a closing processor writes pending entries, in milliseconds. The rest is lost and logged. */
+/** Maximum time that a closing processor spends on pending entries, in milliseconds. The remaining entries are lost and logged. */
 export const lastWritesMs = 3_000;
 
 /** In real time, so that a test with a stopped clock cannot keep a process from ending. */
@@ -37,8 +41,8 @@ const realPause = Effect.provideService(Effect.sleep(backlogPauseMs), Clock.Cloc
 const lastPause = Effect.raceFirst(Effect.sleep(backlogPauseMs), realPause);
 
 /**
- * The result of a write. `away`: the store is unavailable. `gone`: the store will never accept all of it, or the record of the run no
- * longer exists. `lost`: this process may no longer write the run.
+ * The result of a write. `away`: the store is unavailable. `gone`: the store will never accept all of the write, or the record of the run
+ * no longer exists. `lost`: this process may no longer write the run.
  */
 export type Written = "recorded" | "away" | "gone" | "lost";
 
@@ -70,7 +74,7 @@ export class Backlog {
     this.#services = services;
   }
 
-  /** Makes a backlog whose fiber ends with the scope. */
+  /** Creates a backlog whose fiber ends with the scope. */
   static readonly make: Effect.Effect<Backlog, never, Scope.Scope> = Effect.gen(function* () {
     const backlog = new Backlog(yield* Effect.context<never>());
     yield* Effect.forkScoped(backlog.#work);
@@ -109,13 +113,13 @@ export class Backlog {
     });
   }
 
-  /** Called when the store has accepted a write, so it may accept the pending ones too. */
+  /** Called when the store has accepted a write. It may then accept the pending entries too. */
   onStoreAvailable(): void {
     if (this.#outage.isOn) Effect.runForkWith(this.#services)(this.#outage.recordSuccess);
     if (this.#runs.size > 0) this.#ring();
   }
 
-  /** Called when the store has not accepted a write. The log reports it once for all runs, with the id of this run. */
+  /** Called when the store has not accepted a write. The log reports the outage once for all runs, with the id of this run. */
   onStoreUnavailable(run_id: string, reason: string): Effect.Effect<void> {
     return Effect.annotateLogs(this.#outage.recordFailure(reason), { run_id });
   }
@@ -209,7 +213,7 @@ export class Backlog {
     });
   }
 
-  /** Logs what was abandoned for lack of room since the last such log line. */
+  /** Logs the entries that were abandoned for lack of room since the last such log line. */
   readonly #sayOverflow: Effect.Effect<void> = Effect.suspend(() => {
     const { entries, run_id, runs } = this.#overflow;
     if (runs === 0) return Effect.void;
@@ -235,7 +239,7 @@ export const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => 
     (it, index) => it._tag !== "FactsRaised" || !entries.slice(index + 1).some((later) => isSameRaise(it, later)),
   );
   const kept = newest.length <= unwrittenMax ? newest : newest.filter(({ _tag }) => _tag !== "EvidenceNoted");
-  // Keep both ends, because a record needs its start and its latest entries more than those in between.
+  // Keep the first and the last entries, because a record needs its start and its newest entries most.
   const half = unwrittenMax / 2;
   return kept.length <= unwrittenMax ? kept : [...kept.slice(0, half), ...kept.slice(-half)];
 };
@@ -243,7 +247,7 @@ export const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => 
 const isSameRaise = ({ attempt }: Extract<Entry, { readonly _tag: "FactsRaised" }>, later: Entry): boolean =>
   later._tag === "FactsRaised" && later.attempt === attempt;
 
-/** Returns true unless the entry is only evidence, which carries no fact. */
+/** Returns false if the entry is only evidence, which carries no fact. */
 export const isNoEvidence = ({ _tag }: Entry): boolean => _tag !== "EvidenceNoted";
 
 /** A write with the entries that precede it. */

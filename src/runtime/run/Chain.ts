@@ -1,8 +1,8 @@
 /**
- * Holds the attempts of one response: the one that requested it, and those that resumed it by its cursor.
+ * Holds the attempts of one response: the attempt that requested it, and those that resumed it by its cursor.
  *
- * Showing, withdrawing and keeping parts of a resumed response affects all of its attempts. A decision still uses the failed attempt's own
- * facts (L3), except after a refused cursor, when the interrupted response is decided as a whole.
+ * Showing, withdrawing and keeping parts of a resumed response affects all of its attempts. A decision still uses only the facts of the
+ * failed attempt (L3), except after a refused cursor, when the whole interrupted response is decided.
  */
 import * as Effect from "effect/Effect";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
@@ -17,7 +17,7 @@ export interface BrokenAttempt<P> {
   readonly failure: Failure;
   /** The original error, unchanged (L12). */
   readonly cause: unknown;
-  /** True if the provider refused the cursor. The response is then decided as a whole, and the cursor is not used again. */
+  /** True if the provider refused the cursor. The decision then covers the whole response, and the cursor is not used again. */
   readonly cursorRefused: boolean;
   /** Returns the current facts for the decision: the attempt's own, or those of the whole response. */
   readonly facts: () => AttemptFacts;
@@ -46,7 +46,7 @@ export class Chain<P> {
     return new Chain(this.first, [...this.#resumed, attempt]);
   }
 
-  /** Returns the facts of the response over all its attempts. */
+  /** Returns the combined facts of all attempts of the response. */
   facts(): AttemptFacts {
     return joinAttempts([this.first.facts.snapshot(), ...this.links.slice(1).map((link) => link.facts.snapshot())]);
   }

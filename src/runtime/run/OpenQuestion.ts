@@ -54,14 +54,14 @@ export class OpenQuestion {
     return isOvertaken;
   }
 
-  /** Overtakes the open question, because a fact has grown. Returns true if one was open. */
+  /** Marks the open question as overtaken, because a fact has grown. Returns true if a question was open. */
   overtake(): boolean {
     if (this.#state.kind === "closed") return false;
     Deferred.doneUnsafe(this.#state.grew, Effect.void);
     return true;
   }
 
-  /** Notes that the tool of this call is asked. Returns false if it was asked before (Q4). */
+  /** Records that the tool of this call is asked. Returns false if it was asked before (Q4). */
   markToolAsked(call: string): boolean {
     if (this.#askedOf.includes(call)) return false;
     this.#askedOf = [...this.#askedOf, call];

@@ -56,8 +56,8 @@ export class ReportedOrigins {
     const scopes = seen.recent.map((origin) => ({ ...unknown, path: origin }));
     const isUp = scopes.find((scope) => !this.#isDown(scope));
     if (isUp !== undefined) return isUp;
-    // If the last request did not go to a dead origin, the caller may use a host that was not seen yet. One request tries it and reports
-    // the host.
+    // The last request did not go to a dead origin, so the caller may use a host that was not seen yet. One request tries this host and
+    // reports it.
     return seen.isStuck ? (scopes[0] ?? unknown) : unknown;
   }
 

@@ -3,7 +3,7 @@
  *
  * R1 At most one attempt is live, and it is the last one of the chain. The previous one is closed or was abandoned (L6).
  * R2 From the step in which an attempt ends until the decision, none of the response's calls starts.
- * R3 If its cursor is refused, a response is decided on its first interruption (L3).
+ * R3 After a refused cursor, a response is decided on its first interruption (L3).
  * R4 Withdrawn parts stay withdrawn. If an attempt is withdrawn twice, the newer extent counts.
  * R5 A hold that has reached its maximum time stays over for every later attempt.
  * R6 If two attempts break after exactly the same content, a third would break there too. A retry that a person asks for resets this.
@@ -27,7 +27,7 @@ const partialsMax = 64;
 /** Shared by all runs that have withdrawn nothing. */
 const none: ReadonlyArray<never> = [];
 
-/** The response that one run reads. */
+/** The response that a run is reading. */
 export class ResponseUnderWay<P> {
   #chain: Chain<P> | undefined;
   #live: Attempt<P> | undefined;
@@ -104,7 +104,7 @@ export class ResponseUnderWay<P> {
     return this.#closed;
   }
 
-  /** Called when an attempt broke. The response is decided on the break of its chain's first attempt (R3). */
+  /** Called when an attempt broke. Only the break of the chain's first attempt is kept (R3). */
   recordBreak(broken: BrokenAttempt<P>): void {
     if (broken.attempt === this.#chain?.first) this.#firstBreak = broken;
   }
@@ -142,7 +142,7 @@ export class ResponseUnderWay<P> {
     return this.#lacksLast !== attempt;
   }
 
-  /** Called when a decision is taken. A call of the attempt that settles later is late. */
+  /** Called when a decision is taken. A call of the attempt that settles after this is late. */
   noteDecision(attempt: Attempt<P>, failure: Failure): void {
     this.#decided = { attempt, failure };
   }

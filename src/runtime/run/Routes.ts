@@ -54,7 +54,7 @@ export const oneRoute = (options: Pick<RunOptions<never, never, never>, "ownRout
   moves: 0,
 });
 
-/** The routes of one run that has more than one. */
+/** The routes of a run that has several. */
 export class Routes<P, E, R> {
   readonly #host: RoutesHost;
   readonly #first: Route<P, E, R>;
@@ -94,7 +94,7 @@ export class Routes<P, E, R> {
       : `routes: expected one with the id "${id}", which the run uses`;
   }
 
-  /** The id of the current route; undefined for the first. */
+  /** The id of the current route; undefined for the first route. */
   get id(): string | undefined {
     return this.#current.id;
   }
@@ -121,9 +121,9 @@ export class Routes<P, E, R> {
   }
 
   /**
-   * Chooses the route on which the run begins. That is the first route that would take a request now.
+   * Chooses the route on which the run begins: the first route that accepts a request now.
    *
-   * @param maxMoves maximum moves of the run; beginning elsewhere is a move
+   * @param maxMoves maximum moves of the run. Beginning on another route than the first is a move
    * @returns the options of the chosen route
    */
   chooseStart(maxMoves: number): RunOptions<P, E, R> {
@@ -131,7 +131,7 @@ export class Routes<P, E, R> {
     return elsewhere === undefined ? this.#enter(this.#first) : this.#moveTo(elsewhere);
   }
 
-  /** Moves to the next route that would take a request now, or stays if there is none. Returns the route's options. */
+  /** Moves to the next route that accepts a request now. If there is none, stays on the current route. Returns the route's options. */
   moveToNext(): RunOptions<P, E, R> {
     const next = this.#next();
     return next === undefined ? this.#current.options : this.#moveTo(next);
@@ -193,7 +193,7 @@ export class Routes<P, E, R> {
     this.#host.shared.breakers.recordResponse(this.#current.breaker, this.#host.runId);
   }
 
-  /** Called when the run has ended. Releases the requests of all routes (L11). */
+  /** Called when the run has ended. Releases the memory that the requests of all routes hold (L11). */
   onRunEnd(): void {
     this.#leaveCurrent();
     for (const route of this.#all) route.letGo();
@@ -245,25 +245,26 @@ export class Routes<P, E, R> {
     shared.breakers.abandonTrial(this.#current.breaker, runId, this.#now);
   }
 
-  /** Returns the first route that this run has not tried and that would take a request now (O1). */
+  /** Returns the first route that this run has not tried and that accepts a request now (O1). */
   #next(): Route<P, E, R> | undefined {
     return this.#all.find((route) => !this.#tried.has(route) && this.#isUp(route));
   }
 
-  /** Returns true if a route would take a request of this run now. */
+  /** Returns true if a route accepts a request of this run now. */
   #isUp(route: Route<P, E, R>): boolean {
     if (!this.#isReachable(route)) return false;
     const standing = this.#standing(route);
-    // A half-open breaker admits a run that could continue on another route if this one fails, or whose current route is down anyway.
+    // A half-open breaker admits only some runs: a run that could still use another route if this one fails, and a run whose current route
+    // is down.
     return standing === "half_open" ? this.#hasAnother(route) || this.#isLost(route) : standing === "closed";
   }
 
-  /** Returns true if another route is well (reachable, with a closed breaker) and this run has not tried it. */
+  /** Returns true if this run could still use another route that is reachable and has a closed breaker. */
   #hasAnother(route: Route<P, E, R>): boolean {
     return this.#all.some((other) => other !== route && !this.#tried.has(other) && this.#isWell(other));
   }
 
-  /** Returns true if the run's current route is another one and is not well. */
+  /** Returns true if the run is on another route, and that route is unreachable or its breaker is not closed. */
   #isLost(route: Route<P, E, R>): boolean {
     return route !== this.#current && !this.#isWell(this.#current);
   }
@@ -302,7 +303,7 @@ class Route<P, E, R> {
     this.#options = options;
     this.#own = options.ownRoute ?? false;
     const { credential, model, path } = scopeOf(options.provider, options.path);
-    // All callers share the breaker, because a refusal of a caller's own credential does not count against the route.
+    // All callers share the breaker. A refusal of a caller's own credential does not count against the route.
     this.breaker = JSON.stringify([
       id ?? "",
       options.provider.id,
@@ -312,7 +313,7 @@ class Route<P, E, R> {
     ]);
   }
 
-  /** Returns true if a refusal for its credential or its model is the route's own fault. */
+  /** Returns true if a refusal of the credential or the model is the route's own fault. */
   isAtFaultFor(failure: Failure | undefined): boolean {
     if (this.#own !== "credential") return this.#own;
     return failure?.kind === "rejected" && failure.reason === "auth";
@@ -323,7 +324,7 @@ class Route<P, E, R> {
     return this.#options;
   }
 
-  /** Releases everything that the route needs for requests, and keeps its identity. */
+  /** Releases everything that requests on this route need, and keeps the route's identity. */
   letGo(): void {
     const kept = releaseStreams(this.#options);
     this.#options = kept;
@@ -344,7 +345,7 @@ const optionsOn = <P, E, R>(
   ...(path === undefined ? {} : { path }),
 });
 
-/** Returns true if a failure shows that the route does not take requests properly. */
+/** Returns true if the failure counts against the route and not against the caller or this request. */
 const isRouteFault = (failure: Failure, { delivery, progress }: AttemptFacts): boolean => {
   switch (failure.kind) {
     case "server_error":

@@ -103,7 +103,10 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
   #leavePlace: (() => void) | undefined;
   readonly #late: Late<P, E, R>;
   readonly #writer: RunWriter;
-  /** True if entries are written after the run's acts (L8). A recorder that is not durable takes every entry at once. */
+  /**
+   * True if the run acts before its entries are recorded (L8). Always false with a recorder that is not durable, because that takes every
+   * entry at once.
+   */
   readonly isVolatile: boolean;
   /** Bounds the time that the run waits for reads of the store. */
   readonly reads: StoreReads;
@@ -149,7 +152,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     return this.options.provider;
   }
 
-  /** Logs an error of the caller's own code that the run survives. */
+  /** Logs an error of the caller's own code that does not end the run. */
   #report(message: string, error: unknown): void {
     Effect.runForkWith(this.services)(Effect.logError(message, { run_id: this.runId }, error));
   }
@@ -177,7 +180,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     return this.#discardable;
   }
 
-  /** The departure of the run's requests, made on first use. */
+  /** The departure of the run's requests, created on first use. */
   get departure(): Departure {
     this.#departure ??= new Departure(this);
     return this.#departure;
@@ -322,10 +325,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     });
   }
 
-  /**
-   * Starts an attempt as soon as its request may be sent. If the run was stopped in the meantime, the attempt ends without opening its
-   * source.
-   */
+  /** Starts an attempt as soon as its request may be sent. If the run was stopped before, the attempt ends without opening its source. */
   start(attempt: Attempt<P>): void {
     this.response.setLive(attempt);
     if (this.taps?.presence !== undefined) attempt.reader(this.isAway ? "left" : "back");
@@ -339,7 +339,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     }
   }
 
-  /** Waits for an attempt's turn, and ends the attempt if the run's clock runs out first. */
+  /** Waits until an attempt may send its request. Ends the attempt if the run's clock runs out first. */
   #inTime(attempt: Attempt<P>, turn: Effect.Effect<void>): Effect.Effect<void> {
     const { clocks } = this;
     if (clocks.leftMs === Number.POSITIVE_INFINITY) return turn;
@@ -365,7 +365,10 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     });
   }
 
-  /** Called when the transport of an attempt reports the path of its request. The reported path counts unless the run names its own. */
+  /**
+   * Called when the transport of an attempt reports the path of its request. The reported path applies unless the run has a path of its
+   * own.
+   */
   attach(path: string, { id, way }: Path): string {
     const { path: own, provider } = this.options;
     const counts = own === undefined ? id : path;
@@ -390,7 +393,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     Effect.runForkWith(this.services)(this.write([{ _tag: "RunContinued", attempt: number, at, proof }]));
   }
 
-  /** Called when the provider has responded, or cannot respond any more. The next retry may have the place (U3). */
+  /** Called when the provider has responded, or cannot respond any more. Another retry may then take the place (U3). */
   onResponse(): void {
     this.#departure?.leave();
     this.#leavePlace?.();
@@ -481,14 +484,14 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
   }
 
   /**
-   * Records the facts before a hand-over. Text continues even if they are not recorded. A call of a durable run may have to be on record
-   * first: the hand-over then waits for the store, and the attempt breaks if the call is not recorded (L8).
+   * Records the facts before a hand-over. Text is handed over even if they are not recorded. A call of a durable run may have to be on
+   * record first: its hand-over waits for the store, and the attempt breaks if the call is not recorded (L8).
    */
   recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): true | Deferred.Deferred<boolean> {
     this.note(attempt.number, "shown", attempt.facts.snapshot().shown);
     const waits = isRecordNeeded(this, calls);
     return this.#writer.writeShown(attempt, calls, waits, (isOnRecord) => {
-      // The run may have been lost while the store took the write.
+      // The run may have been lost while the store handled the write.
       if (this.loss !== undefined) return false;
       if (waits && !isOnRecord) attempt.decide(unrecordedCallEnd(this.runId));
       return isOnRecord || !waits;
@@ -501,8 +504,8 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
   }
 
   /**
-   * Stops a run that this process no longer owns. The first reason counts. Nothing of it starts or leaves any more, except an end that is
-   * already on record.
+   * Stops a run that this process no longer owns. The first reason counts. From then on, no call of the run starts and no event leaves,
+   * except an end that is already on record.
    */
   onLost(why: Loss): void {
     if (this.loss !== undefined) return;

@@ -1,5 +1,5 @@
 /**
- * Guards the policy that a run asks. A caller's own policy may retry too much, return anything or throw, and none of that may
+ * Guards the calls of a run to its policy. A caller's own policy may retry too much, return an invalid value or throw, and none of that may
  * keep a run from its end.
  */
 import * as Schema from "effect/Schema";
@@ -11,10 +11,10 @@ import * as RecoveryPolicy from "../../policy/RecoveryPolicy.ts";
 const isDecision = Schema.is(Decision);
 
 /**
- * Returns a policy that can be asked about any run.
+ * Returns a policy that can be called for any run.
  *
- * - After a stop the policy is not asked: `user_cancelled`, `lifecycle_closed` and `caller_interrupted` are final.
- * - A value that is not a decision, or a policy that throws, stops the run, because that is the safest of the three actions.
+ * - After a stop the policy is not called: `user_cancelled`, `lifecycle_closed` and `caller_interrupted` are final.
+ * - A result that is not a decision, or a policy that throws, stops the run, because that is the safest of the three actions.
  *
  * @param policy the run's policy; the default policy if undefined
  * @param report called with the first error that the policy throws
@@ -41,7 +41,7 @@ export const make = (
         const decision = policy.decide(input);
         return isDecision(decision) ? decision : stop("unreadable");
       } catch (error) {
-        // Reported once per run, because a policy is asked several times about one attempt.
+        // Reported once per run, because the policy may be called several times for one attempt.
         if (!reported) report(error);
         reported = true;
         return stop("threw");

@@ -27,7 +27,7 @@ export const factsOf = <P, E, R>(
 ): RunFacts => {
   const { options, shared, spent } = run;
   return {
-    // A replay of a continuation that joins texts is a continuation too. If it is refused, the shown text remains.
+    // A replay of a continuation with a seam is a continuation too. If the request is refused, the shown text remains.
     mode: attempt.setup.seam === undefined ? attempt.setup.mode : "continue",
     user_cancelled: run.isUserCancelled,
     lifecycle_closed: run.isLifecycleClosed,
@@ -53,7 +53,7 @@ const canContinue = <P, E, R>({ chain, discardable, options, seams }: Run<P, E, 
   return typeof seams.plan() === "object";
 };
 
-/** Returns true if nothing follows the shown text, so that its next words would join it directly. */
+/** Returns true if text is the last thing that was shown, so that further text would join it directly. */
 export const isTextOpen = ({
   call_through,
   settled_through,
@@ -65,7 +65,7 @@ export const isTextOpen = ({
   text_through >= settled_through &&
   !(side_effects?.guarded === true && text_through < call_through);
 
-/** Returns `auto` only if a seam can be proven and no marker was seen. After a marker the text was not cut. */
+/** Returns `auto` only if a seam can be planned and no marker was seen. Text before a marker is complete, so it is not continued. */
 const continueTextOf = <P, E, R>({ options, seams }: Run<P, E, R>, { facts }: Attempt<P>): RunFacts["continue_text"] =>
   options.continueText === "auto" && !facts.snapshot().terminal_seen && typeof seams?.plan() === "object"
     ? "auto"
@@ -86,7 +86,7 @@ const tokensOf = <P, E, R>(
   return { wasted_tokens: wasted, next_tokens: next, tokens_estimated: isGuessed && wasted + next > 0 };
 };
 
-/** Returns the cost so far of a broken response, over all attempts that read it. */
+/** Returns the cost of a broken response so far, over all attempts that read it. */
 export const costOf = <P, E, R>(run: Run<P, E, R>, { attempt, failure }: BrokenAttempt<P>): Tokens.TokenCost => {
   const links = run.chain?.links ?? [attempt];
   // The cost of attempts before the newest seam was already counted when the run continued from there.
@@ -98,14 +98,16 @@ export const costOf = <P, E, R>(run: Run<P, E, R>, { attempt, failure }: BrokenA
   );
 };
 
-/** Returns the run as its group sees it. Each credential has its own groups, and the first route's credential counts on every route. */
+/**
+ * Returns the run as its group sees it. Groups are separate per credential, and on every route the credential of the first route counts.
+ */
 export const memberOf = <P, E, R>({ options, routes, runId }: Run<P, E, R>): GroupMember => {
   const { group, path } = routes?.own ?? options;
   const credential = typeof path === "object" ? path.credential : undefined;
   return { runId, group: group === undefined ? undefined : groupKey(group, credential) };
 };
 
-/** Returns the entry that starts an attempt. It holds the input of a decision, in case this process dies before it decides. */
+/** Returns the entry that starts an attempt. The entry holds the input of a decision, in case this process dies before it decides. */
 export const startOf = <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
@@ -119,7 +121,7 @@ export const startOf = <P, E, R>(
   request: attempt.setup.request,
   run: {
     ...factsOf(run, attempt, false),
-    // Only this process knows its waits for the throttle, the path or a cooldown.
+    // These waits are known only to this process, so they are not recorded.
     throttle_wait_ms: 0,
     path: "up",
     waited_for_path: false,

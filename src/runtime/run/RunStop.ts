@@ -1,8 +1,8 @@
 /**
  * Records why a run stops: who stopped it from outside, and why this process no longer owns it.
  *
- * T1 The first stop names the stopper; a later one only adds its flag (L10).
- * T2 A stop is never taken back.
+ * T1 The first stop names the stopper; a later stop only adds its flag (L10).
+ * T2 A stop is never reverted.
  * T3 A lost run stops in the same way as after a close. The first loss counts.
  */
 import * as Deferred from "effect/Deferred";
@@ -16,7 +16,7 @@ export class RunStop {
   #isUserCancelled = false;
   #isLifecycleClosed = false;
   #loss: Loss | undefined;
-  // Made on demand, because many idle runs stay in memory.
+  // Created on demand, because many idle runs stay in memory.
   #stopped: Deferred.Deferred<void> | undefined;
   #closing: Deferred.Deferred<void> | undefined;
   /** The caller's signal, while the run listens to it. */

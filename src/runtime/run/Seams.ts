@@ -16,7 +16,7 @@ import type { BrokenAttempt } from "./Chain.ts";
 /** Default maximum of requests with a seam per run. A third one would pay for a prompt whose response has broken three times. */
 export const maxSeamsDefault = 2;
 
-/** Reads the plan of a caller's seam. A plan that no record can hold counts as unwritable. */
+/** Reads the plan of a caller's seam. A plan that cannot be recorded counts as unwritable. */
 const readPlan = (plan: SeamPlan | SeamRefusal | undefined): SeamPlan | SeamRefusal => {
   if (typeof plan === "string" && SeamRefusal.literals.includes(plan)) return plan;
   if (typeof plan !== "object" || !SeamProof.literals.includes(plan.proof) || typeof plan.quote !== "string")
@@ -35,12 +35,12 @@ export class Seams<P> {
   #count = 0;
   #closed: SeamRefusal | undefined;
   #interrupted: BrokenAttempt<P> | undefined;
-  /** Length of the text of this response that the caller has. `#before` is that of earlier responses. In UTF-16 code units (M5). */
+  /** Length of the text of this response that the caller has, in UTF-16 code units (M5). `#before` holds that of earlier responses. */
   #own = 0;
   #before = 0;
 
   /**
-   * @param make makes the seam of this run
+   * @param make creates the seam of this run
    * @param max maximum requests with a seam
    */
   constructor(make: () => TextSeam<P>, max = maxSeamsDefault) {
@@ -59,7 +59,7 @@ export class Seams<P> {
     this.#safely((seam) => seam.left(part, observation));
   }
 
-  /** Length of the text that the caller has kept of earlier responses, in UTF-16 code units (M5). */
+  /** Length of the text of earlier responses that the caller has kept, in UTF-16 code units (M5). */
   get before(): number {
     return this.#before;
   }
@@ -115,7 +115,7 @@ export class Seams<P> {
     this.#count = count;
   }
 
-  /** Called when the provider has rejected the prefill of a plan, so that this request does not count. */
+  /** Called when the provider has rejected the prefill of a plan. This request then does not count. */
   onPrefillRefused(plan: SeamPlan): void {
     this.uncountContinuation();
     this.#safely((seam) => seam.refused(plan));

@@ -42,13 +42,13 @@ export interface Shared {
   readonly breakers: Breakers;
   /** Decides if requests may be sent, for all runs that share it. */
   readonly paths: PathsService;
-  /** The origins of runs that name no path. */
+  /** The origins that clients reported for runs that name no path. */
   readonly origins: ReportedOrigins;
   readonly pool: HeldPool;
   readonly clock: Clock.Clock;
   /** Up to `providersMax` providers that have responded to this process. */
   readonly reached: Reached;
-  /** Up to `providersMax` paths that were already looked up on record, to see if they were ever reached. */
+  /** Up to `providersMax` paths for which the record was already searched for a response. */
   readonly askedOf: Reached;
   readonly drainMs: number;
   /** Distinguishes this processor's runs on record from those of other processors. */
@@ -69,7 +69,7 @@ const queueHere = (recorder: RunRecorder["Service"]) =>
   );
 
 /**
- * Makes the state that all runs of a processor share.
+ * Creates the state that all runs of a processor share.
  *
  * @param drainMs maximum time that a decision waits for running tool handlers, in milliseconds
  * @param drawn distinguishes this processor's runs on record from those of other processors
@@ -107,8 +107,8 @@ export const make = Effect.fnUntraced(function* (
 });
 
 /**
- * Providers that have responded to this process: if such a name no longer resolves, the network is at fault. Only the latest `providersMax`
- * are kept, because a caller may name any number of them (L11).
+ * Providers that have responded to this process. If the name of such a provider no longer resolves, the network is at fault. Only the
+ * latest `providersMax` are kept, because a caller may use any number of names (L11).
  */
 export class Reached {
   readonly #providers = new Set<string>();

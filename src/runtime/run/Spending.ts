@@ -29,7 +29,7 @@ export type SpentBudget = Pick<
   | "tokens_estimated"
 >;
 
-/** A retry as the budget counts it. */
+/** Properties of a retry that decide which budget it uses. */
 interface Retry {
   /** True if the provider says that it did not process the request, so that the retry is free. */
   readonly isFree: boolean;
@@ -60,7 +60,7 @@ export class Spending {
   #hadFailed = false;
 
   /**
-   * Called when an attempt has failed. Time counts from here on (S2).
+   * Called when an attempt has failed. Elapsed time counts from the first failure on (S2).
    *
    * @param inputTokens tokens of its request, as its provider reported them
    */
@@ -77,14 +77,17 @@ export class Spending {
     this.#hasFailed = this.#hadFailed;
   }
 
-  /** Books the cost of an abandoned response (S5). A retry that a person asks for has a fresh budget, which pays for it (S1). */
+  /**
+   * Books the cost of an abandoned response (S5). A retry that a person asks for starts a fresh budget, and that budget bears this cost
+   * (S1).
+   */
   addAbandonedCost(cost: Tokens.TokenCost): void {
     if (!this.#hasFailed) return;
     this.#wastedTokens = Tokens.sum(this.#wastedTokens, Tokens.total(cost));
     this.#tokensEstimated ||= cost.estimated;
   }
 
-  /** Counts elapsed time, in milliseconds. It is free before the first failure (S2). */
+  /** Counts elapsed time, in milliseconds. Time before the first failure does not count (S2). */
   addElapsed(ms: number): void {
     if (this.#hasFailed) this.#elapsedMs += ms;
   }

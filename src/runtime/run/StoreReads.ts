@@ -1,5 +1,5 @@
 /**
- * Limits the time that a volatile run waits to read facts of other processes (L8). After that it decides from what its own process knows.
+ * Limits the time that a volatile run waits for facts of other processes (L8). After that the run decides from what its own process knows.
  */
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";

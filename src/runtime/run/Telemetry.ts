@@ -1,6 +1,6 @@
 /**
  * Reports a run through Effect's tracer, metrics and logger: a span for the run and one per attempt, counters, and log lines for events
- * that a person would ask about.
+ * that an operator would ask about.
  *
  * It sees transitions, never parts, and decides nothing. If a tracer or a registry throws, only the telemetry of that run ends. No content,
  * prompt, header or address is reported, and the caller's spans are not modified.
@@ -84,7 +84,7 @@ export class RunTelemetry<R> {
       this.#attempt = undefined;
       const failure = outcome._tag === "failed" ? outcome.failure : undefined;
       const { mode } = attempt.setup;
-      // A model that has completed a request gets its own series.
+      // From its first completed request on, a model gets its own series.
       if (failure === undefined) Measures.providerLabels(this.#run.provider, this.services, true);
       this.#measure(Measures.attempts, 1, { "stream_recovery.mode": mode, "error.type": failure?.kind });
       this.#measureProgress(attempt);
@@ -128,12 +128,15 @@ export class RunTelemetry<R> {
     });
   }
 
-  /** Reports a write that the store did not accept. The run continues unrecorded until the store is back. */
+  /** Reports a write that the store did not accept. The run continues unrecorded until the store is available again. */
   reportUnrecorded(reason: string): void {
     this.#safely(() => this.#measure(Measures.unrecorded, 1, { "error.type": reason }));
   }
 
-  /** Reports the outcome after shown text broke: it was continued, could not be joined, or is not continued. */
+  /**
+   * Reports the result after shown text broke: `joined`, `unproven` if the seam could not be proven, or `refused` if there was no
+   * continuation.
+   */
   reportSeam(outcome: "joined" | "unproven" | "refused", reason: string): void {
     this.#safely(() => {
       const attributes = { "stream_recovery.outcome": outcome, "stream_recovery.reason": reason };
@@ -157,7 +160,7 @@ export class RunTelemetry<R> {
     });
   }
 
-  /** Reports the end of such a wait and its duration, in milliseconds. */
+  /** Reports the end of a wait before a request and its duration, in milliseconds. */
   reportWaitEnd(it: "path" | "cooldown", ms: number): void {
     this.#safely(() => {
       const attributes = { "stream_recovery.for": it };
@@ -200,7 +203,7 @@ export class RunTelemetry<R> {
     });
   }
 
-  /** Counts the cost of the run's last response when the run has ended. A parked run continues. */
+  /** Counts the cost of the run's last response when the run has ended. A parked run has not ended. */
   #reportLastCost({ reason, state }: StreamEnd): void {
     const { chain, options } = this.#run;
     if (chain === undefined || state === "parked") return;
@@ -280,7 +283,7 @@ export class RunTelemetry<R> {
     Measures.measure(metric, value, attributes, this.services, labels);
   }
 
-  /** Measures without the model. Times and values that go up and down have no model, because its series may be evicted in between. */
+  /** Measures without the model label. Times and gauges omit the label, because the series of a model may be evicted between two values. */
   #measureModelless<State>(
     metric: Parameters<typeof Measures.measure<State>>[0],
     value: number,
@@ -344,7 +347,7 @@ export interface StreamEnd {
   readonly incident?: string;
 }
 
-/** Ends that the caller has asked for, so they need no warning. */
+/** Ends that the caller has requested. They are not logged as warnings. */
 const wanted: ReadonlySet<string> = new Set(["user_cancelled", "lifecycle_closed"]);
 
 const withoutUndefined = (attributes: Attributes): Record<string, unknown> =>
@@ -364,7 +367,7 @@ const logAnnotations = ({ attempt, decision, failure, run_id }: RunIncident) => 
   ...(failure.status === undefined ? {} : { status: failure.status }),
 });
 
-/** Returns the incident's message, followed by the action taken if the decision alone does not say it. */
+/** Returns the incident's message, followed by the action taken if the message does not already state it. */
 const sentenceOfStop = ({ decision, message }: RunIncident, reason: string): string => {
   if (reason === "accepted_partial") return `${message} The part that had been shown is kept as the response.`;
   if (reason === "record_failed")
@@ -372,7 +375,7 @@ const sentenceOfStop = ({ decision, message }: RunIncident, reason: string): str
   return decision.action === "ask_user" ? `${message} The run stops here.` : message;
 };
 
-/** Returns a name from outside if it may be published, else OpenTelemetry's word for an unknown value. */
+/** Returns a name from outside if it may be published, else OpenTelemetry's value for an unknown name. */
 const publicName = (text: string): string => (isPublic(text) ? text : "_OTHER");
 
 const attemptAttributes = (attempt: SeenAttempt): Attributes => {

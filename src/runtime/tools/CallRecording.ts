@@ -15,8 +15,8 @@ interface CallOwner {
 }
 
 /**
- * Returns true if these calls must be on record before they are handed over. Text never has to be on record. Neither has a call of a run
- * that no other process can take over: a volatile run, or one whose record ends with its process.
+ * Returns true if these calls must be on record before they are handed over. Text never has to be on record. Nor does a call of a run that
+ * no other process can take over: a volatile run, or a run whose record ends with its process.
  *
  * @param calls the calls about to be handed over
  */

@@ -40,8 +40,8 @@ export class Fence {
   }
 
   /**
-   * Waits for the fence and passes it in the same step. `enter` runs while the fence is open, so no decision can come between the check and
-   * the mark.
+   * Waits for the fence and passes it in the same step. `enter` runs while the fence is open, so the fence cannot close between the check
+   * and the mark.
    *
    * @param enter marks the call as dispatched; `pass` returns its result
    * @returns undefined if the fence is sealed

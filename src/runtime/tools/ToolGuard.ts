@@ -54,41 +54,41 @@ export interface GuardedTool<I, A, E, R> extends ToolBoundary {
 
 /** Options of a guarded tool. */
 export interface ToolOptions {
-  /** Reports if a call ran. It is asked before a person, and its verdict settles the call like a person's answer. */
+  /** Reports if a call ran. It is called before a person is asked, and its verdict settles the call like a person's answer. */
   readonly verify?: ToolGuard.Verify;
 }
 
-/** Maximum ledgers kept for tools that run after their stream has ended. The oldest ended run is evicted first. */
+/** Maximum ledgers kept for tools that run after their stream has ended. The ledger that ended first is evicted first. */
 export const ledgersMax = 1_024;
 
 type Handler<I, A, E, R> = (input: I) => Effect.Effect<A, E, R>;
 
-/** Makes a guarded tool with a fixed effect. */
+/** Creates a guarded tool with a fixed effect. */
 type MakeTool = <I, A, E, R>(
   name: string,
   handler: Handler<I, A, E, R>,
   options?: ToolOptions,
 ) => GuardedTool<I, A, E, R>;
 
-/** A tool's `verify` and the tool's name on record. */
+/** The `verify` of a tool, and the name of the tool on record. */
 interface Verifier {
   readonly tool: string;
   readonly verify: ToolGuard.Verify;
 }
 
-/** Makes guarded tools. */
+/** Creates guarded tools. */
 export class ToolGuard extends Context.Service<
   ToolGuard,
   {
-    /** Makes a tool that changes nothing, so it may run again. */
+    /** Creates a tool that changes nothing, so it may run again. */
     readonly readOnly: MakeTool;
-    /** Makes a tool that changes something. */
+    /** Creates a tool that changes something. */
     readonly mutating: MakeTool;
-    /** Makes a tool of unknown effect. It is treated as mutating but counted separately. */
+    /** Creates a tool of unknown effect. The tool is treated as mutating but counted separately. */
     readonly unknown: MakeTool;
-    /** Makes tools of a given effect, for callers that have the effect as data. Equivalent to the three fields above. */
+    /** Creates tools of a given effect, for callers that have the effect as data. Equivalent to the three fields above. */
     readonly ofEffect: (effect: ToolEffect) => MakeTool;
-    /** Returns true if this guard made the tool. */
+    /** Returns true if this guard created the tool. */
     readonly made: (tool: ToolGuard.Tool) => boolean;
     /** @internal Returns the `verify` of a tool of this guard. */
     readonly verifierOf: (tool: ToolGuard.Tool) => Verifier | undefined;
@@ -105,7 +105,7 @@ export class ToolGuard extends Context.Service<
 
 /** Types of the service. */
 export declare namespace ToolGuard {
-  /** A tool as `run` accepts it: guarded, or a plain boundary that proves nothing. */
+  /** A tool as `run` accepts it: guarded, or a plain boundary that only declares its effect. */
   export type Tool = ToolBoundary;
 
   /** A call of unknown outcome, as passed to its tool's `verify`. */

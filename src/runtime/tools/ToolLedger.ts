@@ -1,7 +1,7 @@
 /**
- * Ties the calls of one run to their attempts: resolves references to calls, decides which may start, and tracks their outcomes.
+ * Ties the calls of one run to their attempts: resolves references to calls, decides which calls may start, and tracks their outcomes.
  *
- * A call's key is (run, attempt, choice, ordinal). Provider ids are only labels, because they arrive empty, as `0`, or repeated every turn.
+ * A call's key is (run, attempt, choice, ordinal). Provider ids are only labels, because they may be empty, `0`, or the same in every turn.
  * So an id refers to the newest call that carried it, and is refused while an earlier call with that id is unsettled.
  */
 import * as Deferred from "effect/Deferred";
@@ -94,7 +94,7 @@ export class ToolLedger {
   /** The attempt that is handing over calls. `#newestCalls` counts them, because `callsMax` applies per response. */
   #newest: LedgerAttempt | undefined;
   #newestCalls = 0;
-  /** Created with the first handler, or by the user's cancel. */
+  /** Created with the first handler or by the user's cancel. */
   #stop: Deferred.Deferred<void> | undefined;
   ended = false;
 
@@ -142,7 +142,7 @@ export class ToolLedger {
   /** Restores a call of an earlier process from its recorded facts. */
   restore(owner: LedgerAttempt, { call, id, tool }: NamedCall, verdict: CallVerdict | undefined): void {
     const rows = owner.facts.snapshot().tools.filter((it) => it.executor === "runtime");
-    // A call without its own row is in the phase of the furthest folded row; without any row, its outcome is unknown.
+    // A call without a row of its own takes the furthest phase of the folded rows. Without any row, its outcome is unknown.
     const row = rows.find((it) => it.call === call) ?? rows.find(isFolded);
     const phase = row?.phase ?? "outcome_unknown";
     const state = phase === "settled" || phase === "outcome_unknown" || phase === "dispatched" ? phase : "handed_over";
@@ -194,8 +194,8 @@ export class ToolLedger {
   }
 
   /**
-   * Returns the runtime calls of these attempts whose outcome is unknown. The facts decide, because they also hold calls that no
-   * guard has seen.
+   * Returns the runtime calls of these attempts whose outcome is unknown. Reads the facts, because they also contain calls that the guard
+   * has not seen.
    */
   unsettledCalls(owners: ReadonlyArray<LedgerAttempt>): ReadonlyArray<OpenCall> {
     return owners.flatMap((owner) =>
@@ -211,14 +211,14 @@ export class ToolLedger {
     );
   }
 
-  /** Returns true if the call's handler is running; for a folded row, if any handler of the attempt is. */
+  /** Returns true if the call's handler is running. For a folded row, returns true if any handler of the attempt is running. */
   isRunning({ call, owner }: OpenCall): boolean {
     if (owner.fence.running === 0) return false;
     const folded = call === foldKey("runtime");
     return this.#calls.some((it) => it.owner === owner && (folded || it.key === call) && it.state === "dispatched");
   }
 
-  /** Settles a call with a verdict. Returns true if that changed anything; folded rows cannot be settled. */
+  /** Settles a call with a verdict. Returns true if that changed anything. Calls in folded rows cannot be settled. */
   settle({ call, owner, tool }: OpenCall, verdict: CallVerdict): boolean {
     if (!owner.facts.settled(call, tool)) return false;
     const known = this.#calls.find((it) => it.owner === owner && it.key === call);
@@ -241,7 +241,7 @@ export class ToolLedger {
     }));
   }
 
-  /** Returns the ordinal of the last part that completed a call which has settled; 0 if there is none. */
+  /** Returns the ordinal of the last part that completed a settled call; 0 if there is none. */
   lastSettledOrdinal(owner: LedgerAttempt): number {
     return this.#calls.reduce(
       (last, it) => (it.owner === owner && it.state === "settled" ? Math.max(last, it.ordinal) : last),
@@ -267,7 +267,7 @@ export class ToolLedger {
         !recorded ? "not_recorded" : owner.fence.isSealed ? "superseded" : "recorded",
       ),
       revert: () => {
-        // The facts stay dispatched, because facts only grow. That is the stricter state.
+        // The facts stay `dispatched`, because facts only grow. `dispatched` is the stricter state.
         call.state = "handed_over";
         endHandler();
       },
@@ -281,9 +281,10 @@ export class ToolLedger {
           call.state = outcome;
           if (outcome === "settled") owner.facts.settled(call.key, tool);
           else owner.facts.outcomeUnknown(call.key, tool);
-          // Evaluated in the step in which the facts grow. A later decision has read these facts, so the outcome is not late for it.
+          // Evaluated in the step in which the facts grow. A decision after this step has read these facts, so the outcome is not late for
+          // it.
           const late = this.#run.onLateSettle(owner);
-          // The handler ends only after its outcome is processed, because a recovery may wait for this end.
+          // The handler counts as ended only after its outcome is processed, because a recovery may wait for this end.
           return Effect.ensuring(Effect.andThen(this.#run.recordFacts(owner), late), Effect.sync(endHandler));
         }),
     };

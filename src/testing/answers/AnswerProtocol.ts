@@ -1,4 +1,4 @@
-/** Defines the facts that a fault provider knows about a protocol. It does not use the decoders that are tested against it. */
+/** Defines the properties of a protocol that a fault provider needs. It does not use the decoders that are tested against it. */
 import type * as Json from "../../domain/Json.ts";
 import type { AnswerEvent, NumberedAnswer } from "./Items.ts";
 

@@ -1,8 +1,8 @@
 /**
  * Renders a scripted answer as the events of a protocol, with a serial number in every delta and every call.
  *
- * A delta of request 3 reads `r3.12·`, so a test can compare what a caller shows with what the server sent, delta by delta. The middle dot
- * takes two bytes in UTF-8, so a break inside a character is possible in every delta. A call's input starts with its serial
+ * A delta of request 3 reads `r3.12·`, so a test can compare the text that a caller shows with the text that the server sent, delta by
+ * delta. The middle dot takes two bytes in UTF-8, so every delta can break inside a character. A call's input starts with its serial
  * (`"serial":"r3.t1"`) and ends with it (`"end":"r3.t1·"`), so truncated arguments never look complete.
  */
 import type { ProtocolId } from "../../provider/Protocols.ts";
@@ -24,14 +24,14 @@ export interface AnswerOptions {
   readonly content?: ReadonlyArray<Block>;
   readonly finish?: FinishName;
   readonly usage?: boolean;
-  /** True for a background response, which a client can resume. */
+  /** True for a background response, which a client can resume after a break. */
   readonly background?: boolean;
 }
 
 /** Default content of an answer: short and healthy, with reasoning before text. */
 export const defaultContent: ReadonlyArray<Block> = [{ reasoning: 2 }, { text: 5 }];
 
-/** The protocols that every fault provider speaks. `FaultProviderOptions.protocols` adds others. */
+/** The protocols that every fault provider speaks. `FaultProviderOptions.protocols` adds further ones. */
 export const answerProtocols: ReadonlyArray<AnswerProtocol> = [
   anthropicMessages,
   openAiChat,
@@ -67,7 +67,7 @@ export const render = (
 };
 
 /**
- * The answer that a request continues: the request that received it, its content, and the text that the continuing request
+ * The answer that a request continues: the number of the request that received it, its content, and the text that the continuing request
  * carries.
  */
 export interface CutAnswer {

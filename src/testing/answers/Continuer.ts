@@ -1,6 +1,6 @@
 /**
- * Continues an answer like a model that knows all of it: from the text that a request quotes, or after the text with which it ends. It
- * reads the request as a model does, without the code that builds such requests.
+ * Continues an answer like a model that knows the whole answer: from the text that a request quotes, or after the text with which the
+ * request ends. It reads the request as a model does, without the code that builds such requests.
  */
 import * as Json from "../../domain/Json.ts";
 import type { Item } from "./Items.ts";
@@ -35,7 +35,7 @@ const textsOf = (turn: unknown): ReadonlyArray<string> => {
   return textsOf(content ?? parts ?? text ?? []);
 };
 
-/** The rest of an answer. `fresh` holds only its new deltas, because the quoted ones were sent before. */
+/** The rest of an answer. `fresh` contains only its new deltas, because the quoted deltas were sent before. */
 export interface Rest {
   readonly items: ReadonlyArray<Item>;
   readonly fresh: ReadonlySet<string>;
@@ -59,7 +59,7 @@ export const computeRest = (items: ReadonlyArray<Item>, given: GivenText, prefac
   let at = 0;
   for (const item of items) {
     if (item.type !== "text") {
-      // Reasoning and calls that came before the end of the given text are not repeated.
+      // Reasoning and calls before the end of the given text are not repeated.
       if (at > shown || (at === shown && at > 0)) rest.push(item);
       continue;
     }

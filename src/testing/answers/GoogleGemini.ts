@@ -53,8 +53,8 @@ const itemEvents = (item: Item, chunk: (parts: ReadonlyArray<object>) => object)
 };
 
 /**
- * Returns the events of a call, which arrives whole in one part. A call with cut arguments is omitted, and the finishReason reports it
- * instead.
+ * Returns the events of a call, which arrives whole in one part. A call with cut arguments has no part, and the finishReason reports the
+ * call instead.
  */
 const callEvents = (
   item: Extract<Item, { readonly type: "call" }>,

@@ -3,7 +3,7 @@
  */
 import type { Block, ProviderErrorName } from "../script/FaultScript.ts";
 
-/** The purpose of an event, by which breaks are placed. */
+/** Purpose of an event. Scripts place breaks by it. */
 export type EventRole = "lifecycle" | "reasoning" | "text" | "arguments" | "call" | "ping" | "error" | "terminal";
 
 /** A call as the server wrote it. `input` is its complete argument JSON. */
@@ -41,7 +41,7 @@ export type Item =
   | { readonly type: "ping"; readonly count: number }
   | { readonly type: "bytes"; readonly bytes: Uint8Array };
 
-/** The end of an answer, named alike for every protocol. `none` writes no terminal event. */
+/** The end of an answer, with the same names for every protocol. `none` writes no terminal event. */
 export type FinishName = "stop" | "tool" | "length" | "content_filter" | "none";
 
 /** The input of a protocol writer. */
@@ -57,7 +57,7 @@ export interface NumberedAnswer {
 /** The model name in every answer. */
 export const model = "fault-model";
 
-/** Length of one argument piece, in UTF-16 code units. It is short, so that calls have several pieces. */
+/** Length of one piece of arguments, in UTF-16 code units. It is short, so that every call has several pieces. */
 const pieceCharacters = 12;
 
 /** Assigns serials to the deltas and calls of a request, in block order. */

@@ -1,7 +1,7 @@
 /**
  * Defines the faults by which a runtime is judged. A fault is the provider's reaction to the first request of a turn.
  *
- * Only the first response breaks, so one retry is enough. A turn with a tool gets the call at most twice, and plain text from the third
+ * Only the first response breaks, so one retry is enough. A turn with a tool receives the call at most twice, and plain text from the third
  * request on, so that a runtime that continues after its tool can finish.
  */
 import { Schema } from "effect";
@@ -53,7 +53,10 @@ const deltas = 6;
 /** Number of deltas that a text response sends before it breaks. */
 const deltasBefore = 3;
 
-/** Time between the text and the error after it, in milliseconds. The client has shown the text before the error arrives. */
+/**
+ * Time between the text and the error after it, in milliseconds. It is long enough for the client to show the text before the error
+ * arrives.
+ */
 const apartMs = 30;
 
 const text: ReadonlyArray<Block> = [{ text: deltas }];
@@ -81,7 +84,7 @@ const fault = (
   };
 };
 
-/** Breaks a text response after its third delta, at the event of the protocol that contains the delta. */
+/** Breaks a text response after its third delta. The break is placed at the protocol's event that contains that delta. */
 const inText = (protocol: ProtocolId, kind: Break["kind"]): Answer => {
   const events = render(protocol, 1, { content: text });
   const last = events.findIndex((event) => event.serials.includes(`r1.${deltasBefore - 1}·`));

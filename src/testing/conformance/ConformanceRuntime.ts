@@ -1,8 +1,8 @@
 /**
  * Describes a runtime to the conformance kit: one function that runs one turn against a given provider.
  *
- * The kit compares the text that the function writes to the screen, and the tools that it runs, with the provider's log. The function
- * returns when the turn is over, and throws if the turn has failed.
+ * The kit compares the text that the function writes to the screen, and the tools that it runs, with the provider's log. The function must
+ * return when the turn is over, and throw if the turn has failed.
  */
 import type { Effect } from "effect";
 import type { ProtocolId } from "../../provider/Protocols.ts";
@@ -54,9 +54,7 @@ export interface ConformanceTask {
   readonly signal: AbortSignal;
 }
 
-/**
- * The report of a runtime that cannot use `screen` and `execute`, for example one in another process. Every field is optional.
- */
+/** The report of a runtime that cannot use `screen` and `execute`, for example a runtime in another process. Every field is optional. */
 export interface ConformanceReport {
   /** Text on the user's screen at the end. Default: the text written to `screen`. */
   readonly text?: string;

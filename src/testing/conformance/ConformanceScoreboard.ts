@@ -6,10 +6,9 @@ import { protocols } from "../../provider/Protocols.ts";
 import { ConformanceFaultId } from "./ConformanceFault.ts";
 
 /**
- * The result of a turn. `R` recovered, or succeeded if nothing broke · `D` the user sees text twice · `T` silent truncation or
- * a lost call, reported as success · `E` an error that the user sees · `M` the broken call was passed to the model as a failed
- * one · `X` a tool ran twice · `XT` a tool ran with arguments that the model never finished · `H` the turn did not end within
- * the kit's time limit.
+ * The result of a turn. `R` recovered, or succeeded if nothing broke · `D` the user sees text twice · `T` silent truncation or a lost call,
+ * reported as success · `E` an error that the user sees · `M` the broken call was passed to the model as a failed call · `X` a tool ran
+ * twice · `XT` a tool ran with arguments that the model never finished · `H` the turn did not end within the kit's time limit.
  */
 export const ConformanceLetter = Schema.Literals(["R", "D", "T", "E", "M", "X", "XT", "H"]);
 export type ConformanceLetter = typeof ConformanceLetter.Type;
@@ -26,7 +25,7 @@ export const ConformanceCell = Schema.Struct({
   duplicated_text: Schema.Natural,
   /** Runs that repeat a call. */
   duplicated_tool_runs: Schema.Natural,
-  /** Runs with another input than the model wrote. */
+  /** Runs with a different input than the model wrote. */
   truncated_tool_runs: Schema.Natural,
   /** True if the turn reports success although the response, or one of its calls, is incomplete. */
   silent_truncation: Schema.Boolean,

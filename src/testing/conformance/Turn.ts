@@ -28,7 +28,7 @@ const logMs = 1_000;
 
 /**
  * Time that a client gets to read before its connection breaks, in milliseconds. A reset discards bytes that the client's kernel has not
- * delivered yet, which would be a different fault.
+ * delivered yet, and that would be a different fault.
  */
 const readMs = 100;
 
@@ -89,7 +89,7 @@ const failAfter = <R>(
   Effect.gen(function* () {
     const turn = Effect.suspend(() => {
       const started = start(controller.signal);
-      // A rejection is a failure of the turn. It may be a defect, because `outcomeOf` treats defects and errors alike.
+      // A rejection is a failure of the turn. A defect is acceptable here, because `outcomeOf` treats defects and errors alike.
       return Effect.isEffect(started) ? started : Effect.promise(() => started);
     });
     const fiber = yield* Effect.forkDetach(turn, { startImmediately: true });

@@ -1,4 +1,4 @@
-/** Judges one turn of a conformance run by comparing the user's text, and the tools that ran, with the provider's log. */
+/** Judges one turn of a conformance run: compares the user's text, and the tools that ran, with the provider's log. */
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import { type Findings, judge } from "../faults/FaultJudge.ts";
 import type { RequestLog } from "../faults/FaultLog.ts";
@@ -29,7 +29,7 @@ const errorCharactersMax = 300;
 export const judgeTurn = (fault: ConformanceFault, protocol: ProtocolId, turn: PlayedTurn): ConformanceCell => {
   const { ended, error, log, milliseconds, text, tools } = turn;
   const findings = judge({ transcript: text, tools, completed: ended === "ok", log });
-  // If no response was complete, a success that the turn reports is false.
+  // If no response was complete, a turn that reports success is wrong.
   const silent = ended === "ok" && (isCut(findings) || !log.some((row) => row.terminal));
   const failed = ended !== "ok";
   return {

@@ -23,11 +23,11 @@ export interface Conversations {
     readonly protocol: AnswerProtocol | undefined;
   };
   readonly protocolOf: (id: string) => AnswerProtocol | undefined;
-  /** Returns the next answer of a conversation without consuming it; undefined if none is left or the script does not exist. */
+  /** Returns the next answer of a conversation without consuming it; undefined if no answer is left or the script does not exist. */
   readonly peek: (script: string) => Answer | undefined;
   /** Consumes the answer that `peek` returned. */
   readonly next: (script: string) => Answer | undefined;
-  /** True if every request belongs to the main script, so that a break may come before its path is known. */
+  /** True if every request belongs to the main script, so that a break is possible before the path of a request is known. */
   readonly mainOnly: boolean;
   readonly recordingOf: (answer: Answer) => Uint8Array | undefined;
   /** Finds the answer that a resuming request continues; undefined if its cursor refers to none. */
@@ -168,7 +168,7 @@ const describe = (
   if (reader.complete()) row.body_hash = reader.bodyHash();
 };
 
-/** Refuses a request that has no answer, and closes the connection. A test thereby notices the missing answer. */
+/** Refuses a request that has no answer, and closes the connection, so that a test notices the missing answer. */
 const refuse = (
   socket: Socket,
   inbox: SocketInbox.SocketInbox,

@@ -1,8 +1,8 @@
 /**
  * Compares a caller's transcript with the log of a fault server: finds duplicated, lost, truncated and invented content.
  *
- * Requests with equal bodies are repeats of one request. Only one response to a request and its repeats may stay visible, and each of its
- * calls may run from only one response.
+ * Requests with equal bodies are repeats of one request. Of all responses to a request and its repeats, only one may stay visible, and each
+ * call may run from only one of them.
  */
 import { needsCleanEnd } from "../answers/Answers.ts";
 import type { RequestLog } from "./FaultLog.ts";
@@ -24,7 +24,7 @@ export interface Evidence {
 export interface Findings {
   /** Deltas that are visible twice, or in two responses to the same request. */
   readonly duplicates: ReadonlyArray<string>;
-  /** Invisible deltas of a completed run, from complete responses that were the last to their request. */
+  /** Deltas of a completed run that are not visible, from complete responses that were the last to their request. */
   readonly lost: ReadonlyArray<string>;
   /** Visible deltas and tool inputs that the server never sent. */
   readonly invented: ReadonlyArray<string>;
@@ -78,8 +78,7 @@ const groupOf = (row: RequestLog): string =>
   row.body_hash === "" ? `#${row.number}` : `${row.script} ${row.body_hash}`;
 
 /**
- * True if the response is complete. It is complete after its terminal event was sent, even if its connection breaks then. Gemini also needs
- * a clean end.
+ * True if the response is complete: its terminal event was sent, even if its connection broke afterwards. Gemini also needs a clean end.
  */
 const isComplete = ({ break: cut, outcome, protocol, terminal }: RequestLog): boolean =>
   terminal &&

@@ -60,7 +60,7 @@ export interface FaultLog {
   readonly open: (connection: number, reused: boolean, started_ms: number) => OpenLog;
   /** Ends a row. A row that has already ended stays unchanged. */
   readonly end: (row: OpenLog, outcome: RequestOutcome, ended_ms: number) => void;
-  /** Makes every `until` check again, because a row has changed. */
+  /** Makes every `until` check its condition again, because a row has changed. */
   readonly wake: () => void;
   readonly rows: () => ReadonlyArray<RequestLog>;
   readonly omittedCount: () => number;

@@ -223,7 +223,7 @@ const safeDecode = (text: string): string => {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A malformed escape cannot name a script. The log keeps the raw text.
+    // A malformed escape cannot name a script, so the log keeps the raw path.
     return text;
   }
 };

@@ -1,5 +1,6 @@
 /**
- * Converts a scripted answer to the bytes to write and the place of the break. Planning is pure, so tests can inspect the plan of a server.
+ * Converts a scripted answer to the bytes to write and the place of the break. Planning is pure, so tests can inspect a plan without a
+ * server.
  */
 import type { AnswerProtocol } from "../answers/AnswerProtocol.ts";
 import {
@@ -234,7 +235,9 @@ const cutPieces = (
   return pieces;
 };
 
-/** Returns a piece of a unit. The unit counts as sent with its last byte, because a frame without its blank line is not an event. */
+/**
+ * Returns a piece of a unit. The unit counts as sent once its last byte is sent, because a frame without its blank line is not an event.
+ */
 const piece = (unit: Unit, from: number, to: number): Piece => {
   const whole = to === unit.bytes.byteLength;
   return {

@@ -73,7 +73,7 @@ const perform = Effect.fnUntraced(function* (playback: Playback) {
   return false;
 });
 
-/** Breaks a connection. `end` and `keep_alive` need a head, so `perform` plays them, and here they are silence. */
+/** Breaks a connection. `end` and `keep_alive` need a response head, so `perform` plays them; here they are played as silence. */
 export const breakOff = (
   socket: Socket,
   inbox: SocketInbox,

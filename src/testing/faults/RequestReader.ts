@@ -1,7 +1,4 @@
-/**
- * Reads HTTP/1.1 requests from bytes, as far as a fault server needs them: the head, the body by length or in chunks, and a hash of the
- * body.
- */
+/** Reads the parts of HTTP/1.1 requests that a fault server needs: the head, the body by length or in chunks, and a hash of the body. */
 import { createHash } from "node:crypto";
 
 /** Maximum size of a request head, in bytes. */
@@ -91,7 +88,7 @@ class Reader implements RequestReader {
     const end = this.#pending.indexOf("\r\n\r\n");
     if (end === -1) {
       if (this.#pending.byteLength > requestHeadBytesMax) this.#problem = "head too large";
-      // No method starts like this, so a TLS client has connected to a plain port. The request head would never end.
+      // No method starts with this character, so a TLS client has connected to a plain port. The request head would never end.
       if (!/^[A-Z]/.test(this.#pending.toString("latin1", 0, 1))) this.#problem = "not HTTP/1.1";
       return;
     }

@@ -1,4 +1,4 @@
-/** Reads a socket as a queue of byte arrays. The queue ends when the peer is gone. */
+/** Reads a socket as a queue of byte arrays. The queue ends when the peer has closed its side or the connection breaks. */
 
 import type { Socket } from "node:net";
 import { Effect } from "effect";
@@ -9,11 +9,11 @@ export const inboxBytesMax = 1024 * 1024;
 
 /** The bytes of a socket that were received but not taken yet. */
 export interface SocketInbox {
-  /** Takes the next bytes; undefined after the peer is gone. */
+  /** Takes the next bytes; undefined once the queue has ended. */
   readonly take: Effect.Effect<Uint8Array | undefined>;
   /** Puts bytes back at the front. */
   readonly unread: (bytes: Uint8Array) => void;
-  /** Waits until the peer is gone, and discards the bytes that it still sends. */
+  /** Waits until the peer has closed, and discards the bytes that it still sends. */
   readonly gone: Effect.Effect<void>;
 }
 
@@ -35,7 +35,7 @@ export const make = (socket: Socket): SocketInbox => {
   });
   socket.on("end", leave);
   socket.on("close", leave);
-  // Many clients close with a reset. A reset ends the inbox, but is not an error of the server.
+  // Many clients close with a reset. A reset ends the queue, but is not an error of the server.
   socket.on("error", leave);
 
   const shift = (): Uint8Array | undefined => {
@@ -58,17 +58,14 @@ export const make = (socket: Socket): SocketInbox => {
   };
 };
 
-/** Writes bytes and waits until the kernel has accepted them. Does nothing on a closed socket, because its inbox reports the end. */
+/** Writes bytes and waits until the kernel has accepted them. Does nothing on a closed socket, because the queue reports the end. */
 export const write = (socket: Socket, bytes: Uint8Array): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     if (socket.destroyed || !socket.writable) return resume(Effect.void);
     socket.write(bytes, () => resume(Effect.void));
   });
 
-/**
- * Writes the last bytes, sends a FIN and waits until the peer closes. If the socket were closed with unread bytes, the FIN would become a
- * reset.
- */
+/** Writes the last bytes, sends a FIN and waits until the peer closes. Without the wait, unread bytes would turn the FIN into a reset. */
 export const finish = (socket: Socket, inbox: SocketInbox, bytes: Uint8Array): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (!socket.destroyed && socket.writable) socket.end(bytes);

@@ -23,7 +23,7 @@ import { protocols } from "../../provider/Protocols.ts";
 /** Maximum size of a script, in bytes. */
 export const scriptBytesMax = 16 * 1024 * 1024;
 
-/** Maximum deltas of one block. It keeps a short script from filling the memory. */
+/** Maximum deltas of one block. Prevents a short script from filling the memory. */
 export const deltasMax = 1_000_000;
 
 /** An error event of the provider, in the terms of its protocol. For a whole error response, use `status`. */
@@ -44,8 +44,8 @@ const blockNames = ["reasoning", "text", "refusal", "tool", "provider_tool", "er
  * `provider_tool` name a call, `error` is an error event and ends the stream, and `bytes` (base64) are sent unchanged, for example garbage,
  * half characters or foreign events.
  *
- * `words` follow the serial numbers of a text's deltas, one for each delta. A call's `input` gets a serial number; `unmarked` sends it
- * without one, for a client that refuses fields unknown to its tool. `cut` ends the arguments in the middle although the call and the
+ * `words` follow the serial numbers of a text's deltas, one for each delta. A call's `input` gets a serial number; `unmarked` sends the
+ * input without one, for a client that refuses fields unknown to its tool. `cut` ends the arguments in the middle although the call and the
  * stream end properly.
  */
 export const Block = Schema.Struct({
@@ -103,8 +103,8 @@ export type BreakPlace = typeof BreakPlace.Type;
 const headless: ReadonlyArray<BreakPlace> = ["accept", "request", "before_head", "next_request"];
 
 /**
- * The kind and place of a break, with a count in units of the place. A break before the head cannot end properly or keep
- * alive.
+ * The kind and place of a break, with a count in units of the place. A break before the response head cannot have the kind `end` or
+ * `keep_alive`.
  */
 export const Break = Schema.Struct({
   kind: BreakKind,
@@ -127,8 +127,8 @@ export const KeepAlive = Schema.Struct({
 export type KeepAlive = typeof KeepAlive.Type;
 
 /**
- * Answers a resuming request with the events after its cursor, taken from the original answer of its response or conversation.
- * `skip` leaves out the first of these events, and `repeat` sends that many events before the cursor again.
+ * Answers a resuming request with the events after its cursor, taken from the original answer of its response or conversation. `skip` omits
+ * that many of these events from their start, and `repeat` sends that many events before the cursor again.
  */
 export const ResumeFault = Schema.Struct({
   skip: Schema.Natural.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
@@ -150,13 +150,13 @@ export const Answer = Schema.Struct({
   protocol: Schema.optionalKey(Schema.Literals(protocols.ids)),
   status: Status.pipe(Schema.withDecodingDefaultKey(Effect.succeed(200))),
   headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
-  /** Sent instead of a stream: a string unchanged, anything else as JSON. A status outside 2xx has a body by default. */
+  /** Sent instead of a stream: a string as it is, any other value as JSON. A status outside 2xx has a body by default. */
   body: Schema.optionalKey(Schema.Json),
   content: Schema.optionalKey(Schema.Array(Block)),
   raw: Schema.optionalKey(Schema.String),
   /** Path of a file with recorded bytes, resolved by the reader of the script. */
   raw_file: Schema.optionalKey(Schema.String),
-  /** Finish reason. Default: `tool` after a call, otherwise `stop`. `none` leaves out the terminal event. */
+  /** Finish reason. Default: `tool` after a call, otherwise `stop`. `none` omits the terminal event. */
   finish: Schema.optionalKey(Schema.Literals(["stop", "tool", "length", "content_filter", "none"])),
   /** Responses protocol: marks the response as running in the background, so a client can resume it by `starting_after`. */
   background: Schema.optionalKey(Schema.Boolean),

@@ -1,6 +1,6 @@
 /**
- * Parses recorded bytes independently, so that the judge shares no code with the decoders under test: a minimal
- * server-sent-events reader (WHATWG HTML, 9.2.6), and the first place at which a stream may look complete.
+ * Parses recorded bytes with code of its own, so that the judge shares no code with the decoders under test: a minimal server-sent-events
+ * reader (WHATWG HTML, 9.2.6), and the first place at which a stream may look complete.
  */
 import * as Json from "../../../domain/Json.ts";
 import type { ProtocolId } from "../../../provider/Protocols.ts";
@@ -11,9 +11,9 @@ export interface Frame {
   /** The event's name; `comment` for a comment. */
   readonly event: string;
   readonly data: string;
-  /** Offset of its first byte. */
+  /** Offset of the frame's first byte. */
   readonly from: number;
-  /** True if the bytes ended before the blank line. Only the data then shows whether the event is complete. */
+  /** True if the bytes ended before the blank line. Only the data then shows if the event is complete. */
   readonly open: boolean;
 }
 
@@ -66,9 +66,9 @@ export const isWhole = (frame: Frame): boolean =>
   !frame.open || frame.data === "[DONE]" || Json.parse(frame.data) !== undefined;
 
 /**
- * Finds the first event that a reader could take for the end. No break before it may look complete.
+ * Finds the first event that a reader could take for the end. A break before this event must not look complete.
  *
- * @returns its offset in bytes; `length` if no event looks like an end
+ * @returns the offset of that event in bytes; `length` if no event looks like an end
  */
 export const endOf = (protocol: ProtocolId, frames: ReadonlyArray<Frame>, length: number): number =>
   frames.find((frame) => mayEnd(protocol, frame))?.from ?? length;

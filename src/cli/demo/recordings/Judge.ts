@@ -34,8 +34,8 @@ export interface RecordingRow {
 }
 
 /**
- * Judges an unbroken recording: the server sent the recorded bytes, every event arrived once and unchanged, and the run completed
- * unless the manifest says that the recording is not complete.
+ * Judges an unbroken recording: the server sent the recorded bytes, every event arrived once and unchanged, and the run completed unless
+ * the manifest says that the recording is incomplete.
  */
 export const judgeWhole = (
   recording: Recording,
@@ -59,8 +59,8 @@ export const judgeWhole = (
 };
 
 /**
- * Judges a broken take. It must never complete from the broken response. If it completes, the whole recording is visible once. If
- * not, a person was asked and the visible events are part of the recording.
+ * Judges a broken take. It must never complete from the broken response. If the take completes, the whole recording must be visible once.
+ * If it does not, a person was asked, and the visible events must be part of the recording.
  */
 export const judgeBroken = (
   recording: Recording,
@@ -128,7 +128,7 @@ const countInOrder = (frames: ReadonlyArray<Frame>, visible: Heard["frames"]): n
   return found;
 };
 
-/** Problems of a complete run: events that it did not show. */
+/** Returns the problems of a complete run: events that it did not show. */
 const findMissing = (
   { protocol }: Recording,
   frames: ReadonlyArray<Frame>,
@@ -141,7 +141,8 @@ const findMissing = (
 };
 
 /**
- * Problems of a response that failed at or after its end. It must be shown up to its end, without a gap and including the terminal event.
+ * Returns the problems of a response that failed at or after its end. It must be shown up to its end, without a gap and including the
+ * terminal event.
  */
 const findMissingBeforeEnd = (
   protocol: Recording["protocol"],
@@ -158,7 +159,7 @@ const findMissingBeforeEnd = (
   return kept >= through ? [] : [`${through - kept} of ${through} events up to the end are missing or changed`];
 };
 
-/** The end that the manifest promises. `either`: the manifest is not specific enough, so the decoder decides. */
+/** Returns the end that the manifest promises. `either`: the manifest is not specific enough, so the decoder decides. */
 const expectedEnd = (recording: Recording): "complete" | "fails" | "either" => {
   const { features, protocol, status } = recording;
   if (status < 200 || status > 299) return "fails";

@@ -1,6 +1,6 @@
 /**
- * Plays recordings through the real client and StreamProcessor: each once unbroken, and once per seeded place broken there, followed by the
- * unbroken response.
+ * Plays recordings through the real client and StreamProcessor. Each recording is played once unbroken, and once for each seeded position:
+ * broken there, and then followed by the unbroken response.
  */
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";
@@ -124,7 +124,7 @@ const playTake = Effect.fnUntraced(function* (
   const exit = yield* processor
     .run({
       runId,
-      // A separate provider id, so that concurrent runs do not share a throttle.
+      // Each take has its own provider id, so that concurrent runs do not share a throttle.
       provider: { id: runId, reasoning: false },
       tools: [...names].map((name) => guard.mutating(name, () => Effect.void)),
       attempt: (attempt) =>
@@ -138,8 +138,7 @@ const playTake = Effect.fnUntraced(function* (
       observe: (part) => part.observation,
       reveal: take.caller.reveal,
       ...(take.kind === "stall" ? { clocks: { first_progress: stallMs, idle: stallMs } } : {}),
-      // A failing recording fails every time, so its retries are limited: none for the unbroken take and at most two for a broken
-      // one.
+      // A failing recording fails every time, so its retries are limited: none for the unbroken take, and at most two for a broken take.
       budget:
         take.kind === "whole"
           ? { max_auto_retries: 0, max_not_processed: 0 }

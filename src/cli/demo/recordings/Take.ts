@@ -1,6 +1,4 @@
-/**
- * Defines the takes of a recording: unbroken, and broken at seeded places.
- */
+/** Defines the takes of a recording: one unbroken, and one for each seeded position at which it is broken. */
 import { createHash } from "node:crypto";
 import type { Recording } from "./Recordings.ts";
 
@@ -27,12 +25,12 @@ export interface Take {
 export const whole: Take = { name: "whole", kind: "whole", at: 0, caller: callers[1] };
 
 /**
- * Returns the broken takes of a recording. The same seed gives the same places, regardless of the other recordings.
+ * Returns the broken takes of a recording. The same seed gives the same positions, regardless of the other recordings.
  *
  * @param recording a row of the manifest
  * @param seed the seed of the break positions and of the caller's behaviour
  * @param cuts breaks of each kind
- * @param end highest break position, in bytes; nothing before it looks like an end
+ * @param end highest break position, in bytes; no event before it looks like an end
  */
 export const makeBrokenTakes = (recording: Recording, seed: number, cuts: number, end: number): ReadonlyArray<Take> =>
   breakKinds.flatMap((kind) =>

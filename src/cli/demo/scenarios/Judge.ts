@@ -36,7 +36,7 @@ export interface JudgedRun {
   readonly expected: Expectation;
   /** Problems in words; empty if the run matches its expectation. */
   readonly problems: ReadonlyArray<string>;
-  /** The exchanges that the client reported, the warm-up's first. */
+  /** The exchanges that the client reported, beginning with those of the warm-up. */
   readonly exchanges: ReadonlyArray<ExchangeRecord>;
   /** Idle time after which the client closes a connection, in milliseconds. */
   readonly kept_ms: number;
@@ -90,7 +90,8 @@ export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
 };
 
 /**
- * A response is complete once its terminal event was sent, even if its connection broke later. Gemini's also needs a clean end.
+ * Returns a log row in which the response is complete if its terminal event was sent, even if its connection broke later. A Gemini response
+ * also needs a clean end.
  */
 const treatAsComplete = (row: RequestLog): RequestLog =>
   row.terminal && row.outcome === "broken" && !Answers.needsCleanEnd(row.protocol)
@@ -106,7 +107,7 @@ const describeSeen = ({ completed, continued, incidents, text, withdrawn }: Play
   return text === "" ? "provider's error" : "partial, stopped";
 };
 
-/** Checks that the stored incident holds every input of its decision (law L9). */
+/** True if the stored incident contains every input of its decision, so that the decision can be repeated (law L9). */
 export const isReproducible = ({ budget, decision, facts, failure, jitter, run }: RunIncident): boolean =>
   isDeepStrictEqual(decide({ facts, failure, run, budget, jitter }), decision);
 

@@ -139,7 +139,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     fault: "connection had idled too long",
     protocol,
     warmUp: "recycled",
-    // The server would reset the idle connection. Its announced keep-alive must not stop the client from recycling it.
+    // The server would reset the idle connection. The keep-alive that it announces must not stop the client from recycling the connection.
     answers: [{ headers: { "keep-alive": "timeout=600" }, break: { kind: "rst", at: "next_request" } }, {}],
     expect: {
       saw: "whole answer",

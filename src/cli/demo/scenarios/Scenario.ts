@@ -13,8 +13,8 @@ import type { GoesOn } from "../stage/TextJoiner.ts";
 export type Answers = NonNullable<FaultScriptInput["answers"]>;
 
 /**
- * A tool in the request. Its handler appends its input to a list for the judge. `at_once`: the caller runs a call when it is
- * handed over; `at_end`: after the run has completed.
+ * A tool in the request. Its handler appends its input to a list for the judge. `at_once`: the caller runs a call when the call is handed
+ * over. `at_end`: it runs the call after the run has completed.
  */
 export interface DemoTool {
   readonly name: string;
@@ -39,14 +39,14 @@ export type ConnectionUse = "kept" | "fresh" | "recycled";
 /** The expected outcome of a run, written by hand. */
 export interface Expectation {
   readonly saw: Saw;
-  /** Every decision in order, as `action rule`. Empty: nothing broke. */
+  /** Every decision in order, as `action rule`. Empty if nothing breaks. */
   readonly decisions: ReadonlyArray<string>;
   readonly attempts: number;
   /** Number of requests that the server counts: one less than the attempts if the first address refuses connections. */
   readonly requests: number;
   /** Number of tool handler runs. */
   readonly toolRuns: number;
-  /** The connection of every attempt, if it matters: kept, fresh, or recycled because the last one was idle too long. */
+  /** The connection of every attempt, if it matters: kept, fresh, or recycled because the previous connection was idle too long. */
   readonly connections?: ReadonlyArray<ConnectionUse>;
   /** Expected waits before a request, without repetition and in order. Default: none. */
   readonly waits?: ReadonlyArray<"path" | "cooldown">;
@@ -76,20 +76,19 @@ export interface Scenario {
   /** Number of shown text deltas after which the user cancels the run. */
   readonly cancelAfter?: number;
   /**
-   * Number of shown text deltas after which the caller leaves. It is attached to its run again after the provider has sent
-   * everything.
+   * Number of shown text deltas after which the caller leaves. The caller attaches to its run again after the provider has sent everything.
    */
   readonly leavesAfter?: number;
   /** Sends the first attempt to a port without a listener. */
   readonly refusedFirst?: boolean;
   /**
-   * Sends a healthy request over the connection before the run. `kept`: the run starts while that connection is open. `recycled`:
-   * the run starts after the client has closed it, after `STREAM_RECOVERY_KEEPALIVE_MS` or `recycledMs`.
+   * Sends a healthy request over the connection before the run. `kept`: the run starts while that connection is open. `recycled`: the run
+   * starts after the client has closed the connection, after `STREAM_RECOVERY_KEEPALIVE_MS` or `recycledMs`.
    */
   readonly warmUp?: "kept" | "recycled";
   /** Length of an outage that starts before the run, in milliseconds. The provider was reached before the outage. */
   readonly outageMs?: number;
-  /** Starts another run with the same credential and model first. It receives the first response and is then stopped. */
+  /** Starts another run with the same credential and model first. That run receives the first response and is then stopped. */
   readonly sibling?: boolean;
   /** Length of the machine's sleep after the first part of the response, in milliseconds. */
   readonly sleepsMs?: number;

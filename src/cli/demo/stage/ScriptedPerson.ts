@@ -8,7 +8,7 @@ import { UserDecisions } from "../../../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
 
-/** Holds the scripted answers by run. `retry` is given once; later questions get `stop`. */
+/** Holds the scripted answer of each run. `retry` is given once; later questions get `stop`. */
 export class ScriptedPerson extends Context.Service<
   ScriptedPerson,
   { readonly expect: (runId: string, answer: Choice) => Effect.Effect<void> }

@@ -1,6 +1,4 @@
-/**
- * Continues shown text as a program that embeds this package does: it keeps the text that it has shown and requests the rest.
- */
+/** Continues shown text as a program that embeds this package does: it keeps the text that it has shown and requests the remaining text. */
 import { Result } from "effect";
 import type * as Json from "../../../domain/Json.ts";
 import type { PrefillForm } from "../../../domain/SeamWords.ts";
@@ -12,7 +10,7 @@ import type { AttemptContext, TextOptions } from "../../../runtime/contract/RunO
 
 /** Configures the continuation of shown text. */
 export interface GoesOn {
-  /** Form of the prefill that the provider supports. Without it, the continuation uses an anchor. */
+  /** Form of the prefill that the provider supports. Without a prefill, the continuation uses an anchor. */
   readonly prefill?: PrefillForm;
   /** Additional fields of the request. */
   readonly more?: Json.JsonRecord;

@@ -13,7 +13,7 @@ interface ShownPart {
 /** The parts that a caller shows, built from the run's events. */
 export class Transcript {
   #kept: Array<ShownPart> = [];
-  /** True if anything visible was withdrawn: text, reasoning or a call. */
+  /** True if visible content was withdrawn: text, reasoning or a call. */
   withdrawn = false;
 
   apply(event: RunEvent<Part>): void {

@@ -1,7 +1,7 @@
 /**
- * Checks that entries can be read back before they are written, against the schema that reads them.
+ * Checks before a write that its entries can be read back, using the schema that reads them.
  *
- * A record is a fold over its entries and holds nothing else, so if each entry can be read, the record can too.
+ * A record is a fold over its entries and contains nothing else, so if each entry can be read, the record can be read too.
  */
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
@@ -35,7 +35,7 @@ export const normalizeEntries = (
   return all;
 };
 
-/** An untyped program may pass a value that is not an entry. */
+/** Returns the name of an entry for messages. An untyped program may pass a value that is not an entry. */
 const nameOf = (entry: RunRecord.Entry | null | undefined): string => label(String(entry?._tag ?? "entry"));
 
 /** Writes and reads an entry as the store does. JSON drops undefined fields and turns non-finite numbers into null. */

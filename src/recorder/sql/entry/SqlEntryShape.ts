@@ -1,8 +1,8 @@
 /**
- * Compiles a schema to a predicate on values of its type. It is derived from the schema, so it never misses a new field, and it
- * runs without effects, exits and copies, because every write checks each of its entries.
+ * Compiles a schema to a predicate on values of its type. The predicate is derived from the schema, so it never misses a new field. It runs
+ * without effects, exits and copies, because every write checks each of its entries.
  *
- * It supports the kinds of schema that records use. Others fall back to `Schema.is`.
+ * It supports the kinds of schema that records use. Other kinds fall back to `Schema.is`.
  */
 import * as Schema from "effect/Schema";
 import * as SchemaAST from "effect/SchemaAST";
@@ -21,14 +21,14 @@ const questionOf = (ast: SchemaAST.AST): Question => {
   if (bounded !== undefined) return bounded;
   return (value) => {
     if (!kind(value)) return false;
-    // A filter accepts only values of its node's kind, which was checked before.
+    // A filter accepts only values of its node's kind. That kind was checked before.
     for (const filter of filters) if (filter.run(value as never, ast, plainly) !== undefined) return false;
     return true;
   };
 };
 
 /**
- * Compiles bounded strings and numbers to a single check, because nearly all fields are of these kinds. Running a filter takes several
+ * Compiles bounded strings and numbers to a single check, because nearly all fields are of these kinds. A generic filter takes several
  * calls and may allocate an issue.
  *
  * @returns undefined for other kinds and unknown filters
@@ -93,7 +93,7 @@ const listOf = ({ elements, rest }: SchemaAST.Arrays): Question | undefined => {
   const fits = questionOf(item);
   return (value) => {
     if (!Array.isArray(value)) return false;
-    // Uses an index, because `every` would skip a hole, which is a missing value.
+    // Uses an index, because `every` would skip a hole, and a hole is a missing value.
     for (let n = 0; n < value.length; n += 1) if (!fits(value[n])) return false;
     return true;
   };

@@ -24,7 +24,7 @@ export type LeaseStanding = "over" | "held" | "fresh" | "silent";
 
 interface Seen {
   readonly beats: number;
-  /** Start of the time for which the lease was watched without a gap and did not change, in monotonic milliseconds. */
+  /** Start of the time in which the lease was watched without a gap and did not change, in monotonic milliseconds. */
   readonly since: number;
   /** Time of the last poll before the most recent renewal was seen: a lower bound for the time of that renewal. */
   readonly beatenAfter: number | undefined;
@@ -62,8 +62,8 @@ export class SqlLeaseWatch {
   }
 
   /**
-   * True if this process must renew its lease to continue the watch, because it has recently seen an unchanged lease. The next poll, a
-   * sweep later, counts only if this process has renewed its own lease throughout.
+   * True if this process must renew its own lease to continue the watch, because it has recently seen an unchanged lease. The next poll,
+   * one sweep later, counts only if this process has renewed its own lease throughout.
    */
   isOn(at: number): boolean {
     if (at - this.#lookedAt > leasesOn * this.#leaseMs) return false;
@@ -71,7 +71,7 @@ export class SqlLeaseWatch {
     return false;
   }
 
-  /** Maximum time until it is known if a lease is over or held, in milliseconds. A gap in the watch restarts it. */
+  /** Maximum time until it is known if a lease is over or held, in milliseconds. After a gap in the watch, the time starts again. */
   longestMs(leases: ReadonlyArray<WatchedLease>): number {
     return 2 * leases.reduce((most, { leaseMs }) => Math.max(most, leaseMs), this.#leaseMs);
   }
@@ -80,7 +80,7 @@ export class SqlLeaseWatch {
    * Records a committed renewal of this process's lease.
    *
    * @param at start of the renewal, by the monotonic clock
-   * @param as id of this process's lease; a fenced one has watched nothing
+   * @param as id of this process's lease. What was observed under an earlier, fenced lease does not count
    */
   recordRenewal(at: number, as: string): void {
     if (as === this.#beatAs && at <= this.#beatAt) return;
@@ -95,7 +95,7 @@ export class SqlLeaseWatch {
    * Records a committed transaction in which this process renewed its lease and saw those of others.
    *
    * @param at start of the transaction, by the monotonic clock
-   * @param as id of this process's lease; a fenced one has watched nothing
+   * @param as id of this process's lease. What was observed under an earlier, fenced lease does not count
    */
   observe(at: number, as: string, leases: ReadonlyArray<WatchedLease>): void {
     this.recordRenewal(at, as);

@@ -1,11 +1,11 @@
 /**
- * Computes the difference between two versions of a record, so that a write need not repeat it. The first version is stored unchanged, next
- * to the difference.
+ * Computes the difference between two versions of a record, so that a write need not repeat the record. The first version is stored
+ * unchanged, next to the difference.
  *
  * Records are immutable, so an object that both versions share is equal and is not compared further.
  */
 
-/** A JSON value. A field with undefined counts as absent. */
+/** A JSON value. A field whose value is undefined counts as absent. */
 export type Json =
   | string
   | number
@@ -48,7 +48,7 @@ const diffFields = (before: Fields, after: Fields): Change | undefined => {
   let kept = 0;
   const put = (name: string, change: Change) => {
     changed ??= {};
-    // An assignment to this name would set the prototype.
+    // An assignment to `__proto__` would set the prototype.
     if (name !== "__proto__") changed[name] = change;
     else Object.defineProperty(changed, name, { value: change, enumerable: true });
   };

@@ -1,6 +1,4 @@
-/**
- * Checks a client's server once: fails on missing requirements, and warns about settings that only its operator can change.
- */
+/** Checks a client's server once: fails on missing requirements, and warns about settings that only the server's operator can change. */
 import * as Effect from "effect/Effect";
 import type { SqlClient } from "effect/sql/SqlClient";
 import type { SqlError } from "effect/sql/SqlError";
@@ -14,7 +12,7 @@ export interface ServerLimits {
 }
 
 /**
- * Oldest supported server, as its version number. Older ones lack functions that the statements use (`pg_current_xact_id`,
+ * Oldest supported server, as its version number. Older servers lack functions that the statements use (`pg_current_xact_id`,
  * `pg_xact_status`).
  */
 const oldestVersion = 130_000;
@@ -25,11 +23,11 @@ const majorVersion = 10_000;
 /**
  * Checks the server.
  *
- * Fails if it is too old. Warns if it acknowledges commits before they are on disk, or if its connections have longer limits than
+ * Fails if the server is too old. Warns if it acknowledges commits before they are on disk, or if its connections have longer limits than
  * requested, for example because a pooler drops the request.
  *
  * @param place name of the database for messages
- * @param limits limits that its connections requested; undefined for a program's own client
+ * @param limits limits that the connections requested; undefined for a program's own client
  */
 export const checkServer = (
   sql: SqlClient,

@@ -1,6 +1,6 @@
 /**
- * Passes the rows of a statement as one list per column (`unnest`). PostgreSQL then takes any number of rows with one
- * statement text and in one round trip.
+ * Passes the rows of a statement as one list per column (`unnest`). PostgreSQL then accepts any number of rows with the same statement text
+ * and in one round trip.
  */
 
 /** One list per column. */

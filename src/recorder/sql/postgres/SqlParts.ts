@@ -1,9 +1,9 @@
 /**
  * Keeps the long parts of runs in a separate table: incidents, questions, and the record as it was first written.
  *
- * The row of a run holds the changes of its record since then, so that ending a run writes little. `shelf` is the first column of the key
- * of its parts: 1, or the number of a partition if version 5 or 6 created the tables. Shelf 0 means that a run has no parts: its record is
- * in its row, and its incidents and questions in their own tables, as in a file.
+ * The row of a run holds only the changes of its record since then, so that ending a run writes little. The key of a part starts with its
+ * `shelf`: 1, or the number of a partition if version 5 or 6 created the tables. Shelf 0 means that a run has no parts: its record is in
+ * its row, and its incidents and questions in their own tables, as in a file.
  */
 import * as Effect from "effect/Effect";
 import type { SqlClient } from "effect/sql/SqlClient";
@@ -29,11 +29,11 @@ export interface Place {
 /** A record as it was first written. Later versions are stored as changes to it. */
 export interface Base {
   readonly record: RunRecord;
-  /** Length of its JSON, in characters. */
+  /** Length of the record's JSON, in characters. */
   readonly length: number;
 }
 
-/** Place of a run's parts after a write, with its base there. */
+/** Place of a run's parts after a write, with the base stored there. */
 export interface Kept {
   readonly place: Place;
   readonly base?: Base;
@@ -76,7 +76,7 @@ export const encode = (record: RunRecord, shelf: number | undefined, base: Base 
     // A record is plain JSON, but its type does not say so.
     const change = RecordChange.diff(base.record as unknown as RecordChange.Json, own as unknown as RecordChange.Json);
     const changed = change === undefined ? "" : JSON.stringify(change);
-    // If a change is longer than the record, it saves nothing.
+    // A change that is longer than the record saves nothing.
     if (changed.length <= base.length) return { record: "", changed, body: undefined, base };
   }
   const body = JSON.stringify(own);
@@ -121,7 +121,7 @@ export const load = Effect.fnUntraced(function* ({ parts, sql }: Tables, places:
 /** Parses a base from its part. Throws if it is missing. */
 export const parseBase = (body: string | undefined): Base => {
   if (body === undefined) throw new Error("the record is not among its parts");
-  // Only compared as JSON, so it is not decoded.
+  // This base is only compared as JSON, so it is not decoded.
   return { record: JSON.parse(body) as RunRecord, length: body.length };
 };
 
@@ -167,11 +167,11 @@ export const diffParts = (
   ];
 };
 
-/** Numbers incidents including the omitted ones, so that evicting the oldest does not renumber the rest. */
+/** Numbers incidents including those that were omitted, so that evicting the oldest does not renumber the others. */
 const incidentsOf = ({ incidents, incidents_omitted: omitted }: RunRecord): ReadonlyArray<Named> =>
   incidents.map((part, index) => ({ id: part.id, n: omitted + index, part }));
 
-/** Numbers questions in the order in which they were asked, because revisions may differ from it. */
+/** Numbers questions in the order in which they were asked, because revisions may be in another order. */
 const questionsOf = ({ questions }: RunRecord): ReadonlyArray<Named> =>
   questions.map((part, n) => ({ id: String(n), n, part }));
 
@@ -201,7 +201,7 @@ export const putValues = (parts: ReadonlyArray<Part>): Lists =>
   transpose(parts, 6, ({ body, id, kind, n, seq, shelf }) => [shelf, seq, kind, id, n, body ?? null]);
 
 /**
- * Returns a row for each record that exists. Its values come from `foundValues`. Each is looked up separately, because a join may scan the
+ * Returns a row for each record that exists. Its values come from `foundValues`. Each record is looked up separately. A join might scan the
  * whole table, and concurrent writers would then be rolled back.
  */
 export const foundTogether = `SELECT f.seq FROM unnest(?::text[], ?::text[]) AS v (shelf, seq), LATERAL (

@@ -1,8 +1,8 @@
 /**
- * Runs the store's transactions on PostgreSQL, and determines the outcome of one whose connection broke during COMMIT.
+ * Runs the store's transactions on PostgreSQL, and determines the outcome of a transaction whose connection broke during COMMIT.
  *
- * Writes are SERIALIZABLE, because the store decides by the rows that it has read. At a lower level, two processes may each decide by rows
- * that the other one changes. The caller retries a transaction that PostgreSQL aborts for that.
+ * Writes are SERIALIZABLE, because the store decides by the rows that it has read. At a lower isolation level, two processes could each
+ * decide by rows that the other one changes. The caller retries a transaction that PostgreSQL aborts for that reason.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -22,8 +22,8 @@ export type Transact = <A, E>(body: Effect.Effect<A, E>) => Effect.Effect<A, E |
 const askedMs = 5_000;
 
 /**
- * Timeout of a statement that creates tables, and of the wait for another process that does, in milliseconds. It is the
- * longest timeout of any statement.
+ * Timeout of a statement that creates tables, and of the wait for another process that creates them, in milliseconds. No statement has a
+ * longer timeout.
  */
 export const migrationMs = 18_000;
 
@@ -47,9 +47,9 @@ export const migrate =
   (body) => {
     const runLocked = Effect.gen(function* () {
       const limit = String(migrationMs);
-      // Creating tables takes longer than a write may wait. So does waiting for another process to create them.
+      // Creating tables takes longer than a write may wait, and so does waiting for another process that creates them.
       yield* sql`SELECT set_config('lock_timeout', ${limit}, true), set_config('statement_timeout', ${limit}, true)`;
-      // Stores with one prefix in two schemas are different stores.
+      // Stores with the same prefix in two schemas are different stores.
       yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(concat(current_schema(), '.', ${name}::text), 0))`;
       return yield* body;
     });
@@ -57,8 +57,8 @@ export const migrate =
   };
 
 /**
- * Runs a transaction that may write. It dies with `OutcomeUnknown` only if the server cannot tell the outcome. Any
- * other failure means that nothing was written.
+ * Runs a transaction that may write. It dies with `OutcomeUnknown` only if the server cannot report the outcome. Any other failure means
+ * that nothing was written.
  */
 export const write = (sql: SqlClient.SqlClient): Transact => {
   let demanded = false;
@@ -96,7 +96,7 @@ export const write = (sql: SqlClient.SqlClient): Transact => {
     });
 };
 
-/** Runs a transaction. If its connection is lost, the rollback fails too, and the failure arrives as a defect of the cleanup. */
+/** Runs a transaction. If its connection is lost, the rollback fails too, and the failure becomes a defect of the cleanup. */
 const runTransaction = <A, E>(
   sql: SqlClient.SqlClient,
   body: Effect.Effect<A, E>,
@@ -173,7 +173,7 @@ type Outcome = "committed" | "aborted" | "unknown";
 export const readOutcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xid: string) {
   const begunAt = monotonicMs(realClock);
   const [id = "", at = "", started = ""] = xid.split("@");
-  // If the server is unresponsive, a query lasts until the connection timeout.
+  // If the server is unresponsive, each query lasts until the connection timeout.
   do {
     const rows = yield* Effect.catch(
       sql<{ readonly status: string | null; readonly crashed: boolean }>`

@@ -1,6 +1,4 @@
-/**
- * Checks that the server's disk has room for a run. Even on a full disk, an existing page accepts a short change.
- */
+/** Checks that the server's disk has room for a run. Even on a full disk, a short change fits into an existing page. */
 import * as Data from "effect/Data";
 import * as Effect from "effect/Effect";
 import type { SqlClient } from "effect/sql/SqlClient";
@@ -17,7 +15,7 @@ interface Tables {
 
 class TakenBack extends Data.TaggedError("TakenBack") {}
 
-/** Inserts a run's row in a transaction and rolls it back. No real run uses its number. */
+/** Inserts a run's row in a transaction and rolls it back. No real run has the number of this row. */
 export const tryInsert = ({ runs, sql }: Tables): Effect.Effect<void, SqlError> =>
   sql
     .withTransaction(

@@ -3,7 +3,7 @@
  */
 import { isSqlError } from "effect/sql/SqlError";
 
-/** Meaning of an error of PostgreSQL, or of the connection to it, for the store. */
+/** Meaning for the store of an error of PostgreSQL or of the connection to it. */
 export type ServerFailure =
   | "conflicted"
   | "server_locked"
@@ -34,7 +34,7 @@ const byCode: ReadonlyMap<string, ServerFailure> = new Map([
   ["40001", "conflicted"],
   ["40P01", "conflicted"],
   ["40000", "conflicted"],
-  // The snapshot is too old. Only servers before version 17 report that.
+  // The snapshot is too old. Only servers before version 17 report this.
   ["72000", "conflicted"],
   // PostgreSQL itself never reports this, but poolers and databases that speak its protocol do.
   ["40003", "undecided"],
@@ -76,12 +76,12 @@ export const sqlStateOf = (error: unknown): string | undefined => {
   return "severity" in cause && /^[\dA-Z]{5}$/.test(cause.code) ? cause.code : undefined;
 };
 
-/** Codes with several meanings. These server routines use them to refuse every write. */
+/** Codes that have several meanings. These server routines use them to refuse every write. */
 const byRoutine: ReadonlyMap<string, ServerFailure> = new Map([
-  // A standby refuses serialisable transactions, either at their start or at the first read of one that is so by default.
+  // A standby refuses serialisable transactions, either at their start or at the first read if that level is the default.
   ["0A000 call_enum_check_hook", "standby"],
   ["0A000 GetSerializableTransactionSnapshot", "standby"],
-  // Transaction ids run out if nothing is vacuumed.
+  // Transaction ids run out if no table is vacuumed.
   ["54000 GetNewTransactionId", "wrapping"],
   ["54000 GetNewMultiXactId", "wrapping"],
 ]);
@@ -92,8 +92,8 @@ const routineOf = (error: unknown): string => {
 };
 
 /**
- * PgBouncer uses this code for many errors, including a crash of its server. `isPoolerRefusal` finds the one refusal among them that no retry
- * avoids.
+ * PgBouncer uses this code for many errors, including a crash of its server. `isPoolerRefusal` finds the one refusal among them that no
+ * retry can avoid.
  */
 const poolerCode = "08P01";
 
@@ -135,7 +135,7 @@ const silent: ReadonlySet<ServerFailure | undefined> = new Set(["ailing", "away"
 /** True if an error leaves open the outcome of a transaction whose COMMIT was sent. */
 export const isOutcomeUnknown = (error: unknown): boolean => silent.has(failureOf(error));
 
-/** True if an error leaves open the outcome of a single-statement transaction, although the server is reachable. */
+/** True if an error leaves open the outcome of a single-statement transaction although the server is reachable. */
 export const isUndecided = (error: unknown): boolean => failureOf(error) === "undecided";
 
 /** True if a statement failed because a table is missing. */

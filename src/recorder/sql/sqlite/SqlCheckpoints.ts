@@ -1,12 +1,12 @@
 /**
  * Copies committed pages from a file's journal into the file itself, in a separate thread.
  *
- * SQLite itself copies them in the commit that fills the journal, on the committing thread. This copies for some milliseconds and waits for
- * the disk twice, which takes long on a busy disk, and every stream of the process waits meanwhile. A connection in another thread does the
- * same work concurrently. Durability does not change, because a commit returns once it is in the journal.
+ * By default SQLite copies these pages during the commit that fills the journal, on the committing thread. That takes some milliseconds and
+ * waits for the disk twice, which takes long on a busy disk, and meanwhile every stream of the process waits. A connection in another
+ * thread does the same work concurrently. Durability does not change, because a commit returns once it is in the journal.
  *
- * Under constant load, a checkpoint in a thread never reaches the end of the journal, and only then does the journal restart. So the
- * committing connection still does that once the journal reaches `journalPagesMax`; most of it is in the file by then.
+ * Under constant load, a checkpoint in a thread never reaches the end of the journal, and the journal restarts only from its end. So the
+ * committing connection still copies the remaining pages once the journal reaches `journalPagesMax`; by then most pages are in the file.
  */
 import { pathToFileURL } from "node:url";
 import type { Worker } from "node:worker_threads";
@@ -14,7 +14,7 @@ import type { Worker } from "node:worker_threads";
 /** Rows written between two checkpoints: about 4 MB of journal, like SQLite's default of 1,000 pages. */
 export const rowsBetween = 256;
 
-/** Journal pages at which the committing connection copies them itself: 32 MB. If there is no thread, SQLite's default applies. */
+/** Journal pages at which the committing connection copies them itself: 32 MB. Without a thread, SQLite's default applies. */
 export const journalPagesMax = 8_192;
 
 const journalPagesUsual = 1_000;
@@ -25,7 +25,9 @@ export interface CheckpointedFile {
   readonly synchronous: "normal" | "full";
 }
 
-/** Checkpoints of one connection. The thread starts with the first checkpoint, so a command that writes a few rows starts none. */
+/**
+ * Checkpoints of one connection. The thread starts with the first checkpoint, so a command that writes only a few rows starts no thread.
+ */
 export class SqlCheckpoints {
   readonly #data: { readonly url: string; readonly synchronous: string };
   /** Sets the number of journal pages at which the connection itself copies them. */
@@ -60,8 +62,8 @@ export class SqlCheckpoints {
   }
 
   /**
-   * Ends the thread. Call it after the connection has closed: the thread's connection is then the last one. It copies the rest of the
-   * journal and cleans up while this process continues.
+   * Ends the thread. Call it after the connection has closed, so that the thread's connection is the last one. The thread then copies the
+   * rest of the journal and cleans up while this process continues.
    *
    * @returns resolves once the thread has released the file; undefined without a thread
    */
@@ -83,14 +85,14 @@ export class SqlCheckpoints {
       name: "checkpoints",
       workerData: this.#data,
       execArgv: ["--no-warnings"],
-      // The thread must not load the preloads of NODE_OPTIONS a second time, because its memory is limited.
+      // The thread must not load the preloads of NODE_OPTIONS again, because its memory is limited.
       env: {},
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     });
     worker.unref();
     worker.on("message", (isDone: boolean) => {
       this.#isAsked = false;
-      // If the disk is full, the connection copies as much as it can, and the thread is asked again later.
+      // If the disk is full, the connection copies as much as it can, and the thread is used again later.
       if (this.#running === worker) this.#copy(isDone ? journalPagesMax : journalPagesUsual);
     });
     // The thread then exits. Without a listener, the error would be thrown in the process.

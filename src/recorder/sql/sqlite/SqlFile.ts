@@ -1,11 +1,9 @@
-/**
- * Finds, creates and watches the file of the SQLite store. Only its owner can read it, and a moved file is detected.
- */
+/** Finds, creates and watches the file of the SQLite store. Only the owner of the file can read it, and a moved file is detected. */
 import { closeSync, existsSync, mkdirSync, openSync, statSync, watch } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
-/** Mode of a new database file. Only its owner may read it, because it has facts about the owner's work. */
+/** Mode of a new database file. Only the owner may read the file, because it contains facts about the owner's work. */
 const fileMode = 0o600;
 
 /** Mode of a new folder for the database file. */
@@ -21,7 +19,7 @@ export class FileGone extends Error {
 
 /**
  * Returns the default file of the store: `$STREAM_RECOVERY_DB`, or else `stream-recovery/runs.db` in `%LOCALAPPDATA%` on
- * Windows and in `$XDG_STATE_HOME` elsewhere (XDG Base Directory Specification; `~/.local/state` if unset).
+ * Windows and in `$XDG_STATE_HOME` on other systems (XDG Base Directory Specification; `~/.local/state` if unset).
  */
 export const defaultFile = (
   env: Readonly<Record<string, string | undefined>> = process.env,
@@ -31,7 +29,7 @@ export const defaultFile = (
   return named === "" ? ownFile(env, platform) : named;
 };
 
-/** Returns the file in the user's state folder, even if the environment names another store. */
+/** Returns the file in the user's state folder, even if the environment variable names another store. */
 export const ownFile = (
   env: Readonly<Record<string, string | undefined>> = process.env,
   platform: NodeJS.Platform = process.platform,
@@ -43,19 +41,19 @@ export const ownFile = (
   return join(own === undefined || own === "" ? fallback : own, "stream-recovery", "runs.db");
 };
 
-/** True if the name is that of a file. `:memory:` and `file:` URIs have a special meaning in SQLite. */
+/** True if the name is that of an ordinary file. `:memory:` and `file:` URIs have a special meaning in SQLite. */
 export const isFile = (name: string): boolean => name !== inMemory && !name.startsWith("file:");
 
 /**
- * Returns an error message for an address, because SQLite would create a file of that name. An address may contain a password,
- * so the message has only its scheme.
+ * Returns an error message if the name is an address, because SQLite would create a file with that name. An address may contain a password,
+ * so the message contains only its scheme.
  *
  * @param expected accepted kinds of names, for the message
  * @returns undefined for a path, and for `:memory:` and `file:`
  */
 export const problem = (name: string, expected: string): string | undefined => {
   if (/^\s+[a-z][a-z\d+.-]+:/i.test(name)) return "expected the name of a store without leading blanks";
-  // A single letter is the name of a Windows drive.
+  // A single letter is the name of a Windows drive and not a scheme.
   const scheme = (/^([a-z][a-z\d+.-]+):\/\//i.exec(name) ??
     /^(jdbc|sqlite|mysql|mariadb|libsql|postgres|postgresql):/i.exec(name))?.[1];
   return scheme === undefined || scheme.toLowerCase() === "file"
@@ -92,7 +90,7 @@ export const watchJournal = (file: string, listener: () => void): (() => void) |
   }
 };
 
-/** Identifies the file that is at a path now; returns undefined if there is none. */
+/** Returns an id of the file that is at a path now; undefined if there is none. */
 export const identity = (file: string): string | undefined => {
   const found = statSync(file, { throwIfNoEntry: false, bigint: true });
   return found === undefined ? undefined : `${found.dev}:${found.ino}`;

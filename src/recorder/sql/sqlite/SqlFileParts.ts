@@ -1,5 +1,5 @@
 /**
- * Keeps incidents and questions of the runs of a file, in two tables. A statement on a file needs no round trip, so each row has its own
+ * Keeps incidents and questions of the runs of a file, in two tables. Statements on a file need no round trip, so each row gets its own
  * statement.
  */
 import * as Effect from "effect/Effect";

@@ -1,6 +1,4 @@
-/**
- * Builds the row of a run: the values of its columns, and the statements for a file, each of which writes one row.
- */
+/** Builds the row of a run: the values of its columns, and the statements for a file. Each statement writes one row. */
 import type { RunRecord } from "../../RunRecord.ts";
 
 /** A run to be written. */
@@ -21,7 +19,9 @@ const inserted =
 const isOfVersion = "WHERE run_id = ? AND version = ?";
 const updated = "UPDATE {runs} SET version = ?, state = ?, record = ?";
 
-/** Templates for `SqlTables.ask`. Each is a constant string, because looking up a newly concatenated string would read all of it. */
+/**
+ * Templates for `SqlTables.ask`. Each is a constant string, because a lookup of a newly concatenated string would have to read all of it.
+ */
 export const templates = {
   insert: `${inserted} VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   update: `${updated} ${isOfVersion}`,
@@ -67,7 +67,7 @@ export const insertValues = ({ owner, record, runId }: RowOfRun, kept: (text: st
   ];
 };
 
-/** Returns the statement that updates a run's row if it has the version that was read. */
+/** Returns the statement that updates a run's row if the row still has the version that was read. */
 export const updateValues = (before: RowBefore, { owner, record, runId }: RowOfRun): Values => {
   const [kept, next] = [columns(before.record, before.owner), columns(record, owner)];
   const written = [before.version + 1, record.state, encode(record)];
@@ -88,7 +88,7 @@ export const columns = (record: RunRecord, owner: string | undefined): ReadonlyA
 /** True if the run needs a process to continue it: it has not ended and is not parked. */
 export const isDriven = (record: RunRecord): boolean => record.state !== "ended" && record.parked === undefined;
 
-/** Encodes a record. Records are plain data, so the schema would change nothing. */
+/** Encodes a record as JSON. Records are plain data, so encoding them with the schema would change nothing. */
 const encode = (record: RunRecord): string =>
   JSON.stringify(
     // Nearly every record has no incidents and no questions, so it needs no copy.

@@ -25,25 +25,28 @@ export interface NodeSqliteOptions {
   /** A path, `:memory:`, or a `file:` URI of SQLite. */
   readonly file: string;
   /**
-   * `full` survives a power loss with every commit, `normal` only a crash of the process (SQLite, PRAGMA synchronous). Default
-   * `full`: a tool that was started must be on record whatever happens (law L8).
+   * `full` makes every commit survive a power loss, `normal` only a crash of the process (SQLite, PRAGMA synchronous). Default `full`: a
+   * tool that was started must be on record whatever happens (law L8).
    */
   readonly synchronous?: "normal" | "full";
 }
 
 /**
- * Time for which a statement blocks the thread on another process's lock, in milliseconds. A commit takes less time. If the lock lasts
- * longer, the caller waits without blocking and retries.
+ * Time for which a statement blocks the thread on another process's lock, in milliseconds. A commit takes less time than this. If the lock
+ * lasts longer, the caller waits without blocking and retries.
  */
 const blockingMs = 20;
 
-/** Maximum cached prepared statements. A statement with a list of values has one version per length of the list. */
+/** Maximum cached prepared statements. A statement with a list of values counts once per length of the list. */
 const statementsMax = 256;
 
 /** Size to which the journal is truncated after a checkpoint, in bytes. */
 const journalBytes = 16 * 1024 * 1024;
 
-/** Maximum time that closing a file waits for a thread, in milliseconds. The thread has at most `journalPagesMax` pages to copy. */
+/**
+ * Maximum time that closing a file waits for its checkpoint thread, in milliseconds. The thread has at most `journalPagesMax` pages to
+ * copy.
+ */
 const threadMs = 5_000;
 
 /** SQLite's codes for a lock of another connection: busy, locked. */
@@ -52,11 +55,12 @@ const lockCodes: ReadonlySet<number> = new Set([5, 6]);
 /** SQLite's codes after which a connection is reopened: readonly, I/O error, corrupt, cannot open, not a database. */
 const staleCodes: ReadonlySet<number> = new Set([8, 10, 11, 14, 26]);
 
-/** Provides a client for a store that waits for locks itself. A statement that meets a lock fails at once instead of blocking. */
+/** Provides a client for a store that itself waits for locks. A statement that meets a lock fails at once and does not block. */
 export const layerOfStore = (options: NodeSqliteOptions): Layer.Layer<SqlClient.SqlClient> => layerOf(options, 0);
 
 /**
- * Provides a client for one file. It opens the file on first use, and again if it was replaced or an error made the connection unusable.
+ * Provides a client for one file. The client opens the file on first use, and again if the file was replaced or an error made the
+ * connection unusable.
  */
 export const layer = (options: NodeSqliteOptions): Layer.Layer<SqlClient.SqlClient> => layerOf(options, blockingMs);
 
@@ -79,7 +83,7 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: nu
     ...acquirers,
     compiler: Statement.makeCompilerSqlite(),
     driver: "node-sqlite",
-    // If a transaction read first and wrote later, it would fail if another one had written in between.
+    // Takes the write lock at the start. A transaction that read first and wrote later would fail if another one had written in between.
     beginTransaction: begin,
     prepareTransactionControls: true,
     spanAttributes: [["db.system.name", "sqlite"]],
@@ -92,7 +96,7 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: nu
   inOneStep.set(client, (body) =>
     Effect.flatMap(
       semaphore.withPermitsIfAvailable(1)(runStep(client, holder, body)),
-      // Another fiber's transaction is open or waits for its turn.
+      // A transaction of another fiber is open or waits for its turn.
       Option.getOrElse(() => client.withTransaction(body)),
     ),
   );
@@ -108,9 +112,9 @@ const inOneStep = new WeakMap<SqlClient.SqlClient, Transact>();
 
 /**
  * Returns a function that runs a client's transaction synchronously if its connection is free. The fibers, spans and scopes of an
- * asynchronous transaction cost several times as much as SQLite's own work. Its body must wait for nothing but statements.
+ * asynchronous transaction cost several times as much as SQLite's own work. The body of the transaction must wait only for statements.
  *
- * @param client any client; one of another driver returns its own `withTransaction`
+ * @param client any client; for a client of another driver, the result is its own `withTransaction`
  */
 export const transactionOf = (client: SqlClient.SqlClient): Transact => inOneStep.get(client) ?? client.withTransaction;
 
@@ -132,12 +136,13 @@ export const stepOf = (client: SqlClient.SqlClient): Step | undefined => steps.g
 /** Detects writes to the file by other connections. */
 export interface Changes {
   /**
-   * Reads a number that changes after a write by another connection; undefined while this connection is in use or closed. It
-   * does not open the file, so that the next user of the file gets the error.
+   * Reads a number that changes after a write by another connection; undefined while this connection is in use or closed. Does not open the
+   * file, so that the next user of the file gets the error of opening it.
    */
   readonly version: () => number | undefined;
   /**
-   * Calls a listener when any connection writes, including this one. Returns a function that stops it; undefined if the system cannot watch.
+   * Calls a listener when any connection writes, including this one. Returns a function that stops the calls; undefined if the system
+   * cannot watch files.
    */
   readonly onWrite: (listener: () => void) => (() => void) | undefined;
 }
@@ -192,7 +197,7 @@ class Holder {
     return this.#open;
   }
 
-  /** The open connection if it is usable and in no transaction. `take` reports and repairs problems with it. */
+  /** The open connection if it is usable and not in a transaction. `take` reports and repairs problems with the connection. */
   get idle(): Connection | undefined {
     const open = this.#open;
     if (open === undefined || open.isStale || open.isTransaction) return undefined;
@@ -205,12 +210,12 @@ class Holder {
     if (thread !== undefined) this.#threads = (this.#threads ?? Promise.resolve()).then(() => thread);
   }
 
-  /** Closes the connection. Completes once no thread holds the file, or at the timeout. */
+  /** Closes the connection. Completes once no thread has the file open, or at the timeout. */
   end(): Effect.Effect<void> {
     this.close();
     const threads = this.#threads;
     if (threads === undefined) return Effect.void;
-    // Nothing is lost if a disk takes longer, so the timeout is ignored.
+    // The result of the timeout is ignored, because nothing is lost if a disk takes longer.
     return Effect.asVoid(
       runWithin(
         Effect.promise(() => threads),
@@ -308,11 +313,11 @@ class Connection implements SqlConnection.Connection {
   }
 
   #tryChangeOne([sql, params]: RowStatement): boolean {
-    // A RETURNING clause would cost half as much again.
+    // A RETURNING clause would make the statement half as expensive again.
     return Number(this.#prepare(sql).run(...params).changes) === 1;
   }
 
-  /** Rolls back. SQLite may already have done so; if that fails, the connection becomes stale and closing it rolls back. */
+  /** Rolls back. SQLite may already have done so. If the rollback fails, the connection becomes stale, and closing it rolls back. */
   #undo(): void {
     try {
       if (this.isTransaction) this.#prepare("ROLLBACK").run();
@@ -335,7 +340,7 @@ class Connection implements SqlConnection.Connection {
 
   executeValues: SqlConnection.Connection["executeValues"] = (sql, params) =>
     this.#run(() => {
-      // Prepares a new statement, because the row format is a setting of the statement and the cached one has another.
+      // Prepares a new statement, because the row format is a setting of the statement and the cached statement has another one.
       const statement = this.#db.prepare(sql);
       statement.setReturnArrays(true);
       // The type declaration knows only rows as objects.
@@ -384,8 +389,8 @@ const toSqlError = (cause: unknown, operation: string): SqlError => {
 };
 
 /**
- * Loads `node:sqlite`. While it is experimental, Node prints a warning once per process on the user's terminal. This suppresses
- * that warning, and only while loading.
+ * Loads `node:sqlite`. While that module is experimental, Node prints a warning once per process on the user's terminal. The warning is
+ * suppressed, but only while loading.
  *
  * @throws Error if this Node has no SQLite
  */
