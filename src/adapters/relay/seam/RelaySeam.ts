@@ -19,7 +19,6 @@ import type { SeamJoin, SeamPassed, SeamPlan, TextSeam } from "../../../seam/Tex
 import { bytesOf } from "./SeamBytes.ts";
 import type { SeamPart } from "./SeamPart.ts";
 import { decodeBody, isSigned, type PlainRequest, parseBody, type SentRequest, withBody } from "./SeamRequest.ts";
-import { markWideNumbers } from "./WideNumbers.ts";
 
 /** Maximum bytes of a response that are kept for the request of its continuation. */
 export const keptBytesMax = 1024 * 1024;
@@ -183,12 +182,11 @@ const follow = (followed: Followed): void => {
 const built = ({ collector, plan: { protocol, ...plan } }: Followed, seam: SeamPlan): string | undefined => {
   const sent = decodeBody(plan);
   if (sent === undefined || isSigned(plan.request)) return undefined;
-  const { restore, text } = markWideNumbers(sent);
-  const body = Json.record(Json.parse(text)?.json);
+  const body = Json.record(Json.parseExactly(sent)?.json);
   if (body === undefined) return undefined;
   const input = { body, received: collector.received(), calls: [], results: [], seam };
   const next = Continuation.buildIn(protocol, input);
-  return Result.isSuccess(next) ? restore(JSON.stringify(next.success)) : undefined;
+  return Result.isSuccess(next) ? JSON.stringify(next.success) : undefined;
 };
 
 const unwritable = (): SeamPassed<SeamPart> => ({ type: "unproven", fault: "unwritable" });
