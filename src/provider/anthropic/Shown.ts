@@ -4,7 +4,8 @@
  * It reads the events of the first attempt and those of a splice alike, so that a further continuation can join either.
  */
 import * as Json from "../../domain/Json.ts";
-import { type ShownResponse, shownCharactersMax } from "../seam/Splice.ts";
+import { shownCharactersMax } from "../../seam/TextSeam.ts";
+import type { ShownResponse } from "../seam/Splice.ts";
 import { reason as reasonOf } from "../stream/Payload.ts";
 
 /** Maximum citations remembered per block, and maximum open blocks and hosted calls remembered per message. */

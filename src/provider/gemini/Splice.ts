@@ -8,9 +8,9 @@
  * text, as Google sends it, because Google's own SDK discards a whole turn if one chunk has no parts.
  */
 import * as Json from "../../domain/Json.ts";
-import { type AttemptGate, bytesOf } from "../seam/AttemptGate.ts";
 import * as ChunkSplice from "../seam/ChunkSplice.ts";
 import type { Splice } from "../seam/Splice.ts";
+import { bytesOf, type TextGate } from "../seam/TextGate.ts";
 import { reason } from "../stream/Payload.ts";
 import { type JoinedParts, joinParts, recordSentPart } from "./SplicedParts.ts";
 import { movePositions, type Places } from "./SplicedPlaces.ts";
@@ -27,7 +27,7 @@ interface GeminiShown {
 type Before = ChunkSplice.Before<GeminiShown>;
 
 const joiner =
-  (gate: AttemptGate, before: Before): ChunkSplice.JoinEntry =>
+  (gate: TextGate, before: Before): ChunkSplice.JoinEntry =>
   (entry, _chunk, isTerminal) => {
     const joined = joinParts(Json.list(Json.record(entry.content)?.parts), gate);
     if (joined === undefined) return undefined;

@@ -1,7 +1,7 @@
 /** Reads and rewrites the parts of a Gemini candidate that continues a response begun by another attempt. */
 import * as Json from "../../domain/Json.ts";
-import type { AttemptGate } from "../seam/AttemptGate.ts";
 import type { ShownText } from "../seam/ShownText.ts";
+import type { TextGate } from "../seam/TextGate.ts";
 import { isMedia, unseen } from "./Content.ts";
 
 /** The parts of a chunk that passed the gate. */
@@ -18,7 +18,7 @@ export interface JoinedParts {
  *
  * @returns undefined if they cannot be joined, after the gate has failed
  */
-export const joinParts = (items: ReadonlyArray<unknown>, gate: AttemptGate): JoinedParts | undefined => {
+export const joinParts = (items: ReadonlyArray<unknown>, gate: TextGate): JoinedParts | undefined => {
   const parts: Array<Json.JsonRecord> = [];
   let isCut = false;
   let goesOn = false;
@@ -27,7 +27,7 @@ export const joinParts = (items: ReadonlyArray<unknown>, gate: AttemptGate): Joi
     const kind = kindOf(part);
     goesOn ||= kind !== "empty";
     const left = kind === "text" ? textOf(part, gate) : kind === "other" ? otherOf(part, gate) : hiddenOf(part, gate);
-    if (gate.hasFailed) return undefined;
+    if (gate.fault !== undefined) return undefined;
     parts.push(...left);
     isCut ||= left.length === 0;
   }
@@ -84,18 +84,18 @@ const recordSentOther = (part: Json.JsonRecord, shown: ShownText): void => {
 /**
  * Passes text through the gate. If the text was cut off, its signature stays in an empty part, for the text that the client already has.
  */
-const textOf = (part: Json.JsonRecord, gate: AttemptGate): ReadonlyArray<Json.JsonRecord> => {
+const textOf = (part: Json.JsonRecord, gate: TextGate): ReadonlyArray<Json.JsonRecord> => {
   const text = gate.text(Json.string(part.text));
   return text !== "" || isSigned(part) ? [{ ...part, text }] : [];
 };
 
 const isSigned = (part: Json.JsonRecord): boolean => part.thoughtSignature !== undefined && part.thought !== true;
 
-const otherOf = (part: Json.JsonRecord, gate: AttemptGate): ReadonlyArray<Json.JsonRecord> => {
+const otherOf = (part: Json.JsonRecord, gate: TextGate): ReadonlyArray<Json.JsonRecord> => {
   const held = gate.behindText();
   if (held === undefined) return [];
   return held === "" ? [part] : [{ text: held }, part];
 };
 
-const hiddenOf = (part: Json.JsonRecord, gate: AttemptGate): ReadonlyArray<Json.JsonRecord> =>
+const hiddenOf = (part: Json.JsonRecord, gate: TextGate): ReadonlyArray<Json.JsonRecord> =>
   gate.isJoined || isSigned(part) ? [part] : [];

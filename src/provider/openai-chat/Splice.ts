@@ -6,10 +6,10 @@
  * null: a token may span the seam).
  */
 import * as Json from "../../domain/Json.ts";
-import type { AttemptGate } from "../seam/AttemptGate.ts";
 import * as ChunkSplice from "../seam/ChunkSplice.ts";
 import type { ShownText } from "../seam/ShownText.ts";
 import type { Splice } from "../seam/Splice.ts";
+import type { TextGate } from "../seam/TextGate.ts";
 import { reason } from "../stream/Payload.ts";
 import * as ChatCalls from "./Calls.ts";
 import { isPlain, isPresent, words } from "./Content.ts";
@@ -51,7 +51,7 @@ const recordSentCalls = (own: ChatShown, delta: Json.JsonRecord, shown: ShownTex
   }
 };
 
-const joiner = (gate: AttemptGate, before: Before): ChunkSplice.JoinEntry => {
+const joiner = (gate: TextGate, before: Before): ChunkSplice.JoinEntry => {
   const { characters } = before.shown;
   const joining: Joining = { gate, before: { ...before.own, characters }, streamed: false, called: false };
   return (entry, chunk, isTerminal) => {

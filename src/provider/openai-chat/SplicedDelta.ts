@@ -4,7 +4,7 @@
  * Within one delta the content precedes the calls. Held text that precedes something that is not text is sent with the content.
  */
 import * as Json from "../../domain/Json.ts";
-import type { AttemptGate } from "../seam/AttemptGate.ts";
+import type { TextGate } from "../seam/TextGate.ts";
 import { executedKey, indexOf } from "./Calls.ts";
 import { isPresent, isReasoningEntry, isReasoningField, words } from "./Content.ts";
 
@@ -23,7 +23,7 @@ export interface ChatShown {
 
 /** The state that the deltas of one attempt are rewritten with. */
 export interface Joining {
-  readonly gate: AttemptGate;
+  readonly gate: TextGate;
   /** The response when the attempt began, with the length of its text, in UTF-16 code units. */
   readonly before: Readonly<ChatShown> & { readonly characters: number };
   /** True if content of this attempt came as deltas. A complete message then only repeats it. */
@@ -84,7 +84,7 @@ export const joinWords = (entry: Json.JsonRecord, joining: Joining): JoinedWords
   const content = contentOf(delta.content, gate);
   const others = isOther(delta);
   const held = others ? gate.behindText() : "";
-  if (held === undefined || gate.hasFailed) return undefined;
+  if (held === undefined || gate.fault !== undefined) return undefined;
   if (isPresent(delta.audio)) {
     gate.fail("unwritable");
     return undefined;
@@ -115,7 +115,7 @@ const isOther = (delta: Json.JsonRecord): boolean =>
   ["executed_tools", "audio", "images"].some((name) => isPresent(delta[name]));
 
 /** The content that may be sent: a string, a list of entries, or an empty value. */
-const contentOf = (content: unknown, gate: AttemptGate): unknown => {
+const contentOf = (content: unknown, gate: TextGate): unknown => {
   if (typeof content === "string") return gate.text(content);
   if (!Array.isArray(content)) return content;
   const left: Array<unknown> = [];
@@ -123,7 +123,7 @@ const contentOf = (content: unknown, gate: AttemptGate): unknown => {
   return left;
 };
 
-const entryOf = (entry: unknown, gate: AttemptGate): ReadonlyArray<unknown> => {
+const entryOf = (entry: unknown, gate: TextGate): ReadonlyArray<unknown> => {
   const part = Json.record(entry);
   if (typeof entry === "string" || (part?.type === "text" && typeof part.text === "string")) {
     const text = gate.text(part === undefined ? String(entry) : Json.string(part.text));

@@ -5,7 +5,8 @@
  * response can list the items of both.
  */
 import * as Json from "../../domain/Json.ts";
-import { type ShownResponse, shownCharactersMax } from "../seam/Splice.ts";
+import { shownCharactersMax } from "../../seam/TextSeam.ts";
+import type { ShownResponse } from "../seam/Splice.ts";
 import * as ResponsesItem from "./Item.ts";
 import { itemsMax, keyOf } from "./Slots.ts";
 

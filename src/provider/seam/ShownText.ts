@@ -1,5 +1,6 @@
 /** Keeps the text that a client has read of a response, as far as a continuation needs it. */
-import { type ShownResponse, shownCharactersMax } from "./Splice.ts";
+import { shownCharactersMax } from "../../seam/TextSeam.ts";
+import type { ShownResponse } from "./Splice.ts";
 
 /** Collects the visible text of one response. Its memory is bounded, because text that is too long to continue is not kept. */
 export class ShownText {

@@ -6,20 +6,7 @@
  */
 import type * as Json from "../../domain/Json.ts";
 import type { Part, SseEvent } from "../stream/Protocol.ts";
-
-/** Decides how much of the new text may be sent. A splice passes it each piece of visible text, in order, before it writes an event. */
-export interface TextGate {
-  /** True if the seam is proven. Until then a splice writes nothing. */
-  readonly isJoined: boolean;
-  /** Length of the new text before the seam, in UTF-16 code units; 0 until the seam is proven. This text is never sent. */
-  readonly cut: number;
-  /** Returns the text that may be sent now. It is shorter than the piece at the seam, and longer if text was held before. */
-  readonly text: (piece: string) => string;
-  /** Called when something that is not text follows. Returns the held text, which has to be sent first. */
-  readonly close: () => string;
-  /** Called for content that cannot be joined before the seam is proven (a call, a refusal, a picture), or that cannot be written. */
-  readonly fail: (fault: "not_text" | "unwritable") => void;
-}
+import type { TextGate } from "./TextGate.ts";
 
 /** An event written by a splice: the name of its frame, and its data as JSON, or as a string for a sentinel (`[DONE]`). */
 export type SplicedEvent = Pick<SseEvent, "event"> & { readonly json: Json.JsonRecord | string };
@@ -59,5 +46,3 @@ export interface SplicedAttempt {
   /** Called after bytes that ended cleanly. Returns the events that were still held. */
   readonly end: () => ReadonlyArray<SplicedEvent>;
 }
-
-export { shownCharactersMax } from "../../seam/TextSeam.ts";
