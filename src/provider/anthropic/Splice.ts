@@ -19,7 +19,7 @@ export const splice = (): Splice => {
   const shown = new Shown();
   return {
     recordSent: (json, event) => shown.apply(json, event),
-    response: () => shown.response(),
+    response: () => shown.text.response(),
     startContinuation: (gate) => new Attempt(shown, gate),
   };
 };

@@ -13,7 +13,14 @@ import { done } from "../stream/Payload.ts";
 import type { Part } from "../stream/Protocol.ts";
 import * as Annotations from "./Annotations.ts";
 import { ContinuationItems, type PartSlot, type Slot } from "./ContinuationItems.ts";
-import { annotationsMax, itemCharactersMax, Shown, type ShownItem, type ShownPart } from "./Shown.ts";
+import {
+  annotationsMax,
+  itemCharactersMax,
+  joinedCharactersMax,
+  Shown,
+  type ShownItem,
+  type ShownPart,
+} from "./Shown.ts";
 import { responseOf, Writer } from "./Writer.ts";
 
 /** Creates the splice of one response. */
@@ -348,6 +355,7 @@ class Attempt implements SplicedAttempt {
     // If the text was cut, its tokens are unknown.
     const logprobs = "logprobs" in frame && piece !== frame.delta ? { logprobs: [] } : {};
     this.#writer.write(name, { ...frame, type: "response.output_text.delta", ...place, delta: piece, ...logprobs });
+    if (this.#writer.wire.text.characters > joinedCharactersMax) this.#gate.fail("unwritable");
   };
 
   // annotations

@@ -8,10 +8,16 @@ export class ShownText {
   #characters = 0;
   #choice: number | undefined;
   #several = false;
-  /** A refusal to continue that is final. */
-  #refusal: "refusal_shown" | "not_text_last" | undefined;
+  #refused = false;
+  /** True if content was sent after which no text can continue. */
+  #ended = false;
   /** Hosted tools that were called and have not returned a result. */
   readonly #waits = new Set<string>();
+
+  /** Length of all visible text, in UTF-16 code units. */
+  get characters(): number {
+    return this.#characters;
+  }
 
   say(text: string): void {
     this.#characters += text.length;
@@ -25,10 +31,14 @@ export class ShownText {
 
   /** Records that content was shown after which no text can continue. */
   refuse(refusal: "refusal_shown" | "not_text_last"): void {
-    this.#refusal ??= refusal;
+    if (refusal === "refusal_shown") this.#refused = true;
+    else this.#ended = true;
   }
 
-  /** Records a hosted tool that has its result or waits for it. */
+  /**
+   * Records a hosted tool that has its result or waits for it, because a call without its result cannot be sent back. Past the limit, such a
+   * call could be missed, so nothing can continue.
+   */
   recordHostedTool(key: string, settled: boolean): void {
     this.endRun();
     if (settled) this.#waits.delete(key);
@@ -53,12 +63,12 @@ export class ShownText {
 
   #findRefusal(): ShownResponse["refusal"] {
     if (this.#several) return "several_choices";
-    if (this.#refusal !== undefined) return this.#refusal;
+    if (this.#refused) return "refusal_shown";
     if (this.#characters > shownCharactersMax) return "too_long";
     const isOver = this.#run === "" && this.#characters > 0;
-    return isOver || this.#waits.size > 0 ? "not_text_last" : undefined;
+    return this.#ended || isOver || this.#waits.size > 0 ? "not_text_last" : undefined;
   }
 }
 
 /** Maximum hosted tools that may wait for their results. */
-const hostedMax = 512;
+const hostedMax = 1024;
