@@ -31,7 +31,6 @@ import {
   fieldOf,
   type RelayExchange,
   type RelayHead,
-  type RelayHeaders,
   type RelayRefusal,
   type RelayRequest,
   type RelayTransport,
@@ -41,6 +40,7 @@ import {
 import { Slices } from "./Slices.ts";
 import type { RelaySeam } from "./seam/RelaySeam.ts";
 import { SeamFrames } from "./seam/SeamFrames.ts";
+import { withoutBody } from "./seam/SeamRequest.ts";
 import { readDocument, readRefusal, textOf, type WithTimeout } from "./WholeBody.ts";
 
 /** Options of an attempt. */
@@ -516,26 +516,12 @@ const openingOf = (
   }
   const behind = attempt.cursor === undefined ? undefined : protocol.resume?.behind(request.url, attempt.cursor);
   if (behind === undefined) return undefined;
-  const headers = bodiless(request.headers);
+  const headers = withoutBody(request.headers).filter(([name]) => name.toLowerCase() !== "content-type");
   return {
     request: { ...request, method: "GET", url: behind.url, headers, body: undefined },
     verifier: behind.verifier,
   };
 };
-
-/** Removes headers that describe the body or mark the request as a repeated POST. */
-const bodiless = (headers: RelayHeaders): RelayHeaders => headers.filter(([name]) => !ofBody.has(name.toLowerCase()));
-
-const ofBody: ReadonlySet<string> = new Set([
-  "content-type",
-  "content-length",
-  "content-encoding",
-  "content-digest",
-  "transfer-encoding",
-  "expect",
-  "digest",
-  "idempotency-key",
-]);
 
 /** Maximum length of a document that is examined, in UTF-16 code units. An empty response at most repeats its request. */
 const documentCharactersMax = 1024 * 1024;

@@ -4,7 +4,7 @@
  * It reads the events of the first attempt and those of a splice alike, so that a further continuation can join either.
  */
 import * as Json from "../../domain/Json.ts";
-import { ShownText } from "../seam/ShownText.ts";
+import { ShownText } from "../../seam/ShownText.ts";
 import { reason as reasonOf } from "../stream/Payload.ts";
 
 /** Maximum citations remembered per block, and maximum open blocks remembered per message. */

@@ -8,8 +8,8 @@
  * text, as Google sends it, because Google's own SDK discards a whole turn if one chunk has no parts.
  */
 import * as Json from "../../domain/Json.ts";
+import type { ShownText } from "../../seam/ShownText.ts";
 import * as ChunkSplice from "../seam/ChunkSplice.ts";
-import type { ShownText } from "../seam/ShownText.ts";
 import type { Splice } from "../seam/Splice.ts";
 import { bytesOf, type TextGate } from "../seam/TextGate.ts";
 import { reason } from "../stream/Payload.ts";

@@ -6,8 +6,8 @@
  * null: a token may span the seam).
  */
 import * as Json from "../../domain/Json.ts";
+import type { ShownText } from "../../seam/ShownText.ts";
 import * as ChunkSplice from "../seam/ChunkSplice.ts";
-import type { ShownText } from "../seam/ShownText.ts";
 import type { Splice } from "../seam/Splice.ts";
 import type { TextGate } from "../seam/TextGate.ts";
 import { reason } from "../stream/Payload.ts";

@@ -5,9 +5,9 @@
  * response can list the items of both.
  */
 import * as Json from "../../domain/Json.ts";
+import type { ShownResponse } from "../../seam/ShownText.ts";
+import { ShownText } from "../../seam/ShownText.ts";
 import { shownCharactersMax } from "../../seam/TextSeam.ts";
-import { ShownText } from "../seam/ShownText.ts";
-import type { ShownResponse } from "../seam/Splice.ts";
 import * as ResponsesItem from "./Item.ts";
 import { itemsMax, keyOf } from "./Slots.ts";
 

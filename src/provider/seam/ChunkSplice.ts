@@ -9,11 +9,12 @@
  * a finish waits for the end, with everything after it, and is removed if more content follows.
  */
 import * as Json from "../../domain/Json.ts";
+import type { ShownResponse } from "../../seam/ShownText.ts";
+import { ShownText } from "../../seam/ShownText.ts";
 import { isDone } from "../stream/Payload.ts";
 import type { Part } from "../stream/Protocol.ts";
 import { JoinedUsage, type UsageFields, type UsageSoFar } from "./JoinedUsage.ts";
-import { ShownText } from "./ShownText.ts";
-import type { ShownResponse, Splice, SplicedAttempt, SplicedEvent } from "./Splice.ts";
+import type { Splice, SplicedAttempt, SplicedEvent } from "./Splice.ts";
 import type { TextGate } from "./TextGate.ts";
 
 /** A chunk in the data of an event, and the object that wraps it, if any. */

@@ -5,21 +5,12 @@
  * the provider.
  */
 import type * as Json from "../../domain/Json.ts";
+import type { ShownResponse } from "../../seam/ShownText.ts";
 import type { Part, SseEvent } from "../stream/Protocol.ts";
 import type { TextGate } from "./TextGate.ts";
 
 /** An event written by a splice: the name of its frame, and its data as JSON, or as a string for a sentinel (`[DONE]`). */
 export type SplicedEvent = Pick<SseEvent, "event"> & { readonly json: Json.JsonRecord | string };
-
-/** The sent part of a response, as a continuation needs it. */
-export interface ShownResponse {
-  /** All visible text since the last block that is not text. */
-  readonly run: string;
-  /** Length of all visible text of the response, in UTF-16 code units. */
-  readonly characters: number;
-  /** The reason why the response cannot be continued, as far as the sent part determines it. */
-  readonly refusal: "refusal_shown" | "not_text_last" | "several_choices" | "too_long" | undefined;
-}
 
 /** Joins continuations to one response. It holds the text that the client has read, and the maximum of shown text bounds its memory. */
 export interface Splice {

@@ -1,6 +1,15 @@
 /** Keeps the text that a client has read of a response, as far as a continuation needs it. */
-import { shownCharactersMax } from "../../seam/TextSeam.ts";
-import type { ShownResponse } from "./Splice.ts";
+import { shownCharactersMax } from "./TextSeam.ts";
+
+/** The sent part of a response, as a continuation needs it. */
+export interface ShownResponse {
+  /** All visible text since the last block that is not text. */
+  readonly run: string;
+  /** Length of all visible text of the response, in UTF-16 code units. */
+  readonly characters: number;
+  /** The reason why the response cannot be continued, as far as the sent part determines it. */
+  readonly refusal: "refusal_shown" | "not_text_last" | "several_choices" | "too_long" | undefined;
+}
 
 /** Collects the visible text of one response. Its memory is bounded, because text that is too long to continue is not kept. */
 export class ShownText {
