@@ -18,38 +18,6 @@ export const parse = (text: string): { readonly json: unknown } | undefined => {
   }
 };
 
-/** The part of ECMAScript that TypeScript does not declare yet (tc39/proposal-json-parse-with-source). */
-interface SourceJson {
-  readonly parse: (
-    text: string,
-    revive: (key: string, value: unknown, at: { readonly source?: string }) => unknown,
-  ) => unknown;
-  readonly rawJSON?: (source: string) => object;
-}
-
-/**
- * Parses JSON so that `JSON.stringify` writes every number with its own digits. A number that no double holds, for example a 64-bit bound
- * in a tool's schema, becomes an object.
- *
- * @returns undefined if the text is not JSON, or if this runtime cannot keep its numbers
- */
-export const parseExactly = (text: string): { readonly json: unknown } | undefined => {
-  const { parse: parseWith, rawJSON } = JSON as unknown as SourceJson;
-  if (!mayBeInexact.test(text)) return parse(text);
-  if (rawJSON === undefined || parse(text) === undefined) return undefined;
-  return {
-    json: parseWith(text, (_key, value, { source = "" }) =>
-      typeof value === "number" && !isExact(value, source) ? rawJSON(source) : value,
-    ),
-  };
-};
-
-/** Matches every number with an exponent or with more than 15 digits, and perhaps text in a string. */
-const mayBeInexact = /\d[eE]|[\d.]{16}/;
-
-const isExact = (value: number, source: string): boolean =>
-  String(value) === source || (Number.isSafeInteger(value) && /^-?\d+(?:\.0+)?$/.test(source));
-
 const isRecord = (value: unknown): value is JsonRecord =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 

@@ -144,7 +144,7 @@ const isUntold = ({ json, type }: ReceivedItem): boolean => type === "text" && j
 
 const copyOf = (body: unknown): Result.Result<Json.JsonRecord, ContinuationError> => {
   const text = jsonOf(body);
-  const copy = text === undefined ? undefined : Json.record(Json.parseExactly(text)?.json);
+  const copy = text === undefined ? undefined : Json.record(Json.parse(text)?.json);
   if (text === undefined || copy === undefined) return refusal("not_json", "body", "expected a JSON object");
   if (text.length > bodyCharactersMax)
     return refusal("too_large", "body", `expected at most ${bodyCharactersMax} characters of JSON, got ${text.length}`);

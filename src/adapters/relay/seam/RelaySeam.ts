@@ -18,6 +18,7 @@ import type { Part } from "../../../provider/stream/Protocol.ts";
 import type { SeamJoin, SeamPassed, SeamPlan, TextSeam } from "../../../seam/TextSeam.ts";
 import { bytesOf, type SeamPart } from "./SeamFrames.ts";
 import { decodeBody, isSigned, type PlainRequest, parseBody, type SentRequest, withBody } from "./SeamRequest.ts";
+import { markWideNumbers } from "./WideNumbers.ts";
 
 /** Maximum bytes of a response that are kept for the request of its continuation. */
 export const keptBytesMax = 1024 * 1024;
@@ -181,11 +182,12 @@ const follow = (followed: Followed): void => {
 const built = ({ collector, plan: { protocol, ...plan } }: Followed, seam: SeamPlan): string | undefined => {
   const sent = decodeBody(plan);
   if (sent === undefined || isSigned(plan.request)) return undefined;
-  const body = Json.record(Json.parseExactly(sent)?.json);
+  const { restore, text } = markWideNumbers(sent);
+  const body = Json.record(Json.parse(text)?.json);
   if (body === undefined) return undefined;
   const input = { body, received: collector.received(), calls: [], results: [], seam };
   const next = Continuation.buildIn(protocol, input);
-  return Result.isSuccess(next) ? JSON.stringify(next.success) : undefined;
+  return Result.isSuccess(next) ? restore(JSON.stringify(next.success)) : undefined;
 };
 
 const unwritable = (): SeamPassed<SeamPart> => ({ type: "unproven", fault: "unwritable" });

@@ -3,22 +3,21 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { recognise } from "../../../../src/adapters/relay/RelayPlan.ts";
 import type { RelayTransport } from "../../../../src/adapters/relay/RelayTransport.ts";
-import * as Json from "../../../../src/domain/Json.ts";
+import { markWideNumbers } from "../../../../src/adapters/relay/seam/WideNumbers.ts";
 import { layer } from "../RelayCases.ts";
 import { honest, transportOf } from "./HonestModel.ts";
 import { planOf, played, readAs, requests } from "./SeamCases.ts";
 
 const again = (text: string): string => {
-  // A continuation copies a body once more.
-  const once = JSON.stringify(Json.parseExactly(text)?.json);
-  return JSON.stringify(Json.parseExactly(once)?.json);
+  const { restore: restored, text: safe } = markWideNumbers(text);
+  return restored(JSON.stringify(JSON.parse(safe)));
 };
 
 describe("numbers that no double holds", () => {
   it("keep their digits where a body is parsed and written again", () => {
     for (const number of [
       ...["9007199254740993", "-9223372036854775808", "18446744073709551615", "12345678901234567890123"],
-      ...["0.1000000000000000000001", "1e400", "-1.5E+999", "123456789012345678e3", "1.50000000000000000000", "1E3"],
+      ...["0.1000000000000000000001", "1e400", "-1.5E+999", "123456789012345678e3"],
     ]) {
       assert.strictEqual(again(`[${number},{"a":${number}}]`), `[${number},{"a":${number}}]`);
       assert.notStrictEqual(JSON.stringify(JSON.parse(number)), number);
@@ -31,20 +30,20 @@ describe("numbers that no double holds", () => {
         ["0", "0"],
         ["-0.0", "0"],
         ["1.0", "1"],
-        ["1000.000", "1000"],
+        ["1e3", "1000"],
         ["0.30000000000000004", "0.30000000000000004"],
       ],
       ...[
         ["9007199254740992", "9007199254740992"],
-        ["1e+22", "1e+22"],
+        ["1e22", "1e+22"],
         ["100000000000000000000", "100000000000000000000"],
       ],
       ...[
-        ["0.1234567890123456", "0.1234567890123456"],
-        ["1e-21", "1e-21"],
+        ["1.50000000000000000000", "1.5"],
+        ["0.000000000000000000001", "1e-21"],
       ],
     ] as const) {
-      assert.typeOf(Json.parseExactly(number)?.json, "number");
+      assert.strictEqual(markWideNumbers(number).text, number);
       assert.strictEqual(again(number), as);
     }
   });
@@ -58,8 +57,7 @@ describe("numbers that no double holds", () => {
       "number:9007199254740993",
     ];
     const text = JSON.stringify(texts);
-    assert.strictEqual(again(text), text);
-    assert.isUndefined(Json.parseExactly("[1e999,]"));
+    assert.deepStrictEqual(markWideNumbers(text).text, text);
     const both = `[${texts.map((it) => JSON.stringify(it)).join()},9007199254740993]`;
     assert.strictEqual(again(both), both);
     assert.deepStrictEqual(JSON.parse(again(both)).slice(0, -1), texts);
