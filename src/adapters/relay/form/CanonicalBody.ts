@@ -7,7 +7,7 @@
  * no canonical form: a duplicate key, an escaped key, a byte order mark, text that is not JSON. Values and levels are bounded, because a
  * form is computed in one turn of the event loop.
  */
-import { type JsonListener, JsonScan, lettersOf, sign } from "./JsonScan.ts";
+import { type JsonListener, JsonScan, lettersOf, sign, sliceBytes } from "./JsonScan.ts";
 
 /** Maximum size of a body that is read in one turn of the event loop, in bytes. */
 export const canonicalBytesMax = 1_024 * 1_024;
@@ -15,7 +15,7 @@ export const canonicalBytesMax = 1_024 * 1_024;
 /** Maximum nesting, in levels: a tool's schema has ten or twenty. */
 export const depthMax = 128;
 
-/** Maximum values. A conversation of a megabyte has about a tenth of them. */
+/** Maximum values and names. A conversation of a megabyte has about a tenth of them. */
 export const valuesMax = 62_500;
 
 /** Maximum size of a form that is written to a shared buffer, in bytes. A new buffer costs as much as the rest of a form. */
@@ -43,7 +43,9 @@ export const canonicalValue = (
   leftOut?: ReadonlySet<string>,
 ): Uint8Array<ArrayBuffer> | undefined => {
   const values = new Values(json, leftOut);
-  const end = new JsonScan(json, values, depthMax).read(json.length);
+  const scan = new JsonScan(json, values, depthMax);
+  let end = scan.read(sliceBytes);
+  while (end === undefined && !values.isUnclear) end = scan.read(sliceBytes);
   if (end !== "json" || values.isUnclear || json[0] === byteOrderMark) return undefined;
   // A form never becomes longer than its value.
   const out = json.length <= sharedBytesMax ? shared : new Uint8Array(json.length);
@@ -111,6 +113,7 @@ class Values implements JsonListener {
   };
 
   readonly key = (from: number, to: number): void => {
+    this.#count += 1;
     const isLong = to - from > nameBytesMax;
     this.#key = isLong ? "" : lettersOf(this.#json, from + 1, to - 1);
     this.#name = { from, to };
