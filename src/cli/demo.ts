@@ -1,6 +1,7 @@
 /**
  * `stream-recovery demo`: breaks streams on this machine in four protocols and shows the result of each.
  */
+
 import { Clock, Console, Effect, Option, Random, References, Result, Runtime, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
 import { failing } from "./command/CommandFailed.ts";
@@ -12,10 +13,13 @@ import { choose, document, story } from "./demo/IncidentStory.ts";
 import { playRecordings } from "./demo/recordings/Player.ts";
 import { Recordings } from "./demo/recordings/Recordings.ts";
 import * as RecordingsTable from "./demo/recordings/Table.ts";
+import { scenariosAnthropic } from "./demo/scenarios/Anthropic.ts";
+import { scenariosGemini } from "./demo/scenarios/Gemini.ts";
 import { judge } from "./demo/scenarios/Judge.ts";
+import { scenariosChat } from "./demo/scenarios/OpenAiChat.ts";
+import { scenariosResponses } from "./demo/scenarios/OpenAiResponses.ts";
 import { play } from "./demo/scenarios/Player.ts";
 import type { Scenario } from "./demo/scenarios/Scenario.ts";
-import { select } from "./demo/scenarios/Scenarios.ts";
 import { layer } from "./demo/stage/ScriptedPerson.ts";
 import { inkFor } from "./terminal/Ink.ts";
 import * as Progress from "./terminal/Progress.ts";
@@ -173,3 +177,37 @@ const measure = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<readonl
     const value = yield* effect;
     return [clock.currentTimeMillisUnsafe() - before, value] as const;
   });
+
+/** Every scenario, by protocol. */
+export const scenarios: ReadonlyArray<Scenario> = [
+  ...scenariosAnthropic,
+  ...scenariosChat,
+  ...scenariosResponses,
+  ...scenariosGemini,
+];
+
+/**
+ * Selects scenarios.
+ *
+ * @param only names, or parts of names or protocols, possibly comma-separated; empty for all
+ * @returns the scenarios in their order, or a one-line error
+ */
+const select = (only: ReadonlyArray<string>): Result.Result<ReadonlyArray<Scenario>, string> => {
+  const asked = only
+    .flatMap((value) => value.split(","))
+    .map((value) => value.trim())
+    .filter((value) => value !== "");
+  if (asked.length === 0) {
+    return only.length === 0 ? Result.succeed(scenarios) : Result.fail("--only: expected a name, got nothing");
+  }
+  const unknown = asked.find((value) => !scenarios.some((scenario) => isMatch(scenario, value)));
+  if (unknown !== undefined) {
+    const names = scenarios.map((scenario) => scenario.name).join(", ");
+    return Result.fail(`--only: unknown run "${unknown}"; expected ${names}`);
+  }
+  return Result.succeed(scenarios.filter((scenario) => asked.some((value) => isMatch(scenario, value))));
+};
+
+/** An exact name matches only that scenario, even if it is part of another name. */
+const isMatch = ({ name, protocol }: Scenario, asked: string): boolean =>
+  scenarios.some((it) => it.name === asked) ? name === asked : name.includes(asked) || protocol.includes(asked);

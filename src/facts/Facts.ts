@@ -4,21 +4,26 @@
  * The fold runs on the hot path, once per part and once per hand-over. So it is mutable inside, decodes no schemas, and allocates nothing
  * for text deltas after the first one. Facts only grow (law L1); `snapshot` returns them as a value.
  */
-import type { AttemptFacts, Counters, Delivery, ToolPhase, ToolRow } from "../domain/AttemptFacts.ts";
+
 import {
+  type AttemptFacts,
+  type Counters,
   callKey,
   atMost as chainAtMost,
   Delivery as Deliveries,
+  type Delivery,
   fresh,
+  higher,
   Progress,
   Shown,
+  type ToolPhase,
+  type ToolRow,
 } from "../domain/AttemptFacts.ts";
 import { isMalformed } from "../domain/Failure.ts";
+import * as HostedTools from "../domain/HostedTools.ts";
 import { label, toolRowsMax } from "../domain/Limits.ts";
 import type { CallSignal, Observation, Usage } from "../domain/Observation.ts";
-import type { Executor, SideEffects, ToolBoundary, ToolEffect } from "../domain/SideEffects.ts";
-import { withState } from "../domain/SideEffects.ts";
-import { Boundaries } from "./Boundaries.ts";
+import { type Executor, type SideEffects, type ToolBoundary, ToolEffect, withState } from "../domain/SideEffects.ts";
 import { lastMoment } from "./Growth.ts";
 import { Ledger } from "./ToolRows.ts";
 
@@ -74,9 +79,6 @@ export interface FactsFold {
 
 /** Starts the facts of one attempt. */
 export const make = (options: FactsOptions): FactsFold => new Fold(options);
-
-/** Shared by all attempts of requests that declare no tool. */
-const undeclared = new Boundaries([]);
 
 const noRows: ReadonlyArray<ToolRow> = [];
 
@@ -362,3 +364,44 @@ const isCounted = (
   signal: CallSignal,
 ): signal is CallSignal & { readonly phase: "input_started" | "input_complete" | "ready" } =>
   signal.executor === "runtime" && signal.phase !== "settled";
+
+/** Declared boundaries of one attempt. If a name is declared twice, the higher of its two effects applies. */
+class Boundaries {
+  readonly #declared: ReadonlyArray<ToolBoundary>;
+  readonly #runtime: ReadonlyMap<string, ToolEffect>;
+  readonly #provider: ReadonlyMap<string, ToolEffect>;
+
+  constructor(boundaries: ReadonlyArray<ToolBoundary>) {
+    this.#declared = boundaries;
+    this.#runtime = effects(boundaries, "runtime");
+    this.#provider = effects(boundaries, "provider");
+  }
+
+  /** Returns true if the request declares a runtime tool of that name. */
+  isDeclared(name: string): boolean {
+    return this.#runtime.has(name);
+  }
+
+  /** Returns the declared effect; else, for a tool that the provider runs, the effect of the hosted tool; else unknown. */
+  effectOf(executor: Executor, name: string): ToolEffect {
+    if (executor === "runtime") return this.#runtime.get(name) ?? "unknown";
+    return this.#provider.get(name) ?? HostedTools.effectOf(name, this.#declared);
+  }
+}
+
+/** Shared by all attempts without such tools, because a separate map would take up nearly all memory of an idle attempt. */
+const nothingDeclared: ReadonlyMap<string, ToolEffect> = new Map();
+
+const effects = (boundaries: ReadonlyArray<ToolBoundary>, executor: Executor): ReadonlyMap<string, ToolEffect> => {
+  const own = boundaries.filter((boundary) => boundary.executor === executor);
+  if (own.length === 0) return nothingDeclared;
+  const declared = new Map<string, ToolEffect>();
+  for (const { name, effect } of own) {
+    const known = declared.get(label(name));
+    declared.set(label(name), known === undefined ? effect : higher(ToolEffect, known, effect));
+  }
+  return declared;
+};
+
+/** Shared by all attempts of requests that declare no tool. */
+const undeclared = new Boundaries([]);

@@ -2,21 +2,41 @@
  * Joins the decoded parts of continuations to those that a client has read: the `seam` of a run whose parts come from the decoders of this
  * package.
  *
- * It follows the parts that are sent to the client with a fold of the protocol, so that the parts of a continuation continue the content
- * keys and the ordinals of calls. Each run has its own seam.
+ * It follows the parts that are sent to the client with a splice and with a fold of the protocol, so that the parts of a continuation
+ * continue the content keys and the ordinals of calls. Each run has its own seam.
  */
 import * as Json from "../domain/Json.ts";
 import type { Observation, Usage } from "../domain/Observation.ts";
-import type { SeamJoin, SeamPassed, SeamPlan, TextSeam } from "../seam/TextSeam.ts";
+import type { SeamRefusal } from "../domain/SeamWords.ts";
+import { anchorOf } from "../seam/Anchor.ts";
+import * as SeamVerifier from "../seam/SeamVerifier.ts";
+import { type SeamJoin, type SeamPassed, type SeamPlan, shownCharactersMax, type TextSeam } from "../seam/TextSeam.ts";
 import { type ProtocolId, protocols, type WireProtocol } from "./Protocols.ts";
-import * as ResponseSeam from "./ResponseSeam.ts";
-import type { SplicedEvent } from "./seam/Splice.ts";
-import type { Spliced, SplicedJoin } from "./seam/SplicedJoin.ts";
+import {
+  type Prefill,
+  type PrefillRequest,
+  type PrefillRule,
+  prefillOf,
+  type RefusedPrefills,
+  refusedPrefills,
+} from "./seam/Prefills.ts";
+import type { Splice, SplicedEvent } from "./seam/Splice.ts";
+import * as SplicedJoin from "./seam/SplicedJoin.ts";
 import type { Fold, Part, SseEvent, Tolerance } from "./stream/Protocol.ts";
 
 /** The request whose responses are continued. */
-export interface Options<Id extends string = ProtocolId> extends ResponseSeam.Options {
+export interface Options<Id extends string = ProtocolId> {
   readonly protocol: Id;
+  /** The body as parsed JSON, or a function that returns it, called only after a failure. */
+  readonly body: unknown;
+  /** The address of the request. If omitted, its provider is never given a prefill. */
+  readonly url?: string;
+  /** The model, if neither body nor address names it. */
+  readonly model?: string;
+  /** Rules about providers. They are tried before the package's own table, and the first rule that matches applies. */
+  readonly prefills?: ReadonlyArray<PrefillRule>;
+  /** The prefills that providers refused. Default: those that this process has learned. */
+  readonly refused?: RefusedPrefills;
 }
 
 /**
@@ -34,7 +54,7 @@ export const make =
 /** The seam of one run, in a protocol that need not be in the registry. */
 export const makeIn = <Id extends string>(
   protocol: WireProtocol<Id>,
-  options: ResponseSeam.Options & {
+  options: Omit<Options, "protocol"> & {
     /** The number of choices that the body requests. Used if the body itself is read only after a failure. */
     readonly choices?: number | undefined;
   },
@@ -46,33 +66,50 @@ export interface FoldedSeam<Id extends string> extends TextSeam<Part<Id>> {
   readonly left: (part: Part<Id>, observation: Observation, fold?: Fold) => void;
 }
 
+/** The parts of a body that affect a continuation. */
+interface Asked {
+  readonly refusal: SeamRefusal | undefined;
+  readonly request: PrefillRequest | undefined;
+  readonly prefill: Prefill | undefined;
+}
+
 class PartSeam<Id extends string> implements FoldedSeam<Id> {
   readonly #protocol: WireProtocol<Id>;
-  readonly #response: ResponseSeam.ResponseSeam;
+  readonly #options: Parameters<typeof makeIn<Id>>[1];
+  readonly #refused: RefusedPrefills;
   readonly #start: unknown;
   readonly #choices: number | undefined;
+  #known: Asked | undefined;
+  #splice: Splice | undefined;
   /** The fold of everything that was sent. It is immutable, so that a continuation folds its own copy. */
   #client: unknown;
 
   constructor(protocol: WireProtocol<Id>, options: Parameters<typeof makeIn<Id>>[1]) {
     this.#protocol = protocol;
-    this.#response = ResponseSeam.make(protocol, options);
+    this.#options = options;
+    this.#refused = options.refused ?? refusedPrefills;
     const body = Json.record(options.body);
     const choices = options.choices ?? (body && protocol.address.choices(body));
     this.#choices = choices;
     this.#start = protocol.initial(choices === undefined ? {} : { choices });
     this.#client = this.#start;
+    this.#splice = protocol.splice?.();
+  }
+
+  get #asked(): Asked {
+    this.#known ??= inspectRequest(this.#protocol, this.#options);
+    return this.#known;
   }
 
   readonly begins = (): void => {
-    this.#response.beginResponse();
+    this.#splice = this.#protocol.splice?.();
     this.#client = this.#start;
   };
 
   readonly left = (part: Part<Id>, { failure, terminal }: Observation, fold?: Fold): void => {
     // The provider's report of its own failure is not text, and a continuation follows the text before it.
-    if ((failure !== undefined && !terminal) || !ResponseSeam.isEvent(part)) return;
-    this.#response.recordSent(part);
+    if ((failure !== undefined && !terminal) || SplicedJoin.isKeptAlive(part)) return;
+    this.#splice?.recordSent(part.json ?? part.event.data, part.event.event);
     if (fold !== undefined && this.#isAt(fold)) this.#client = fold.behind;
     else [this.#client] = this.#protocol.step(this.#client, part.event);
   };
@@ -83,19 +120,74 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
     return this.#client === this.#start && begins !== undefined && isBegunSo(begins, this.#choices);
   }
 
-  readonly plan = () => this.#response.plan();
-
-  readonly refused = (plan: SeamPlan): void => this.#response.onPrefillRefused(plan);
-
-  readonly joins = (plan: SeamPlan): SeamJoin<Part<Id>> => {
-    const join = this.#response.join(plan);
-    return join === undefined ? unproven() : new PartJoin(this.#protocol, this.#client, join);
+  readonly plan = (): SeamPlan | SeamRefusal => {
+    if (this.#splice === undefined) return "no_seam";
+    const asked = this.#asked;
+    if (asked.refusal !== undefined) return asked.refusal;
+    const { characters, refusal, run } = this.#splice.response();
+    if (refusal !== undefined) return refusal;
+    if (run.trim() === "") return "blank";
+    if (characters > shownCharactersMax) return "too_long";
+    const anchor = anchorOf(run);
+    if (typeof anchor === "string") return anchor;
+    const prefill = this.#prefillFor(run);
+    return prefill === undefined
+      ? { proof: "anchor", at: characters, quote: anchor.quote }
+      : { proof: "prefill", at: characters, quote: run, form: prefill.form };
   };
+
+  readonly joins = ({ at, proof }: SeamPlan): SeamJoin<Part<Id>> => {
+    const { characters = -1, run = "" } = this.#splice?.response() ?? {};
+    const anchor = anchorOf(run);
+    // More text was sent since the plan, or another process sent it, so the request does not quote it.
+    if (this.#splice === undefined || characters !== at || typeof anchor === "string") return unproven();
+    const echoes = proof === "prefill" && this.#asked.prefill?.echo === true;
+    // Claude refuses white space at the end of a prefill, so it is not sent and comes again. Other providers continue after it.
+    const sentToTheEnd = this.#protocol.id !== "anthropic-messages";
+    const verifier = SeamVerifier.make({ run, anchor, proof, echoes, sentToTheEnd });
+    return new PartJoin(this.#protocol, this.#client, SplicedJoin.make(this.#splice, verifier));
+  };
+
+  readonly refused = ({ proof }: SeamPlan): void => {
+    const { request } = this.#asked;
+    if (proof === "prefill" && request !== undefined) this.#refused.add(request);
+  };
+
+  #prefillFor(run: string): Prefill | undefined {
+    const { prefill, request } = this.#asked;
+    if (request === undefined || this.#refused.has(request)) return undefined;
+    // No request can hold half a character. Without the half, the provider's text would continue before it.
+    return isHalf(run) ? undefined : prefill;
+  }
 }
 
 /** True if a decoder began with the same tolerance as the client's fold: the number of choices and nothing else. */
 const isBegunSo = ({ choices, ...others }: Tolerance, asked: number | undefined): boolean =>
   choices === asked && Object.values(others).every((other) => other === undefined);
+
+const inspectRequest = (protocol: WireProtocol, { body, model, prefills, url }: Omit<Options, "protocol">): Asked => {
+  const json = Json.record(typeof body === "function" ? body() : body);
+  const request = json && url ? { url, model: model ?? modelOf(protocol, url, json), body: json } : undefined;
+  return {
+    refusal: json === undefined ? "unbuildable" : protocol.seamRefusal(json),
+    request,
+    prefill: request && prefillOf(request, prefills),
+  };
+};
+
+/** True if the text ends with the first half of a surrogate pair. */
+const isHalf = (text: string): boolean => {
+  const last = text.charCodeAt(text.length - 1);
+  return last >= 0xd800 && last <= 0xdbff;
+};
+
+/** The model that a request names, in its address or in its body. */
+const modelOf = (protocol: WireProtocol, url: string, body: Json.JsonRecord): string => {
+  const address = URL.parse(url);
+  if (address === null) return "";
+  const target = { path: address.pathname.replace(/\/+$/, ""), query: address.searchParams, has: () => false };
+  return protocol.address.claim(target)?.model || Json.string(body.model);
+};
 
 /** Refuses a continuation of text that this process did not send. */
 const unproven = <P>(): SeamJoin<P> => ({
@@ -105,13 +197,13 @@ const unproven = <P>(): SeamJoin<P> => ({
 
 class PartJoin<Id extends string> implements SeamJoin<Part<Id>> {
   readonly #protocol: WireProtocol<Id>;
-  readonly #join: SplicedJoin;
+  readonly #join: SplicedJoin.SplicedJoin;
   #client: unknown;
   /** Usage that the attempt reported with parts that the client does not read. */
   #usage: Usage | undefined;
   #joined = false;
 
-  constructor(protocol: WireProtocol<Id>, client: unknown, join: SplicedJoin) {
+  constructor(protocol: WireProtocol<Id>, client: unknown, join: SplicedJoin.SplicedJoin) {
     this.#protocol = protocol;
     this.#client = client;
     this.#join = join;
@@ -125,7 +217,7 @@ class PartJoin<Id extends string> implements SeamJoin<Part<Id>> {
   readonly end = (): SeamPassed<Part<Id>> => this.#decodeSpliced(this.#join.end(), undefined, undefined);
 
   #decodeSpliced(
-    spliced: Spliced,
+    spliced: SplicedJoin.Spliced,
     part: Part<Id> | undefined,
     observation: Observation | undefined,
   ): SeamPassed<Part<Id>> {

@@ -1,8 +1,8 @@
 /**
  * The registry of wire protocols.
  *
- * A protocol is a folder: `Decode` (the fold), `Calls`, `Content` (the content of an event), `Continue` (the next request), `Address` and
- * `Protocol`, which assembles them. A new protocol is one such folder and one entry in the list here: `ProtocolId` and every table by
+ * A protocol is a folder: `Decode` (the fold), `Calls`, `Content` (the content of an event), `Continue` (the next request), `Splice`, and
+ * `Protocol`, which has its addresses and assembles them. A new protocol is one such folder and one entry in the list here: `ProtocolId` and every table by
  * protocol are derived from it. Two tables are separate: the prompts of `effect/ai` (`adapters/provider-model`), and the simulated
  * providers (`testing/answers`), which share no code with the code that they test. Their types reject a protocol without a row.
  */

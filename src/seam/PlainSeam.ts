@@ -5,7 +5,8 @@ import type { Observation } from "../domain/Observation.ts";
 import type { SeamFault, SeamRefusal } from "../domain/SeamWords.ts";
 import { anchorOf } from "./Anchor.ts";
 import * as SeamVerifier from "./SeamVerifier.ts";
-import { type SeamJoin, type SeamPassed, type SeamPlan, shownCharactersMax, type TextSeam } from "./TextSeam.ts";
+import { ShownText } from "./ShownText.ts";
+import type { SeamJoin, SeamPassed, SeamPlan, TextSeam } from "./TextSeam.ts";
 
 /** Reads and writes one kind of parts. */
 export interface PlainParts<P> {
@@ -134,48 +135,41 @@ class Join<P> implements SeamJoin<P> {
 
 class Plain<P> implements TextSeam<P> {
   readonly #parts: PlainParts<P>;
-  #run = "";
-  #characters = 0;
-  /** Calls that have left but cannot be part of a continuation request: the caller's calls, and hosted ones that have not ended. */
-  readonly #calls = new Set<string>();
+  #shown = new ShownText();
 
   constructor(parts: PlainParts<P>) {
     this.#parts = parts;
   }
 
   readonly begins = (): void => {
-    this.#run = "";
-    this.#characters = 0;
-    this.#calls.clear();
+    this.#shown = new ShownText();
   };
 
   readonly left = (part: P, observation: Observation): void => {
     const text = this.#parts.text(part);
-    if (text !== undefined) {
-      this.#run += text;
-      this.#characters += text.length;
-    } else if (observation.shows !== "nothing") this.#run = "";
-    if (observation.calls.length > 0) this.#run = "";
+    if (text !== undefined) this.#shown.say(text);
+    else if (observation.shows !== "nothing") this.#shown.endRun();
+    // A call of the caller's own tools cannot be part of the request of a continuation.
     for (const { choice, executor, ordinal, phase } of observation.calls) {
-      const call = `${choice}.${ordinal}`;
-      if (executor === "provider" && phase === "settled") this.#calls.delete(call);
-      else this.#calls.add(call);
+      if (executor !== "provider") this.#shown.refuse("not_text_last");
+      this.#shown.recordHostedTool(`${choice}.${ordinal}`, phase === "settled");
     }
   };
 
   readonly plan = (): SeamPlan | SeamRefusal => {
-    if (this.#calls.size > 0) return "not_text_last";
-    if (this.#characters > shownCharactersMax) return "too_long";
-    if (this.#run === "") return this.#characters > 0 ? "not_text_last" : "blank";
-    const anchor = anchorOf(this.#run);
-    return typeof anchor === "string" ? anchor : { proof: "anchor", at: this.#characters, quote: anchor.quote };
+    const { characters, refusal, run } = this.#shown.response();
+    if (refusal !== undefined) return refusal;
+    if (run === "") return "blank";
+    const anchor = anchorOf(run);
+    return typeof anchor === "string" ? anchor : { proof: "anchor", at: characters, quote: anchor.quote };
   };
 
   readonly joins = (plan: SeamPlan): SeamJoin<P> => {
-    const anchor = anchorOf(this.#run);
+    const { run } = this.#shown.response();
+    const anchor = anchorOf(run);
     return typeof anchor === "string"
       ? unproven("unwritable")
-      : new Join(this.#parts, SeamVerifier.make({ run: this.#run, anchor, proof: plan.proof }));
+      : new Join(this.#parts, SeamVerifier.make({ run, anchor, proof: plan.proof }));
   };
 
   /** Does nothing, because a plan of this seam has no prefill. */

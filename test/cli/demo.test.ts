@@ -13,7 +13,7 @@ import type { Take } from "../../src/cli/demo/recordings/Take.ts";
 import { type JudgedRun, judge } from "../../src/cli/demo/scenarios/Judge.ts";
 import type { PlayedRun } from "../../src/cli/demo/scenarios/Player.ts";
 import { faultCharactersMax, guarded, type Scenario, silentRetry } from "../../src/cli/demo/scenarios/Scenario.ts";
-import { scenarios } from "../../src/cli/demo/scenarios/Scenarios.ts";
+import { scenarios } from "../../src/cli/demo.ts";
 import { plain } from "../../src/cli/terminal/Ink.ts";
 import * as Json from "../../src/domain/Json.ts";
 import type { RequestLog } from "../../src/testing/index.ts";

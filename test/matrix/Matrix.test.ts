@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit } from "effect";
 import { row } from "../testing/faults/Requests.ts";
-import { type Cell, none, protocols, whole } from "./Cell.ts";
+import { type Cell, none, whole } from "./Cell.ts";
 import { judge } from "./CellJudge.ts";
 import { cutRules } from "./cells/CutRules.ts";
 import { allCuts } from "./cells/Cuts.ts";
@@ -70,7 +70,7 @@ describe("the matrix's own judge", () => {
   const cell: Cell = {
     name: "x",
     group: "x",
-    protocol: protocols[0],
+    protocol: "openai-chat",
     mode: "live",
     tools: none,
     answers: () => [{}],

@@ -16,15 +16,17 @@
  *
  * Node's own `fetch` times out after 300 s without a head or a byte. A run treats that as a broken connection.
  */
+
 import { Cause, type Context, Effect, Exit, Layer, ManagedRuntime, References, Scope } from "effect";
+import type { Path } from "../../paths/Path.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import * as Relay from "../relay/Relay.ts";
 import { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 import type { DeclaredTools, RelayPlan } from "../relay/RelayPlan.ts";
 import { RelayRepeats } from "../relay/RelayRepeats.ts";
+import { credentialIn, digestCharacters, type RelayRequest } from "../relay/RelayTransport.ts";
 import { type FetchCall, readCall } from "./Call.ts";
 import { type RefreshCredentials, renew } from "./Credentials.ts";
-import { pathOf } from "./FetchPath.ts";
 import { errorOf, refuse, respond } from "./Response.ts";
 import { GatewayOrigins } from "./StreamAttachment.ts";
 import { fetchTransport } from "./Transport.ts";
@@ -181,4 +183,26 @@ const failWith = (
   if (error instanceof RelayInterrupted && response !== undefined)
     resolve(refuse(response, plan.request.url, error.headers));
   else reject(errorOf(error));
+};
+
+/**
+ * Returns the path of a request: its origin, with a digest of the credential that it carries. It cannot be probed, because `fetch` makes no
+ * connection without a request, so a waiting request is sent as the probe.
+ */
+export const pathOf = async ({ headers, url }: Pick<RelayRequest, "headers" | "url">): Promise<Path> => {
+  const id = new URL(url).origin;
+  const credential = credentialIn(url, headers);
+  return credential === "" ? { id } : { id, credential: await digestOf(credential) };
+};
+
+/** A key of this process that cannot be exported, so a leaked digest cannot be tested against guessed credentials. */
+let key: ReturnType<typeof newKey> | undefined;
+
+const newKey = () => crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+
+const digestOf = async (credential: string): Promise<string> => {
+  key ??= newKey();
+  const signed = await crypto.subtle.sign("HMAC", await key, new TextEncoder().encode(credential));
+  const hex = Array.from(new Uint8Array(signed), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex.slice(0, digestCharacters);
 };

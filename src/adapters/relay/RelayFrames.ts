@@ -10,7 +10,7 @@ import { none, type Observation, ping } from "../../domain/Observation.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
 import type { End, Fold, Part } from "../../provider/stream/Protocol.ts";
 import type { CursorPart, Verifier } from "../../provider/stream/Resume.ts";
-import type { SeamPart } from "./seam/SeamPart.ts";
+import type { SeamPart } from "./seam/SeamFrames.ts";
 
 /**
  * One event of a body, with its own bytes and what it proves. The bytes may be empty, because an event with several parts has its bytes in

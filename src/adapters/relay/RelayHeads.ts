@@ -4,7 +4,6 @@
 import { Deferred, Effect } from "effect";
 import type { RelayPart } from "./RelayFrames.ts";
 import type { RelayHead } from "./RelayTransport.ts";
-import { WaitingParts } from "./WaitingParts.ts";
 
 /** A response that was ended by an error event. */
 interface FailedResponse {
@@ -211,5 +210,58 @@ export class RelayHeads {
   /** Records a clean end. The end of a continuation is ignored, because it is not the end of the client's response. */
   recordCleanEnd(attempt: number): void {
     if (attempt === this.attempt && !this.#continues) this.endedCleanly = true;
+  }
+}
+
+/** Maximum slots that are reused for later events. */
+const placesMax = 64;
+
+/**
+ * Events that have arrived and were not sent, in order; at most as many as their run may hold.
+ *
+ * Usually there is only one, and the next to be sent is the first. A `Set` would rebuild its table every few events, because deleted entries
+ * keep their place.
+ */
+export class WaitingParts {
+  #places: Array<RelayPart | undefined> = [];
+  #first = 0;
+  #end = 0;
+
+  /** The events, oldest first. */
+  get all(): ReadonlyArray<RelayPart> {
+    return this.#places.slice(this.#first, this.#end).flatMap((part) => part ?? []);
+  }
+
+  /** Adds an event that has arrived. */
+  add(part: RelayPart): void {
+    this.#places[this.#end] = part;
+    this.#end += 1;
+  }
+
+  /** Removes an event that was sent or never will be. */
+  remove(part: RelayPart): void {
+    if (this.#places[this.#first] !== part) {
+      const at = this.#places.indexOf(part, this.#first);
+      if (at === -1) return;
+      this.#places.splice(at, 1);
+      this.#end -= 1;
+      return;
+    }
+    this.#places[this.#first] = undefined;
+    this.#first += 1;
+    if (this.#first < this.#end && this.#first < placesMax) return;
+    if (this.#first === this.#end && this.#places.length <= placesMax) this.#end = 0;
+    else if (2 * this.#first >= this.#end) {
+      this.#places = this.#places.slice(this.#first, this.#end);
+      this.#end -= this.#first;
+    } else return;
+    this.#first = 0;
+  }
+
+  /** Removes all events. */
+  clear(): void {
+    this.#places = [];
+    this.#first = 0;
+    this.#end = 0;
   }
 }

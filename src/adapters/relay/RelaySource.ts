@@ -6,12 +6,15 @@
  */
 
 import { mayHaveContent, mayStream } from "../../client/ResponseReader.ts";
+import type { Progress } from "../../domain/AttemptFacts.ts";
 import { type Failure, leavesIncompleteCall, outputLimit } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
-import { none, type Observation, text } from "../../domain/Observation.ts";
+import { none, type Observation, text, type Usage } from "../../domain/Observation.ts";
 import { classifyResponse } from "../../failure/FailureClassifier.ts";
+import type { Tolerance, WireProtocol } from "../../provider/Protocols.ts";
+import { isWhiteSpace } from "../../provider/stream/Content.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
-import { document as notStreamed, unreadable } from "../../provider/stream/Resume.ts";
+import { document as notStreamed, unreadable, type Verifier } from "../../provider/stream/Resume.ts";
 import {
   afterMicrotasks,
   inNextTurn,
@@ -20,17 +23,16 @@ import {
   readAheadMax,
 } from "../../runtime/attempt/AsyncSource.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
-import { emptyEnd } from "./document/EmptyDocument.ts";
 import { type BodyFrames, RelayFrames, type RelayPart } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
-import { openingOf } from "./RelayResume.ts";
 import {
   type Arrivals,
   fieldOf,
   type RelayExchange,
   type RelayHead,
   type RelayRefusal,
+  type RelayRequest,
   type RelayTransport,
   recordOf,
   relayError,
@@ -38,6 +40,7 @@ import {
 import { Slices } from "./Slices.ts";
 import type { RelaySeam } from "./seam/RelaySeam.ts";
 import { SeamFrames } from "./seam/SeamFrames.ts";
+import { withoutBody } from "./seam/SeamRequest.ts";
 import { readDocument, readRefusal, textOf, type WithTimeout } from "./WholeBody.ts";
 
 /** Options of an attempt. */
@@ -483,3 +486,73 @@ const isEventStream = (head: RelayHead): boolean => /^\s*text\/event-stream\b/i.
 const isHtml = (head: RelayHead): boolean => /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(typeOf(head));
 
 const isJson = (head: RelayHead): boolean => /^\s*application\/(?:[\w.-]+\+)?json\b/i.test(typeOf(head));
+
+/** The request of an attempt. */
+interface AttemptOpening {
+  readonly request: RelayRequest;
+  /** Verifies the events, if the response can be resumed. */
+  readonly verifier?: Verifier<string>;
+}
+
+/**
+ * Returns the request of an attempt.
+ *
+ * @param seam builds the requests of continuations
+ * @returns undefined if the cursor cannot be resumed from, or no request can ask for the rest; then nothing may be sent
+ */
+const openingOf = (
+  plan: RelayPlan,
+  attempt: Pick<AttemptContext, "request" | "cursor" | "seam">,
+  seam?: Pick<RelaySeam, "requestOf">,
+): AttemptOpening | undefined => {
+  const { protocol, request, resumes } = plan;
+  if (attempt.request === "continue") {
+    const next = attempt.seam === undefined ? undefined : seam?.requestOf(attempt.seam, plan);
+    return next === undefined ? undefined : { request: next };
+  }
+  if (attempt.request !== "resume") {
+    const form = resumes === true ? protocol.resume : undefined;
+    return form === undefined ? { request } : { request, verifier: form.first() };
+  }
+  const behind = attempt.cursor === undefined ? undefined : protocol.resume?.behind(request.url, attempt.cursor);
+  if (behind === undefined) return undefined;
+  const headers = withoutBody(request.headers).filter(([name]) => name.toLowerCase() !== "content-type");
+  return {
+    request: { ...request, method: "GET", url: behind.url, headers, body: undefined },
+    verifier: behind.verifier,
+  };
+};
+
+/** Maximum length of a document that is examined, in UTF-16 code units. An empty response at most repeats its request. */
+const documentCharactersMax = 1024 * 1024;
+
+/**
+ * Returns the observation for the end of a document without content.
+ *
+ * @param body the document's text, which is JSON
+ * @returns undefined for a document that has content or does not say that it is complete
+ */
+const emptyEnd = (protocol: WireProtocol, body: string, tolerance: Tolerance): Observation | undefined => {
+  const document = body.length > documentCharactersMax ? undefined : Json.record(Json.parse(body)?.json);
+  if (document === undefined) return undefined;
+  let state = protocol.initial(tolerance);
+  let finish: string | undefined;
+  let usage: Usage | undefined;
+  let progress: Progress = "started";
+  let characters = 0;
+  for (const event of protocol.eventsOf(document)) {
+    const [next, part] = protocol.step(state, { event: "message", data: JSON.stringify(event), bytes: 0 });
+    const { content, observation } = part;
+    if (observation.failure !== undefined || observation.calls.length > 0) return undefined;
+    if (observation.progress === "output" && !(observation.shows === "text" && isWhiteSpace(content))) return undefined;
+    if (content.some(({ kind }) => kind === "reasoning") || observation.progress === "reasoning")
+      progress = "reasoning";
+    characters += observation.characters;
+    state = next;
+    finish = observation.finish ?? finish;
+    usage = { ...usage, ...observation.usage };
+  }
+  // Chat trusts a finish only before `[DONE]`, which a document does not have, so its finish is enough.
+  if (finish === undefined) return undefined;
+  return { ...none, progress, characters, terminal: true, finish, ...(usage === undefined ? {} : { usage }) };
+};

@@ -12,18 +12,18 @@
  * A hop from another gateway may arrive at any worker. The worker serves it like a client: from its own runs, or from those of its siblings
  * on the machine. A hop therefore passes through at most three processes.
  */
-import { Effect, Result, Schema, type Scope } from "effect";
+import { Cause, Effect, Exit, Result, Schema, type Scope } from "effect";
 import { Label } from "../../domain/Limits.ts";
 import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
+import { logDefect } from "../log/Defect.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
-import { type AskError, type HopTarget, type Query, query } from "../workers/SignedWire.ts";
+import { type AskError, type HopListener, type HopTarget, type Query, query } from "../workers/SignedWire.ts";
 import type { WorkerSockets } from "../workers/WorkerSockets.ts";
 import type { AttachWish } from "./AttachWish.ts";
 import { HeldElsewhere, type SiblingName } from "./HeldElsewhere.ts";
-import { type HopAsked, HopKey, type HopWish, type StreamWish } from "./HopMessage.ts";
+import { HopAsked, HopKey, type HopWish, read, type StreamWish } from "./HopMessage.ts";
 import { type HopResult, hop } from "./HopRequest.ts";
-import type { HopSetting } from "./HopResponse.ts";
-import { type HopServing, listenerOf } from "./HopServer.ts";
+import { HopResponse, type HopSetting } from "./HopResponse.ts";
 import type { OtherGateways } from "./OtherGateways.ts";
 
 /** Timeout for a process's answer, in milliseconds. Without an answer, a repeat starts a new run. */
@@ -309,3 +309,33 @@ export class Siblings {
 /** True if a request indicates that it may repeat another. A client with idempotency keys sends the same key with each repeat. */
 const isPossibleRepeat = ({ asked, idempotencyKey, repeats }: AttachWish): boolean =>
   repeats || asked || idempotencyKey !== undefined;
+
+/** Services for a hop. */
+export interface HopServing {
+  /** Returns the current settings for a hop, since the configuration may change. */
+  readonly setting: (asked: HopAsked) => HopSetting;
+  /** Serves a hop. Returns true if there is a run for it. */
+  readonly serve: (wish: HopWish, client: HopResponse) => Effect.Effect<boolean>;
+  /** Runs a hop as a request of this worker, for which a shutdown waits. */
+  readonly run: (hop: Effect.Effect<void>) => void;
+}
+
+/** Creates the listener for hops. */
+export const listenerOf =
+  (serving: HopServing): HopListener =>
+  (_, response, word) => {
+    const asked = read(HopAsked, word);
+    if (asked === undefined) return void response.writeHead(400, { connection: "close" }).end();
+    const client = new HopResponse(response, serving.setting(asked));
+    serving.run(
+      serving.serve(asked.wish, client).pipe(
+        Effect.map((isServed) => (isServed ? undefined : client.none())),
+        Effect.onExit((exit) =>
+          Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)
+            ? client.settle
+            : Effect.andThen(logDefect("a defect ended a request", exit.cause), client.fail),
+        ),
+        Effect.ignoreCause,
+      ),
+    );
+  };

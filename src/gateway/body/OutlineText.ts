@@ -4,7 +4,7 @@
  * An omitted value is replaced by an empty object, list or string. Whitespace is dropped. All other bytes are kept, so `JSON.parse`
  * alone decides which duplicate member counts, the value of a number, and the meaning of `__proto__`.
  */
-import { type JsonListener, levelsMax, sign } from "../../adapters/relay/form/JsonScan.ts";
+import { type JsonListener, lettersOf, levelsMax, sign } from "../../adapters/relay/form/JsonScan.ts";
 
 /** The limits of an outline, and the values that it leaves out. */
 export interface OutlineTerms {
@@ -27,7 +27,7 @@ export const standIn = "(left out)";
 /** Maximum size of a name that is examined, in bytes. */
 const nameMax = 64;
 
-const { BACKSLASH, COLON, COMMA, QUOTE } = sign;
+const { COLON, COMMA, QUOTE } = sign;
 
 const bytesOf = (text: string): Uint8Array => Buffer.from(text);
 
@@ -148,6 +148,6 @@ export class OutlineText implements JsonListener {
 /** Returns the name of a member; empty if the name is escaped or long, because no such name is ever left out. */
 export const nameOf = (bytes: Uint8Array, from: number, to: number): string => {
   if (to - from - 2 > nameMax) return "";
-  const letters = bytes.subarray(from + 1, to - 1);
-  return letters.includes(BACKSLASH) ? "" : String.fromCharCode(...letters);
+  const letters = lettersOf(bytes, from + 1, to - 1);
+  return letters.includes("\\") ? "" : letters;
 };

@@ -1,6 +1,10 @@
 /**
  * Serves `/recovery/` (the page), `/recovery/api/…` and `/metrics`.
  */
+
+import { readFileSync } from "node:fs";
+// Namespace import: Bun lacks an export of it, and a named import would end every command there.
+import * as modules from "node:module";
 import { Clock, type Context, Effect, Layer, Option, Result } from "effect";
 import { HttpRouter, HttpServer } from "effect/http";
 import { HttpApiBuilder } from "effect/http-api";
@@ -24,10 +28,8 @@ import * as Totals from "../api/Totals.ts";
 import { Traffic } from "../api/Traffic.ts";
 import { Page } from "../proxy/PageHandler.ts";
 import { WorkerSockets } from "../workers/WorkerSockets.ts";
-import * as BrowserScript from "./BrowserScript.ts";
-import { type Html, html } from "./Html.ts";
+import { Html, html } from "./Html.ts";
 import { overview } from "./Overview.ts";
-import { contentSecurityPolicy, pageFrame } from "./PageFrame.ts";
 import { runDocument } from "./RunDocument.ts";
 import { runView } from "./RunPicture.ts";
 import { parseQuery, searchOf } from "./SearchForm.ts";
@@ -49,7 +51,7 @@ export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
     const paths = yield* PathBoard.here;
     const prices = yield* TokenPrices;
     const totals = yield* Totals.make(recorder, prices);
-    const script = BrowserScript.text();
+    const script = browserScript();
     const api = HttpRouter.toWebHandler(
       HttpApiBuilder.layer(Api, { openapiPath: "/recovery/api/openapi.json" }).pipe(
         Layer.provide(Handlers.layer(totals)),
@@ -133,6 +135,19 @@ interface Head {
   readonly type: string;
   readonly more?: Readonly<Record<string, string>>;
 }
+
+/** Content Security Policy (CSP Level 3): the page may use only its own script, style and API. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src data:",
+  "base-uri 'none'",
+  // The search form sends GET requests.
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join("; ");
 
 /** Headers of every response: no caching, framing or content sniffing, and no access from other sites. */
 const guarding = {
@@ -285,3 +300,42 @@ const refusals: Readonly<Record<number, { readonly _tag: string; readonly reason
     404: { _tag: "ApiNotFound", reason: "unknown_address", message: "this address does not exist" },
     500: { _tag: "ApiUnavailable", reason: "failed", message: "the gateway failed to serve the request" },
   };
+
+/**
+ * Renders the document around a view. Its addresses are relative, because a token's prefix may precede the page's path.
+ *
+ * @param title the window's title
+ * @param view the content of `main`
+ * @param live true if the view changes without news, for example a growing bar
+ */
+const pageFrame = (title: string, view: Html, live: boolean): string =>
+  html`${new Html("<!doctype html>")}
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>${title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="page.css">
+<script type="module" src="page.js"></script>
+</head>
+<body>
+<a class="skip" href="#view">To the content</a>
+<header class="bar-top"><div><a class="brand" href="./">stream<span>-</span>recovery</a><span class="feed" id="feed" data-feed="start"><span id="feed-words" role="status">connecting</span><small id="feed-age"></small></span></div></header>
+<main id="view" tabindex="-1"${live && html` data-live="true"`}>${view}</main>
+<footer><noscript><p>Without JavaScript this page shows what is on record, but it does not update and cannot answer.</p></noscript><p>Facts, lengths and labels; never a prompt or a response. <a href="api/openapi.json">API</a> · <a href="../metrics">Metrics</a></p></footer>
+<dialog id="confirm" aria-labelledby="confirm-title"><h2 id="confirm-title"></h2><p id="confirm-run"></p><p id="confirm-text"></p><div><button type="button" class="plain" id="confirm-no"></button><button type="button" class="risky" id="confirm-yes"></button></div></dialog>
+<p class="said" id="said" role="status"></p>
+</body>
+</html>
+`.markup;
+
+const isSource = import.meta.url.endsWith(".ts");
+
+/** Returns the page's script, the `Browser` module. The package contains it as JavaScript; in a checkout its types are stripped. */
+const browserScript = (): string => {
+  const source = readFileSync(new URL(isSource ? "./Browser.ts" : "./Browser.js", import.meta.url), "utf8");
+  return isSource ? modules.stripTypeScriptTypes(source) : source;
+};

@@ -5,7 +5,7 @@
  * The conversation of a large body is searched item by item, without its long strings, so that other requests run in between.
  */
 import { Effect } from "effect";
-import { depthMax, stepsMax } from "../../adapters/relay/form/CanonicalBody.ts";
+import { depthMax, valuesMax } from "../../adapters/relay/form/CanonicalBody.ts";
 import { scanInTurns } from "../../adapters/relay/form/JsonScan.ts";
 import { fromRequestTools } from "../../domain/HostedTools.ts";
 import * as Json from "../../domain/Json.ts";
@@ -20,9 +20,6 @@ export interface Found {
   /** Marks found in the mark fields of the rows, in order. A response supplied them, and a later request carries them. */
   readonly marks: ReadonlyArray<string>;
 }
-
-/** Maximum values searched: as many as a body with a canonical form can have. */
-export const valuesMax = stepsMax / 8;
 
 /** Maximum marks kept from a body. The newest responses are at its end, so the first marks are dropped. */
 export const marksMax = 1024;

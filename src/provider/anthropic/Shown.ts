@@ -4,10 +4,10 @@
  * It reads the events of the first attempt and those of a splice alike, so that a further continuation can join either.
  */
 import * as Json from "../../domain/Json.ts";
-import { type ShownResponse, shownCharactersMax } from "../seam/Splice.ts";
+import { ShownText } from "../../seam/ShownText.ts";
 import { reason as reasonOf } from "../stream/Payload.ts";
 
-/** Maximum citations remembered per block, and maximum open blocks and hosted calls remembered per message. */
+/** Maximum citations remembered per block, and maximum open blocks remembered per message. */
 const rememberedMax = 1024;
 
 interface OpenBlock {
@@ -52,26 +52,21 @@ export const typeOf = (frame: Json.JsonRecord): string => {
 const noUsage: ToldUsage = { input: undefined, output: 0 };
 
 const begin = () => ({
-  run: "",
-  characters: 0,
   thought: 0,
   /** The open blocks by index as a string, the latest last. */
   open: new Map<string, OpenBlock>(),
   begun: 0,
   next: 0,
   usage: noUsage,
-  called: false,
-  hosted: new Set<string>(),
-  finish: "",
-  /** True if the latest block is not text. */
-  other: false,
+  finished: false,
 });
 
 /** The part of one message that was sent to the client. */
 export class Shown {
+  readonly text = new ShownText();
   readonly #it = begin();
 
-  /** A copy for a writer whose events were not sent yet. */
+  /** A copy of the blocks, for a writer whose events were not sent yet. */
   copy(): Shown {
     const copy = new Shown();
     Object.assign(copy.#it, structuredClone(this.#it));
@@ -101,16 +96,12 @@ export class Shown {
 
   /** Length of the text and thinking that were sent, in UTF-16 code units. */
   get produced(): number {
-    return this.#it.characters + this.#it.thought;
-  }
-
-  response(): ShownResponse {
-    return { run: this.#it.run, characters: this.#it.characters, refusal: this.#refusal() };
+    return this.text.characters + this.#it.thought;
   }
 
   apply(json: unknown, event?: string): void {
     const record = Json.record(json);
-    if (record === undefined || this.#it.finish !== "") return;
+    if (record === undefined || this.#it.finished) return;
     const frame = withType(record, event);
     switch (typeOf(frame)) {
       case "message_start":
@@ -127,18 +118,15 @@ export class Shown {
         return;
       case "message_delta":
         this.#cost(frame.usage);
-        this.#it.finish = reasonOf(Json.record(frame.delta)?.stop_reason);
+        this.#finish(reasonOf(Json.record(frame.delta)?.stop_reason));
         return;
     }
   }
 
-  #refusal(): ShownResponse["refusal"] {
-    if (this.#it.finish === "refusal") return "refusal_shown";
-    if (this.#it.characters > shownCharactersMax) return "too_long";
-    const behind = this.#it.other && this.#it.characters > 0;
-    return behind || this.#it.called || this.#it.hosted.size > 0 || this.#it.finish !== ""
-      ? "not_text_last"
-      : undefined;
+  #finish(reason: string): void {
+    if (reason === "") return;
+    this.#it.finished = true;
+    this.text.refuse(reason === "refusal" ? "refusal_shown" : "not_text_last");
   }
 
   #beginBlock(index: unknown, block: Json.JsonRecord): void {
@@ -155,12 +143,11 @@ export class Shown {
       for (const citation of Json.list(block.citations)) this.#rememberCitation(citation);
       return;
     }
-    this.#it.run = "";
-    this.#it.other = true;
+    this.text.endRun();
     this.#it.thought += Json.string(block.thinking).length;
-    if (type === "tool_use") this.#it.called = true;
-    else if (type.endsWith("tool_use")) this.#trackHostedCall(Json.string(block.id), true);
-    else if (type.endsWith("tool_result")) this.#trackHostedCall(Json.string(block.tool_use_id), false);
+    if (type === "tool_use") this.text.refuse("not_text_last");
+    else if (type.endsWith("tool_use")) this.text.recordHostedTool(Json.string(block.id), false);
+    else if (type.endsWith("tool_result")) this.text.recordHostedTool(Json.string(block.tool_use_id), true);
   }
 
   /** If no open block has this index, the block that began last has ended, because its server numbers its end differently. */
@@ -186,25 +173,14 @@ export class Shown {
 
   #addText(text: string): void {
     const { open } = this;
-    if (text !== "") this.#it.other = false;
     if (text !== "" && open !== undefined) open.spoken = true;
-    this.#it.characters += text.length;
-    // A longer response is not continued, so its text is not kept.
-    this.#it.run = this.#it.characters > shownCharactersMax ? "" : this.#it.run + text;
+    this.text.say(text);
   }
 
   #rememberCitation(citation: unknown): void {
     const { open } = this;
     if (open === undefined || citation === undefined || open.citations.size >= rememberedMax) return;
     open.citations.add(JSON.stringify(citation));
-  }
-
-  /** Tracks a hosted call until its result, because a call without its result cannot be sent back to the provider. */
-  #trackHostedCall(id: string, begins: boolean): void {
-    if (!begins) this.#it.hosted.delete(id);
-    else if (this.#it.hosted.size < rememberedMax) this.#it.hosted.add(id);
-    // Past the limit, a call without its result could be missed, so no continuation is allowed.
-    else this.#it.called = true;
   }
 
   #cost(value: unknown): void {

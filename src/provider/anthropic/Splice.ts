@@ -7,9 +7,9 @@
  */
 import * as Json from "../../domain/Json.ts";
 import { estimateTokens } from "../../domain/Prices.ts";
-import { AttemptGate } from "../seam/AttemptGate.ts";
-import type { Splice, SplicedAttempt, SplicedEvent, TextGate } from "../seam/Splice.ts";
+import type { Splice, SplicedAttempt, SplicedEvent } from "../seam/Splice.ts";
 import { type TextBlock, TextBlocks } from "../seam/TextBlocks.ts";
+import type { TextGate } from "../seam/TextGate.ts";
 import { reason as reasonOf } from "../stream/Payload.ts";
 import type { Part } from "../stream/Protocol.ts";
 import { inputFields, Shown, type ToldUsage, typeOf, withType } from "./Shown.ts";
@@ -19,7 +19,7 @@ export const splice = (): Splice => {
   const shown = new Shown();
   return {
     recordSent: (json, event) => shown.apply(json, event),
-    response: () => shown.response(),
+    response: () => shown.text.response(),
     startContinuation: (gate) => new Attempt(shown, gate),
   };
 };
@@ -46,7 +46,7 @@ const isBlank = (text: string): boolean => text.trim() === "";
 const isThinking = (type: string): boolean => type === "thinking" || type === "redacted_thinking";
 
 class Attempt implements SplicedAttempt {
-  readonly #gate: AttemptGate;
+  readonly #gate: TextGate;
   /** The client's view after everything written was sent. */
   readonly #wire: Shown;
   /** The block that was open at the break, until it is closed. */
@@ -65,7 +65,7 @@ class Attempt implements SplicedAttempt {
   #state: "open" | "finished" | "over" = "open";
 
   constructor(shown: Shown, gate: TextGate) {
-    this.#gate = new AttemptGate(gate);
+    this.#gate = gate;
     this.#texts = new TextBlocks(this.#gate, this.#writeText);
     this.#wire = shown.copy();
     this.#left = this.#wire.open;

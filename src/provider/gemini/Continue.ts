@@ -12,7 +12,6 @@ import { type Closing, type ContinuationError, type KeptItem, type Prepared, ref
 import { withoutHalf, withTokenBudget, wordsBehind } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText } from "../continuation/Words.ts";
-import { fieldOf, nameIn } from "./Field.ts";
 
 /** The message list of a request and its form of text. Code Assist nests the request one level deeper. */
 export const turn: TurnForm = {
@@ -131,3 +130,16 @@ const jsonFormatField = (config: Json.JsonRecord): string | undefined => {
   const schema = ["responseSchema", "responseJsonSchema"].find((name) => Json.record(config[name]) !== undefined);
   return schema === undefined ? undefined : `generationConfig.${schema}`;
 };
+
+/** The spelling of a field in a record: camel case, or snake case if only that is present. */
+const nameIn = (record: Json.JsonRecord, name: string): string => {
+  const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return record[name] === undefined && record[snake] !== undefined ? snake : name;
+};
+
+/** The value of a field, by its name in camel case. */
+export const fieldOf = (record: Json.JsonRecord, name: string): unknown => record[nameIn(record, name)];
+
+/** The request itself, which Code Assist nests one level deeper. */
+export const requestIn = (body: Json.JsonRecord): Json.JsonRecord =>
+  body.contents === undefined ? (Json.record(body.request) ?? body) : body;

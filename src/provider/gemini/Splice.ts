@@ -8,12 +8,12 @@
  * text, as Google sends it, because Google's own SDK discards a whole turn if one chunk has no parts.
  */
 import * as Json from "../../domain/Json.ts";
-import { type AttemptGate, bytesOf } from "../seam/AttemptGate.ts";
+import type { ShownText } from "../../seam/ShownText.ts";
 import * as ChunkSplice from "../seam/ChunkSplice.ts";
 import type { Splice } from "../seam/Splice.ts";
+import { bytesOf, type TextGate } from "../seam/TextGate.ts";
 import { reason } from "../stream/Payload.ts";
-import { type JoinedParts, joinParts, recordSentPart } from "./SplicedParts.ts";
-import { movePositions, type Places } from "./SplicedPlaces.ts";
+import { isMedia, unseen } from "./Content.ts";
 
 /** Creates the splice of one response. */
 export const splice = (): Splice => ChunkSplice.make(form);
@@ -27,7 +27,7 @@ interface GeminiShown {
 type Before = ChunkSplice.Before<GeminiShown>;
 
 const joiner =
-  (gate: AttemptGate, before: Before): ChunkSplice.JoinEntry =>
+  (gate: TextGate, before: Before): ChunkSplice.JoinEntry =>
   (entry, _chunk, isTerminal) => {
     const joined = joinParts(Json.list(Json.record(entry.content)?.parts), gate);
     if (joined === undefined) return undefined;
@@ -147,3 +147,180 @@ const form: ChunkSplice.ChunkForm<GeminiShown> = {
   joiner,
   textOnly,
 };
+
+/** The position of a continuation's text. */
+interface Places {
+  /** All text that was shown, in bytes. */
+  readonly bytes: number;
+  /** The text that was shown last: the text run. */
+  readonly run: string;
+  /** The new text before the seam, in bytes. */
+  readonly cut: number;
+}
+
+/**
+ * Moves the byte positions in the fields of a candidate to the text that the client has.
+ *
+ * A source of text before the seam is kept only if the shown text has the same bytes at that position. The seam is proven with
+ * white space and quotation marks folded, so the bytes before it may differ.
+ */
+const movePositions = (fields: Json.JsonRecord, places: Places): Json.JsonRecord => {
+  const next: Record<string, unknown> = { ...fields };
+  const grounding = Json.record(fields.groundingMetadata);
+  if (grounding !== undefined && Array.isArray(grounding.groundingSupports))
+    next.groundingMetadata = {
+      ...grounding,
+      groundingSupports: grounding.groundingSupports.flatMap((support) => supportOf(support, places)),
+    };
+  const citations = Json.record(fields.citationMetadata);
+  if (citations !== undefined) next.citationMetadata = citationsOf(citations, places);
+  return next;
+};
+
+const supportOf = (support: unknown, places: Places): ReadonlyArray<unknown> => {
+  const record = Json.record(support);
+  const segment = Json.record(record?.segment);
+  if (record === undefined || segment === undefined) return [support];
+  const at = spanOf(segment, places);
+  if (!isBehind(segment, places) && !isThere(Json.string(segment.text), at, places)) return [];
+  return [{ ...record, segment: { ...segment, ...at } }];
+};
+
+/** Google's API calls the list `citationSources`, Vertex AI `citations`. */
+const citationsOf = (citations: Json.JsonRecord, places: Places): Json.JsonRecord => {
+  const next: Record<string, unknown> = { ...citations };
+  for (const name of ["citationSources", "citations"]) {
+    const entries = citations[name];
+    if (!Array.isArray(entries)) continue;
+    next[name] = entries.flatMap((entry) => {
+      const citation = Json.record(entry);
+      if (citation === undefined || citation.endIndex === undefined) return [entry];
+      return isBehind(citation, places) ? [{ ...citation, ...spanOf(citation, places) }] : [];
+    });
+  }
+  return next;
+};
+
+interface Span {
+  readonly startIndex: number;
+  readonly endIndex: number;
+}
+
+/** If the position is missing, the segment begins at the start. */
+const startOf = (place: Json.JsonRecord): number => Json.natural(place.startIndex) ?? 0;
+
+const spanOf = (place: Json.JsonRecord, { bytes, cut }: Places): Span => {
+  const start = startOf(place);
+  const shift = bytes - cut;
+  return { startIndex: start + shift, endIndex: (Json.natural(place.endIndex) ?? start) + shift };
+};
+
+const isBehind = (place: Json.JsonRecord, { cut }: Places): boolean => startOf(place) >= cut;
+
+/** True if the shown text contains the start of a segment at its position. */
+const isThere = (text: string, { endIndex, startIndex }: Span, { bytes, run }: Places): boolean => {
+  const shown = encoder.encode(run);
+  const from = startIndex - (bytes - shown.length);
+  if (text === "" || from < 0) return false;
+  const there = shown.subarray(from, Math.min(shown.length, from + endIndex - startIndex));
+  const said = encoder.encode(text);
+  return there.length > 0 && there.every((byte, index) => byte === said[index]);
+};
+
+const encoder = new TextEncoder();
+
+/** The parts of a chunk that passed the gate. */
+interface JoinedParts {
+  readonly parts: ReadonlyArray<Json.JsonRecord>;
+  /** True if at least one part was removed. */
+  readonly isCut: boolean;
+  /** True if the parts continue the response, even if they were held or dropped. */
+  readonly goesOn: boolean;
+}
+
+/**
+ * Passes the parts of a candidate through the gate, in order.
+ *
+ * @returns undefined if they cannot be joined, after the gate has failed
+ */
+const joinParts = (items: ReadonlyArray<unknown>, gate: TextGate): JoinedParts | undefined => {
+  const parts: Array<Json.JsonRecord> = [];
+  let isCut = false;
+  let goesOn = false;
+  for (const item of items) {
+    const part = Json.record(item) ?? {};
+    const kind = kindOf(part);
+    goesOn ||= kind !== "empty";
+    const left = kind === "text" ? textOf(part, gate) : kind === "other" ? otherOf(part, gate) : hiddenOf(part, gate);
+    if (gate.fault !== undefined) return undefined;
+    parts.push(...left);
+    isCut ||= left.length === 0;
+  }
+  return { parts, isCut, goesOn };
+};
+
+/**
+ * Records a part that was sent to the client.
+ *
+ * @returns its words
+ */
+const recordSentPart = (
+  part: Json.JsonRecord,
+  shown: ShownText,
+): { readonly text: string; readonly thought: string } => {
+  const words = Json.string(part.text);
+  const kind = kindOf(part);
+  if (kind === "thought") return { text: "", thought: words };
+  if (kind === "other") recordSentOther(part, shown);
+  // A picture may come with words, which the decoder counts.
+  shown.say(words);
+  return { text: words, thought: "" };
+};
+
+/** `other` is not text: a call, a hosted tool, a picture, or an unknown part. `empty` has no words but may have a signature. */
+const kindOf = (part: Json.JsonRecord): "text" | "thought" | "other" | "empty" => {
+  if (isCalled(part)) return "other";
+  if (part.thought === true) return "thought";
+  if (isMedia(part) || unseen(part) === "output") return "other";
+  return Json.string(part.text) === "" ? "empty" : "text";
+};
+
+const hosted = ["executableCode", "toolCall"];
+const results = ["codeExecutionResult", "toolResponse"];
+
+const called = ["functionCall", ...hosted, ...results];
+
+const isCalled = (part: Json.JsonRecord): boolean => {
+  for (const name of called) if (Json.record(part[name]) !== undefined) return true;
+  return false;
+};
+
+const recordSentOther = (part: Json.JsonRecord, shown: ShownText): void => {
+  if (Json.record(part.functionCall) !== undefined || isMedia(part)) shown.refuse("not_text_last");
+  for (const [index, name] of hosted.entries()) {
+    const call = Json.record(part[name]);
+    const result = Json.record(part[results[index] ?? ""]);
+    if (call !== undefined) shown.recordHostedTool(`${name} ${Json.string(call.id)}`, false);
+    if (result !== undefined) shown.recordHostedTool(`${name} ${Json.string(result.id)}`, true);
+  }
+  shown.endRun();
+};
+
+/**
+ * Passes text through the gate. If the text was cut off, its signature stays in an empty part, for the text that the client already has.
+ */
+const textOf = (part: Json.JsonRecord, gate: TextGate): ReadonlyArray<Json.JsonRecord> => {
+  const text = gate.text(Json.string(part.text));
+  return text !== "" || isSigned(part) ? [{ ...part, text }] : [];
+};
+
+const isSigned = (part: Json.JsonRecord): boolean => part.thoughtSignature !== undefined && part.thought !== true;
+
+const otherOf = (part: Json.JsonRecord, gate: TextGate): ReadonlyArray<Json.JsonRecord> => {
+  const held = gate.behindText();
+  if (held === undefined) return [];
+  return held === "" ? [part] : [{ text: held }, part];
+};
+
+const hiddenOf = (part: Json.JsonRecord, gate: TextGate): ReadonlyArray<Json.JsonRecord> =>
+  gate.isJoined || isSigned(part) ? [part] : [];

@@ -5,12 +5,17 @@
  * response can list the items of both.
  */
 import * as Json from "../../domain/Json.ts";
-import { type ShownResponse, shownCharactersMax } from "../seam/Splice.ts";
+import type { ShownResponse } from "../../seam/ShownText.ts";
+import { ShownText } from "../../seam/ShownText.ts";
+import { shownCharactersMax } from "../../seam/TextSeam.ts";
 import * as ResponsesItem from "./Item.ts";
 import { itemsMax, keyOf } from "./Slots.ts";
 
 /** Maximum size of the items other than messages that are held for the final response, as JSON, in UTF-16 code units. */
 export const itemCharactersMax = 1024 * 1024;
+
+/** Maximum text of a continuation, in UTF-16 code units, because the final response repeats all of it. */
+export const joinedCharactersMax = 1024 * 1024;
 
 /** Maximum remembered annotations of a content part. */
 export const annotationsMax = 4096;
@@ -47,24 +52,25 @@ const begin = () => ({
   number: -1,
   items: [] as ShownItem[],
   byKey: new Map<string, ShownItem>(),
-  run: "",
-  characters: 0,
   reasoned: 0,
   held: 0,
   hostsXSearch: false,
-  refused: false,
-  media: false,
-  called: false,
   finished: false,
 });
 
 /** The part of one response that was sent to the client. */
 export class Shown {
+  readonly text = new ShownText();
   readonly #it = begin();
+  readonly #charactersMax: number;
 
-  /** A copy for a writer whose events were not sent yet. */
+  constructor(charactersMax = shownCharactersMax) {
+    this.#charactersMax = charactersMax;
+  }
+
+  /** A copy of the items, for a writer whose events were not sent yet. */
   copy(): Shown {
-    const copy = new Shown();
+    const copy = new Shown(joinedCharactersMax);
     Object.assign(copy.#it, structuredClone(this.#it));
     return copy;
   }
@@ -100,7 +106,7 @@ export class Shown {
 
   /** Length of the text and reasoning that were sent, in UTF-16 code units. */
   get produced(): number {
-    return this.#it.characters + this.#it.reasoned;
+    return this.text.characters + this.#it.reasoned;
   }
 
   itemOf(frame: Json.JsonRecord): ShownItem | undefined {
@@ -108,7 +114,8 @@ export class Shown {
   }
 
   response(): ShownResponse {
-    return { run: this.#it.run, characters: this.#it.characters, refusal: this.#refusal() };
+    const shown = this.text.response();
+    return { ...shown, refusal: shown.refusal ?? this.#refusal() };
   }
 
   apply(json: unknown, event = "message"): void {
@@ -124,18 +131,16 @@ export class Shown {
     else if (type === "response.output_item.added") this.#beginItem(frame, Json.record(frame.item) ?? {});
     else if (type === "response.output_item.done") this.#endItem(frame, Json.record(frame.item) ?? {});
     else if (type.startsWith("response.reasoning")) this.#addReasoning(frame);
-    else if (type.startsWith("response.refusal.")) this.#it.refused = true;
-    else if (/^response\.(?:output_)?audio/.test(type)) this.#it.media = true;
+    else if (type.startsWith("response.refusal.")) this.text.refuse("refusal_shown");
+    else if (/^response\.(?:output_)?audio/.test(type)) this.text.refuse("not_text_last");
     else this.#inside(type, frame);
   }
 
   #refusal(): ShownResponse["refusal"] {
-    if (this.#it.refused) return "refusal_shown";
-    if (this.#it.characters > shownCharactersMax || this.#it.held > itemCharactersMax) return "too_long";
-    if (this.#it.media || this.#it.called || this.#it.finished || this.#it.items.length >= itemsMax)
-      return "not_text_last";
+    if (this.#it.held > itemCharactersMax) return "too_long";
     const last = this.lastItem;
-    if (last !== undefined && last.type !== "message" && this.#it.characters > 0) return "not_text_last";
+    const isOver = last !== undefined && last.type !== "message" && this.text.characters > 0;
+    if (isOver || this.#it.finished || this.#it.items.length >= itemsMax) return "not_text_last";
     // A provider's call that was cut or waits for its result cannot be sent back to the provider.
     return this.#it.items.some((item) => item.type !== "message" && !this.#isWhole(item)) ? "not_text_last" : undefined;
   }
@@ -166,7 +171,7 @@ export class Shown {
     if (type === "message") this.#whole(begun, item);
     else {
       // An item other than text ends the text run at its start, because some servers end their reasoning after the text.
-      this.#it.run = "";
+      this.text.endRun();
       this.#recordCall(item);
     }
     return begun;
@@ -192,9 +197,9 @@ export class Shown {
   }
 
   #partWhole(item: ShownItem, index: unknown, json: Json.JsonRecord): ShownPart | undefined {
-    if (json.type === "refusal") this.#it.refused = true;
+    if (json.type === "refusal") this.text.refuse("refusal_shown");
     if (json.type !== "output_text" && json.type !== "text") {
-      this.#it.media ||= json.type !== "refusal" && json.type !== undefined;
+      if (json.type !== "refusal" && json.type !== undefined) this.text.refuse("not_text_last");
       return undefined;
     }
     const part = this.#part(item, index, json);
@@ -207,8 +212,7 @@ export class Shown {
   #recordCall(item: Json.JsonRecord): void {
     const read = ResponsesItem.read(item, this.#it.hostsXSearch);
     if (read.role !== "call") return;
-    this.#it.called ||= read.executor === "runtime";
-    this.#it.media ||= read.picture;
+    if (read.executor === "runtime" || read.picture) this.text.refuse("not_text_last");
   }
 
   #addReasoning(frame: Json.JsonRecord): void {
@@ -279,10 +283,8 @@ export class Shown {
   }
 
   #addText(part: ShownPart, text: string): void {
-    this.#it.characters += text.length;
-    const held = this.#it.characters <= shownCharactersMax;
+    this.text.say(text);
     // A response longer than this is not continued, so its text is not kept.
-    this.#it.run = held ? this.#it.run + text : "";
-    part.text = held ? part.text + text : part.text;
+    if (this.text.characters <= this.#charactersMax) part.text += text;
   }
 }

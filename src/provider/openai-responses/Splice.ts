@@ -6,14 +6,21 @@
  * to the call that it produces: it moves after the joined message if such a call comes, and is dropped otherwise.
  */
 import * as Json from "../../domain/Json.ts";
-import { AttemptGate } from "../seam/AttemptGate.ts";
-import type { Splice, SplicedAttempt, SplicedEvent, TextGate } from "../seam/Splice.ts";
+import type { Splice, SplicedAttempt, SplicedEvent } from "../seam/Splice.ts";
 import { TextBlocks } from "../seam/TextBlocks.ts";
+import type { TextGate } from "../seam/TextGate.ts";
 import { done } from "../stream/Payload.ts";
 import type { Part } from "../stream/Protocol.ts";
 import * as Annotations from "./Annotations.ts";
 import { ContinuationItems, type PartSlot, type Slot } from "./ContinuationItems.ts";
-import { annotationsMax, itemCharactersMax, Shown, type ShownItem, type ShownPart } from "./Shown.ts";
+import {
+  annotationsMax,
+  itemCharactersMax,
+  joinedCharactersMax,
+  Shown,
+  type ShownItem,
+  type ShownPart,
+} from "./Shown.ts";
 import { responseOf, Writer } from "./Writer.ts";
 
 /** Creates the splice of one response. */
@@ -27,7 +34,7 @@ export const splice = (): Splice => {
 };
 
 class Attempt implements SplicedAttempt {
-  readonly #gate: AttemptGate;
+  readonly #gate: TextGate;
   readonly #writer: Writer;
   readonly #before: number;
   /** The message and the part that were open at the break. */
@@ -40,7 +47,7 @@ class Attempt implements SplicedAttempt {
   #finished = false;
 
   constructor(shown: Shown, gate: TextGate) {
-    this.#gate = new AttemptGate(gate);
+    this.#gate = gate;
     this.#texts = new TextBlocks(this.#gate, this.#writeText);
     this.#writer = new Writer(shown);
     this.#before = shown.produced;
@@ -348,6 +355,7 @@ class Attempt implements SplicedAttempt {
     // If the text was cut, its tokens are unknown.
     const logprobs = "logprobs" in frame && piece !== frame.delta ? { logprobs: [] } : {};
     this.#writer.write(name, { ...frame, type: "response.output_text.delta", ...place, delta: piece, ...logprobs });
+    if (this.#writer.wire.text.characters > joinedCharactersMax) this.#gate.fail("unwritable");
   };
 
   // annotations

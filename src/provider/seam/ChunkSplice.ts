@@ -9,12 +9,13 @@
  * a finish waits for the end, with everything after it, and is removed if more content follows.
  */
 import * as Json from "../../domain/Json.ts";
+import type { ShownResponse } from "../../seam/ShownText.ts";
+import { ShownText } from "../../seam/ShownText.ts";
 import { isDone } from "../stream/Payload.ts";
 import type { Part } from "../stream/Protocol.ts";
-import { AttemptGate } from "./AttemptGate.ts";
 import { JoinedUsage, type UsageFields, type UsageSoFar } from "./JoinedUsage.ts";
-import { ShownText } from "./ShownText.ts";
-import type { ShownResponse, Splice, SplicedAttempt, SplicedEvent, TextGate } from "./Splice.ts";
+import type { Splice, SplicedAttempt, SplicedEvent } from "./Splice.ts";
+import type { TextGate } from "./TextGate.ts";
 
 /** A chunk in the data of an event, and the object that wraps it, if any. */
 export interface Chunk {
@@ -90,7 +91,7 @@ export interface ChunkForm<S> {
   readonly recordSentChunk?: (own: S, chunk: Json.JsonRecord) => void;
   /** Records an entry that was sent. Returns the length of its text and reasoning, in UTF-16 code units. */
   readonly recordSentEntry: (own: S, entry: Json.JsonRecord, text: ShownText) => number;
-  readonly joiner: (gate: AttemptGate, before: Before<S>) => JoinEntry;
+  readonly joiner: (gate: TextGate, before: Before<S>) => JoinEntry;
   /** The data of a chunk with only text, for held text that no other chunk can carry. */
   readonly textOnly: (text: string, before: Before<S>) => Json.JsonRecord;
 }
@@ -138,7 +139,7 @@ class ChunkSplice<S extends object> implements Splice {
   readonly response = () => this.#text.response();
 
   readonly startContinuation = (gate: TextGate): SplicedAttempt =>
-    new ChunkAttempt(this.#form, new AttemptGate(gate), this.#usage, {
+    new ChunkAttempt(this.#form, gate, this.#usage, {
       names: { ...this.#names },
       index: this.#index,
       isWrapped: this.#isWrapped,
@@ -171,7 +172,7 @@ const nothing: ReadonlyArray<SplicedEvent> = [];
 
 class ChunkAttempt<S extends object> implements SplicedAttempt {
   readonly #form: ChunkForm<S>;
-  readonly #gate: AttemptGate;
+  readonly #gate: TextGate;
   readonly #usage: JoinedUsage;
   readonly #before: Before<S>;
   readonly #join: JoinEntry;
@@ -179,7 +180,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   #waiting: Array<Draft> = [];
   #terminal = false;
 
-  constructor(form: ChunkForm<S>, gate: AttemptGate, usage: JoinedUsage, before: Before<S>) {
+  constructor(form: ChunkForm<S>, gate: TextGate, usage: JoinedUsage, before: Before<S>) {
     this.#form = form;
     this.#gate = gate;
     this.#usage = usage;
@@ -188,13 +189,13 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   }
 
   readonly take = ({ event: { data, event }, json, observation }: Part): ReadonlyArray<SplicedEvent> => {
-    if (this.#gate.hasFailed) return nothing;
+    if (this.#gate.fault !== undefined) return nothing;
     if (isDone(data)) return this.#done({ event, json: data.trim() });
     const chunk = this.#form.chunkOf(json);
     if (chunk === undefined) return nothing;
     this.#terminal ||= observation.terminal;
     const joined = this.#joinChunk(chunk);
-    return joined === undefined || this.#gate.hasFailed ? nothing : this.#place(event, joined);
+    return joined === undefined || this.#gate.fault !== undefined ? nothing : this.#place(event, joined);
   };
 
   readonly end = (): ReadonlyArray<SplicedEvent> => {

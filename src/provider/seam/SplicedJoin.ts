@@ -5,10 +5,11 @@
  * and bounded, because it holds no text itself.
  */
 import type { SeamFault } from "../../domain/SeamWords.ts";
-import type { SeamStep, SeamVerifier } from "../../seam/SeamVerifier.ts";
+import type { SeamVerifier } from "../../seam/SeamVerifier.ts";
 import { isBlank } from "../stream/Payload.ts";
 import type { Part } from "../stream/Protocol.ts";
-import type { Splice, SplicedAttempt, SplicedEvent, TextGate } from "./Splice.ts";
+import type { Splice, SplicedEvent } from "./Splice.ts";
+import { TextGate } from "./TextGate.ts";
 
 /** The result for a part, in place of that part. */
 export type Spliced =
@@ -40,94 +41,29 @@ export interface SplicedJoin {
  * @param splice the splice of the response; the caller reports delivered events to its `recordSent`
  * @param verifier a fresh one, for the anchor of `splice.response().run`
  */
-export const make = (splice: Splice, verifier: SeamVerifier): SplicedJoin => new Driver(splice, verifier);
-
-class Driver implements SplicedJoin, TextGate {
-  readonly #verifier: SeamVerifier;
-  readonly #attempt: SplicedAttempt;
-  #joined = false;
-  #fault: SeamFault | undefined;
-  /** Length of the text that passed the gate with the current part. */
-  #characters = 0;
-  /** True if the current part ends the response, so that held text need not wait for more. */
-  #stops = false;
-
-  constructor(splice: Splice, verifier: SeamVerifier) {
-    this.#verifier = verifier;
-    this.#attempt = splice.startContinuation(this);
-  }
-
-  get isJoined(): boolean {
-    return this.#joined && this.#fault === undefined;
-  }
-
-  get cut(): number {
-    return this.#verifier.cut;
-  }
-
-  readonly take = (part: Part): Spliced => {
-    if (this.#fault !== undefined) return { type: "unproven", fault: this.#fault };
-    const { failure, terminal } = part.observation;
-    // A call that cannot be read may come with a terminal marker. The response is then complete, and its end is joined as usual.
-    if (failure !== undefined && !terminal) return { type: "failed" };
-    if (isKeptAlive(part)) return this.#deliver([]);
-    this.#characters = 0;
-    this.#stops = terminal;
-    const events = this.#attempt.take(part);
-    if (terminal) this.#requireNoRest();
-    return this.#deliver(events);
+export const make = (splice: Splice, verifier: SeamVerifier): SplicedJoin => {
+  const gate = new TextGate(verifier);
+  const attempt = splice.startContinuation(gate);
+  const deliver = (ends: boolean, next: () => ReadonlyArray<SplicedEvent>): Spliced => {
+    const { passed } = gate;
+    gate.ends = ends;
+    const events = gate.fault === undefined ? next() : [];
+    if (ends) gate.requireNoRest();
+    if (gate.fault !== undefined) return { type: "unproven", fault: gate.fault };
+    return { type: "events", events, joined: gate.isJoined, characters: gate.passed - passed };
   };
-
-  readonly end = (): Spliced => {
-    if (this.#fault !== undefined) return { type: "unproven", fault: this.#fault };
-    this.#characters = 0;
-    this.#stops = true;
-    const events = this.#attempt.end();
-    this.#requireNoRest();
-    return this.#deliver(events);
+  return {
+    take: (part) => {
+      const { failure, terminal } = part.observation;
+      // A call that cannot be read may come with a terminal marker. The response is then complete, and its end is joined as usual.
+      if (failure !== undefined && !terminal && gate.fault === undefined) return { type: "failed" };
+      if (isKeptAlive(part)) return deliver(false, () => []);
+      return deliver(terminal, () => attempt.take(part));
+    },
+    end: () => deliver(true, attempt.end),
   };
-
-  #deliver(events: ReadonlyArray<SplicedEvent>): Spliced {
-    if (this.#fault !== undefined) return { type: "unproven", fault: this.#fault };
-    const characters = this.#characters;
-    this.#characters = 0;
-    return { type: "events", events, joined: this.#joined, characters };
-  }
-
-  /** Fails if text remains after the terminal marker. If a splice never closed its gate, that text would be lost silently. */
-  #requireNoRest(): void {
-    if (this.#fault !== undefined) return;
-    if (!this.#joined) this.#fault = "stopped";
-    else if (this.#applyStep(this.#verifier.stop()) !== "") this.#fault = "unwritable";
-  }
-
-  readonly text = (piece: string): string => (piece === "" ? "" : this.#ask(() => this.#verifier.take(piece)));
-
-  readonly close = (): string => this.#ask(() => (this.#stops ? this.#verifier.stop() : this.#verifier.close()));
-
-  readonly fail = (fault: SeamFault): void => {
-    this.#fault ??= fault;
-  };
-
-  #ask(question: () => SeamStep): string {
-    return this.#fault === undefined ? this.#applyStep(question()) : "";
-  }
-
-  #applyStep(step: SeamStep): string {
-    switch (step.type) {
-      case "wait":
-        return "";
-      case "joined":
-        this.#joined = true;
-        this.#characters += step.text.length;
-        return step.text;
-      case "unproven":
-        this.#fault = step.fault;
-        return "";
-    }
-  }
-}
+};
 
 /** True for bytes that only keep the connection alive and are not an event of the response. */
-const isKeptAlive = ({ event, json }: Part): boolean =>
+export const isKeptAlive = ({ event, json }: Part): boolean =>
   json === undefined && (event.event === "comment" || isBlank(event.data));

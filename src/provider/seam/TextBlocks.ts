@@ -3,7 +3,7 @@
  * that it returns may belong to an earlier block than the newest.
  */
 import type * as Json from "../../domain/Json.ts";
-import type { AttemptGate } from "./AttemptGate.ts";
+import type { TextGate } from "./TextGate.ts";
 
 /** A text block of a continuation. */
 export interface TextBlock {
@@ -18,7 +18,7 @@ type WriteText<B> = (block: B, text: string, name?: string, frame?: Json.JsonRec
 
 /** The text blocks of one continuation. */
 export class TextBlocks<B extends TextBlock> {
-  readonly #gate: AttemptGate;
+  readonly #gate: TextGate;
   readonly #write: WriteText<B>;
   /** Blocks whose text was not completely sent. */
   #blocks: Array<B> = [];
@@ -27,7 +27,7 @@ export class TextBlocks<B extends TextBlock> {
   #fed = 0;
   #out = 0;
 
-  constructor(gate: AttemptGate, write: WriteText<B>) {
+  constructor(gate: TextGate, write: WriteText<B>) {
     this.#gate = gate;
     this.#write = write;
   }

@@ -1,19 +1,22 @@
 /**
  * Keeps runs in PostgreSQL, which processes on many machines share. Its records equal those in a SQLite file.
  */
+
+import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
+import * as Queue from "effect/Queue";
 import type * as Redacted from "effect/Redacted";
 import * as Scope from "effect/Scope";
 import * as SqlClient from "effect/sql/SqlClient";
-import { sleepRealTime } from "../MonotonicTime.ts";
+import { realClock, sleepRealTime } from "../MonotonicTime.ts";
 import { RecorderError } from "../RecorderError.ts";
 import { RunRecorder } from "../RunRecorder.ts";
 import { lockWaitMsDefault } from "../sql/SqlDatabase.ts";
+import type { Listen } from "../sql/SqlNotifications.ts";
 import { make, type SqlRunRecorderOptions } from "../sql/SqlRunRecorder.ts";
 import * as PostgresAddress from "./PostgresAddress.ts";
 import * as PostgresClient from "./PostgresClient.ts";
-import * as PostgresWords from "./PostgresWords.ts";
 
 /** Options of the PostgreSQL recorder. */
 export interface PostgresOptions extends SqlRunRecorderOptions {
@@ -84,7 +87,7 @@ const openRecorder = Effect.fnUntraced(function* (options: PostgresOptions) {
       beats,
       ...(commitOne === undefined ? {} : { commitOne }),
       limits: PostgresClient.limitsOf(lockMs),
-      listen: PostgresWords.listen({ address, lockMs, password, sockets }),
+      listen: listen({ address, lockMs, password, sockets }),
     },
   );
   const recorder = yield* Effect.provideService(made, SqlClient.SqlClient, sql);
@@ -111,3 +114,30 @@ const badConnections = (connections: number): RecorderError =>
     run_id: "",
     message: `connections: expected 1 to ${connectionsMax}, got ${connections}`,
   });
+
+/**
+ * Pause between two queries on a silent connection, in milliseconds. The queries detect a connection that was cut off silently. They also
+ * cause traffic, which keeps the connection open.
+ */
+const askMs = 5_000;
+
+/** Receives the notifications of other processes by LISTEN on a separate connection. */
+const listen =
+  (options: Pick<PostgresClient.PostgresClientOptions, "address" | "lockMs" | "password" | "sockets">): Listen =>
+  (channel, { onNotification: heard, ready }) => {
+    const listening = Effect.gen(function* () {
+      const connection = yield* PostgresClient.connection({ ...options, name: "stream-recovery words" });
+      const own = yield* connection.pin;
+      const queue = yield* own.listen(channel);
+      yield* ready;
+      const hearing = Effect.forever(
+        Effect.map(Queue.takeAll(queue), (all) => {
+          for (const { payload } of all) heard(payload);
+        }),
+      );
+      // If a query gets no answer, the socket's timeout closes the connection.
+      const asking = Effect.forever(Effect.andThen(sleepRealTime(askMs), own.query("SELECT 1")));
+      return yield* Effect.raceFirst(hearing, asking);
+    });
+    return Effect.provideService(Effect.scoped(listening), Clock.Clock, realClock);
+  };

@@ -1,7 +1,7 @@
 /** Whose requests of one `fetch` share a cooldown. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { pathOf } from "../../../src/adapters/fetch/FetchPath.ts";
+import { pathOf } from "../../../src/adapters/fetch/FetchRecovery.ts";
 
 const url = "https://api.example.com:8443/v1/messages?beta=true";
 

@@ -1,7 +1,7 @@
 /** The events that have come and not left, in their order, whatever of them leaves (DESIGN.md, 11; law L11). */
 import { assert, describe, it } from "@effect/vitest";
 import type { RelayPart } from "../../../src/adapters/relay/RelayFrames.ts";
-import { WaitingParts } from "../../../src/adapters/relay/WaitingParts.ts";
+import { WaitingParts } from "../../../src/adapters/relay/RelayHeads.ts";
 import { none } from "../../../src/domain/Observation.ts";
 
 const part = (): RelayPart => ({ bytes: new Uint8Array(1), observation: none });

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
-import { marksMax, search, valuesMax } from "../../../src/gateway/routes/Bound.ts";
+import { valuesMax } from "../../../src/adapters/relay/form/CanonicalBody.ts";
+import { marksMax, search } from "../../../src/gateway/routes/Bound.ts";
 import { boundRows, toolRow } from "../../../src/gateway/routes/BoundRows.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { anthropic, block, boundBodies, chat, free, gemini, item, part, responses, said } from "./BoundBodies.ts";

@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import { valuesMax } from "../../../src/adapters/relay/form/CanonicalBody.ts";
 import * as Json from "../../../src/domain/Json.ts";
 import { readKnownBody, wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
-import { itemBytesMax, markBytesMax, search, searchBody, valuesMax } from "../../../src/gateway/routes/Bound.ts";
+import { itemBytesMax, markBytesMax, search, searchBody } from "../../../src/gateway/routes/Bound.ts";
 import { seeded } from "../../Seeded.ts";
 import { boundBodies, chat, free, item, said } from "./BoundBodies.ts";
 

@@ -4,6 +4,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import type { JsonRecord } from "../../../src/domain/Json.ts";
 import { protocols } from "../../../src/provider/Protocols.ts";
+import { TextGate } from "../../../src/provider/seam/TextGate.ts";
 import { decode, encode } from "../Decoded.ts";
 import { played as playedIn, shownOf } from "../seam/Spliced.ts";
 
@@ -322,7 +323,8 @@ describe("a continuation of a chat completion", () => {
     const before = splice.response();
     const told = [second({ content: "Hello world" }), second({ tool_calls: [call] }), second({}, "tool_calls")];
     const once = played({ first: said, told });
-    const gate = { isJoined: true, cut: 0, text: (text: string) => text, close: () => "", fail: () => assert.fail() };
+    const step = (text = "") => ({ type: "joined", text }) as const;
+    const gate = new TextGate({ cut: 0, take: step, close: step, stop: step });
     const attempt = splice.startContinuation(gate);
     for (const part of decode(protocol, [encode(told.map((data) => `data: ${JSON.stringify(data)}\n\n`).join(""))])
       .parts)

@@ -2,7 +2,7 @@
  * Writes honest continuations in OpenAI Chat and Gemini.
  */
 import * as Json from "../../../src/domain/Json.ts";
-import { bytesOf } from "../../../src/provider/seam/AttemptGate.ts";
+import { bytesOf } from "../../../src/provider/seam/TextGate.ts";
 import { textOf } from "../../../src/provider/stream/Content.ts";
 import type { Continuer, Honest, Told } from "./Spliced.ts";
 

@@ -3,7 +3,7 @@
  * as the recording does.
  */
 import * as Json from "../../../src/domain/Json.ts";
-import type { ShownResponse } from "../../../src/provider/seam/Splice.ts";
+import type { ShownResponse } from "../../../src/seam/ShownText.ts";
 import { named, type WireEvent } from "./JoinedStream.ts";
 
 /** How a continuation differs from a plain one. */

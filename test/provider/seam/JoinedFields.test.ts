@@ -3,6 +3,8 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import * as Json from "../../../src/domain/Json.ts";
+import { joinedCharactersMax } from "../../../src/provider/openai-responses/Shown.ts";
+import { shownCharactersMax } from "../../../src/seam/TextSeam.ts";
 import * as Frames from "./Frames.ts";
 
 const { added, at, close, completed, created, delta, done, end, ends, item, numbered, open, part, partAdded } = Frames;
@@ -84,6 +86,24 @@ describe("fields of Responses", () => {
       ...ends("m1", 0, whole).slice(0, 2),
       done(0, { ...item("m1", [part(whole)]), status: "completed" }),
     ]);
+  });
+
+  it("the end tells the whole text of a response that is longer than one that is continued", () => {
+    const before = `${"w".repeat(shownCharactersMax - 10)}High water`;
+    const rest = ` ${"more ".repeat(shownCharactersMax / 4)}`;
+    const json = joined(
+      [...said.slice(0, 2), says2("m2", 0, `High water${rest}`), ...ends("m2", 0, `High water${rest}`), completed([])],
+      numbered([...opened.slice(0, 3), says2("m1", 0, before)]),
+    );
+    assert.strictEqual(json.find((frame) => frame?.type === "response.output_text.done")?.text, before + rest);
+    const [message] = Json.list(response(json)?.output).map(Json.record);
+    assert.strictEqual(Json.record(Json.list(message?.content)[0])?.text, before + rest);
+  });
+
+  it("the continuation fails whose text is longer than the end can tell", () => {
+    const piece = `High water ${"more ".repeat(joinedCharactersMax / 5)}`;
+    const told = numbered([created("r2"), ...said.slice(0, 2), says2("m2", 0, piece), says2("m2", 0, "more")]);
+    assert.strictEqual(Frames.joined(Frames.responses, shown, told, "High water").fault, "unwritable");
   });
 
   it("a second part goes on in the second part", () => {

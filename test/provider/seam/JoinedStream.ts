@@ -2,11 +2,12 @@
  * Cuts a stream, joins continuations to it by the splice of its protocol, and gives the events that the client read.
  */
 import type { WireProtocol } from "../../../src/provider/protocol/WireProtocol.ts";
-import type { ShownResponse, SplicedEvent } from "../../../src/provider/seam/Splice.ts";
+import type { SplicedEvent } from "../../../src/provider/seam/Splice.ts";
 import * as SplicedJoin from "../../../src/provider/seam/SplicedJoin.ts";
 import type { Part, SseEvent } from "../../../src/provider/stream/Protocol.ts";
 import * as Anchor from "../../../src/seam/Anchor.ts";
 import * as SeamVerifiers from "../../../src/seam/SeamVerifier.ts";
+import type { ShownResponse } from "../../../src/seam/ShownText.ts";
 import { decode, encode } from "../Decoded.ts";
 
 /** An event of a stream: its data as JSON or as text, and the name of its frame. */

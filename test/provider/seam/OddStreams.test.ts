@@ -4,7 +4,9 @@
 import { assert, describe, it } from "@effect/vitest";
 import * as Json from "../../../src/domain/Json.ts";
 import { protocols } from "../../../src/provider/Protocols.ts";
+import { TextGate } from "../../../src/provider/seam/TextGate.ts";
 import type { Part } from "../../../src/provider/stream/Protocol.ts";
+import type { SeamStep } from "../../../src/seam/SeamVerifier.ts";
 import { seeded } from "../../Seeded.ts";
 import { decode, encode } from "../Decoded.ts";
 import { chatContinuer, geminiContinuer } from "./Continuers.ts";
@@ -47,27 +49,19 @@ for (const [protocol, continuer] of [
           const parts: ReadonlyArray<Part> = decode(protocol, [encode(events.join(""))]).parts;
           const splice = shownOf(protocol, parts);
           assert.isAtLeast(splice.response().characters, splice.response().run.length);
-          let failed = false;
           let joined = false;
-          const gate = {
-            get isJoined() {
-              return joined;
-            },
-            cut: 3,
-            text: (text: string) => {
-              joined ||= random() < 0.1;
-              return joined && random() < 0.8 ? text : "";
-            },
-            close: () => (joined && random() < 0.5 ? "held" : ""),
-            fail: () => {
-              failed = true;
-            },
+          const step = (text: string): SeamStep => (joined ? { type: "joined", text } : { type: "wait" });
+          const close = () => step(random() < 0.5 ? "held" : "");
+          const take = (text: string) => {
+            joined ||= random() < 0.1;
+            return step(random() < 0.8 ? text : "");
           };
+          const gate = new TextGate({ cut: 3, take, close, stop: close });
           const attempt = splice.startContinuation(gate);
-          for (const step of [...parts.map((part) => () => attempt.take(part)), attempt.end]) {
-            const wasFailed = failed;
-            const out = step();
-            if (!joined || wasFailed) assert.isEmpty(out);
+          for (const next of [...parts.map((part) => () => attempt.take(part)), attempt.end]) {
+            const hadFailed = gate.fault !== undefined;
+            const out = next();
+            if (!joined || hadFailed) assert.isEmpty(out);
             for (const { json } of out) splice.recordSent(json);
           }
         }
@@ -129,22 +123,12 @@ describe("text that only the end of a response proves", () => {
     const partsOf = (...chunks: ReadonlyArray<object>): ReadonlyArray<Part> =>
       decode(gemini, [encode(chunks.map((it) => written({ data: it })).join(""))]).parts;
     const splice = shownOf(gemini, partsOf(chunk("High water")));
-    let isOver = false;
-    const gate = {
-      get isJoined() {
-        return isOver;
-      },
-      cut: 0,
-      text: () => "",
-      close: () => {
-        isOver = true;
-        return " is at six.";
-      },
-      fail: () => assert.fail("the text can be joined"),
-    };
+    const close = (): SeamStep => ({ type: "joined", text: " is at six." });
+    const gate = new TextGate({ cut: 0, take: () => ({ type: "wait" }), close, stop: close });
     const attempt = splice.startContinuation(gate);
     const said = partsOf(chunk(" is at six."), usage, chunk("", { finishReason: "STOP" }));
     const events = [...said.flatMap((part) => attempt.take(part)), ...attempt.end()];
+    assert.isUndefined(gate.fault);
     const texts = JSON.stringify(events).match(/"text":"[^"]+"/g);
     assert.deepStrictEqual(texts, ['"text":" is at six."']);
   });

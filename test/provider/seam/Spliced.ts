@@ -7,7 +7,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { assert } from "@effect/vitest";
 import type { WireProtocol } from "../../../src/provider/Protocols.ts";
-import type { ShownResponse, Splice, SplicedEvent } from "../../../src/provider/seam/Splice.ts";
+import type { Splice, SplicedEvent } from "../../../src/provider/seam/Splice.ts";
 import * as SplicedJoin from "../../../src/provider/seam/SplicedJoin.ts";
 import { textOf } from "../../../src/provider/stream/Content.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
@@ -15,6 +15,7 @@ import type { Part } from "../../../src/provider/stream/Protocol.ts";
 import { anchorOf } from "../../../src/seam/Anchor.ts";
 import type { SeamVerifier } from "../../../src/seam/SeamVerifier.ts";
 import * as SeamVerifiers from "../../../src/seam/SeamVerifier.ts";
+import type { ShownResponse } from "../../../src/seam/ShownText.ts";
 import { bytesOf, recordings } from "../../Recordings.ts";
 import { concat, decode, encode } from "../Decoded.ts";
 import { plainVerifier } from "./PlainVerifier.ts";

@@ -4,8 +4,9 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { failed, none, type Observation, ping, terminal, text } from "../../../src/domain/Observation.ts";
-import type { Splice, SplicedEvent, TextGate } from "../../../src/provider/seam/Splice.ts";
+import type { Splice, SplicedEvent } from "../../../src/provider/seam/Splice.ts";
 import * as SplicedJoin from "../../../src/provider/seam/SplicedJoin.ts";
+import type { TextGate } from "../../../src/provider/seam/TextGate.ts";
 import type { Part } from "../../../src/provider/stream/Protocol.ts";
 import type { SeamStep, SeamVerifier } from "../../../src/seam/SeamVerifier.ts";
 

@@ -70,7 +70,7 @@ type Next =
   | "comma_or_end"
   | "nothing"
   | "in_text"
-  | "in_number";
+  | "in_word";
 
 /** Scans one JSON text. */
 export class JsonScan {
@@ -78,7 +78,6 @@ export class JsonScan {
   readonly #listener: JsonListener;
   /** The opening bracket of each open level. */
   readonly #levels: Uint8Array;
-  #number: NumberPart = "minus";
   #depth = 0;
   #at: number;
   /** Start of the string or number being read. */
@@ -104,13 +103,13 @@ export class JsonScan {
     const until = Math.min(this.#bytes.length, this.#at + count);
     while (this.#at < until) {
       if (this.#next === "in_text") this.#text(until);
-      else if (this.#next === "in_number") this.#digits(until);
+      else if (this.#next === "in_word") this.#word(until);
       else this.#token(this.#bytes[this.#at] ?? 0);
       if (this.#fault !== undefined) return this.#fault;
     }
     if (this.#at < this.#bytes.length) return undefined;
-    if (this.#next === "in_number" && isWhole(this.#number)) this.#scalar();
-    return this.#next === "nothing" ? "json" : "damaged";
+    if (this.#next === "in_word") this.#endWord();
+    return this.#fault ?? (this.#next === "nothing" ? "json" : "damaged");
   }
 
   #token(byte: number): void {
@@ -167,7 +166,8 @@ export class JsonScan {
     this.#isKey = false;
     if (byte === QUOTE) this.#expect("in_text");
     else if (byte === OPEN_OBJECT || byte === OPEN_LIST) this.#open(byte);
-    else this.#word(byte);
+    else if (isWordByte[byte] === 1) this.#expect("in_word");
+    else this.#markDamaged();
   }
 
   #open(bracket: number): void {
@@ -197,32 +197,15 @@ export class JsonScan {
     this.#listener.scalar(this.#from, this.#at);
   }
 
-  #word(byte: number): void {
-    const begun = byte === MINUS ? "minus" : partAfter("minus", byte);
-    if (begun !== undefined) {
-      this.#number = begun;
-      this.#expect("in_number");
-      return;
-    }
-    const letters = byte === 0x74 ? TRUE : byte === 0x66 ? FALSE : NULL;
-    if (letters.some((letter, index) => this.#bytes[this.#at + index] !== letter)) this.#markDamaged();
-    else {
-      this.#at += letters.length;
-      this.#scalar();
-    }
+  #word(until: number): void {
+    while (this.#at < until && isWordByte[this.#bytes[this.#at] ?? 0] === 1) this.#at += 1;
+    if (this.#at < until || this.#at - this.#from > wordBytesMax) this.#endWord();
   }
 
-  #digits(until: number): void {
-    while (this.#at < until) {
-      const part = partAfter(this.#number, this.#bytes[this.#at] ?? 0);
-      if (part === undefined) {
-        if (isWhole(this.#number)) this.#scalar();
-        else this.#markDamaged();
-        return;
-      }
-      this.#number = part;
-      this.#at += 1;
-    }
+  #endWord(): void {
+    const length = this.#at - this.#from;
+    if (length <= wordBytesMax && word.test(lettersOf(this.#bytes, this.#from, this.#at))) this.#scalar();
+    else this.#markDamaged();
   }
 
   #text(until: number): void {
@@ -230,7 +213,7 @@ export class JsonScan {
     let at = this.#at;
     while (at < until) {
       const byte = bytes[at] ?? 0;
-      if (isOrdinary[byte] === 1) {
+      if (byte !== QUOTE && byte !== BACKSLASH && byte >= 0x20) {
         at += 1;
         continue;
       }
@@ -257,23 +240,27 @@ export class JsonScan {
   }
 }
 
-/** 1 for the bytes of a string that need no attention: all but quotes, backslashes and control characters. */
-const isOrdinary = Uint8Array.from({ length: 256 }, (_, byte) =>
-  byte < 0x20 || byte === QUOTE || byte === BACKSLASH ? 0 : 1,
+/** 1 for the bytes of numbers, `true`, `false` and `null`. */
+const isWordByte = Uint8Array.from({ length: 256 }, (_, byte) =>
+  /[-+.0-9a-zE]/.test(String.fromCharCode(byte)) ? 1 : 0,
 );
 
-const lettersOf = (word: string): ReadonlyArray<number> => [...word].map((letter) => letter.charCodeAt(0));
+/** Maximum size of a number, in bytes. A longer one counts as damaged. */
+export const wordBytesMax = 1_024;
 
-const TRUE = lettersOf("true");
-const FALSE = lettersOf("false");
-const NULL = lettersOf("null");
+const word = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
-const short: ReadonlySet<number> = new Set(lettersOf('"\\/bfnrt'));
+/** Reads each byte as one character. For a few bytes, joining is faster than spreading. */
+export const lettersOf = (bytes: Uint8Array, from: number, to: number): string => {
+  let text = "";
+  for (let at = from; at < to; at += 1) text += String.fromCharCode(bytes[at] ?? 0);
+  return text;
+};
 
 /** Length of the escape at an offset, in bytes; 0 if there is none. */
 const escapeLength = (bytes: Uint8Array, at: number): number => {
   const letter = bytes[at + 1] ?? 0;
-  if (short.has(letter)) return 2;
+  if ('"\\/bfnrt'.includes(String.fromCharCode(letter))) return 2;
   if (letter !== 0x75) return 0;
   for (let digit = at + 2; digit < at + 6; digit += 1) if (!isHex(bytes[digit] ?? 0)) return 0;
   return 6;
@@ -281,25 +268,3 @@ const escapeLength = (bytes: Uint8Array, at: number): number => {
 
 const isHex = (byte: number): boolean =>
   (byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66);
-
-type NumberPart = "minus" | "zero" | "digits" | "point" | "fraction" | "e" | "sign" | "exponent";
-
-const isWhole = (part: NumberPart): boolean =>
-  part === "zero" || part === "digits" || part === "fraction" || part === "exponent";
-
-const ZERO = 0x30;
-const MINUS = 0x2d;
-
-/** The part of a number that a byte begins or continues; undefined if it cannot follow. */
-const partAfter = (part: NumberPart, byte: number): NumberPart | undefined => {
-  if (byte >= ZERO && byte <= 0x39) {
-    if (part === "minus") return byte === ZERO ? "zero" : "digits";
-    if (part === "zero") return undefined;
-    if (part === "digits") return "digits";
-    return part === "point" || part === "fraction" ? "fraction" : "exponent";
-  }
-  if (byte === 0x2e) return part === "zero" || part === "digits" ? "point" : undefined;
-  if (byte === 0x65 || byte === 0x45)
-    return part === "zero" || part === "digits" || part === "fraction" ? "e" : undefined;
-  return part === "e" && (byte === 0x2b || byte === MINUS) ? "sign" : undefined;
-};

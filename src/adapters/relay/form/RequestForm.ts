@@ -2,7 +2,7 @@
  * Defines the digest input that identifies a request: words about it, followed by its body, in canonical form if it has one.
  */
 import * as Effect from "effect/Effect";
-import { canonical, canonicalBytesMax, canonicalValue } from "./CanonicalBody.ts";
+import { byteOrderMark, canonical, canonicalBytesMax, canonicalValue } from "./CanonicalBody.ts";
 import { type JsonMember, membersInTurns } from "./JsonMembers.ts";
 
 /** The input of a digest. */
@@ -58,9 +58,6 @@ export const takeParts = (form: RequestForm, take: (part: FormPart) => void): Ef
       yield* Effect.yieldNow;
     }
   });
-
-/** The first byte of a byte order mark, which begins no JSON. */
-const byteOrderMark = 0xef;
 
 const bytesOf = ({ body }: RequestForm): Uint8Array<ArrayBuffer> =>
   typeof body === "string" ? new TextEncoder().encode(body) : (body ?? new Uint8Array(0));

@@ -16,8 +16,7 @@ import type { WireProtocol } from "../../../provider/protocol/WireProtocol.ts";
 import type { PrefillRule } from "../../../provider/seam/Prefills.ts";
 import type { Part } from "../../../provider/stream/Protocol.ts";
 import type { SeamJoin, SeamPassed, SeamPlan, TextSeam } from "../../../seam/TextSeam.ts";
-import { bytesOf } from "./SeamBytes.ts";
-import type { SeamPart } from "./SeamPart.ts";
+import { bytesOf, type SeamPart } from "./SeamFrames.ts";
 import { decodeBody, isSigned, type PlainRequest, parseBody, type SentRequest, withBody } from "./SeamRequest.ts";
 import { markWideNumbers } from "./WideNumbers.ts";
 

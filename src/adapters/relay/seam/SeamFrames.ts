@@ -1,9 +1,18 @@
 /** Splits the body of a continuation into its events. Their bytes are not sent. The seam writes the client's bytes instead. */
+
 import type { Failure } from "../../../domain/Failure.ts";
+import type { Observation } from "../../../domain/Observation.ts";
 import * as Decoder from "../../../provider/stream/Decoder.ts";
-import type { End, Part } from "../../../provider/stream/Protocol.ts";
-import { bytesOf } from "./SeamBytes.ts";
-import type { SeamPart } from "./SeamPart.ts";
+import type { End, Fold, Part, SseEvent } from "../../../provider/stream/Protocol.ts";
+
+/** One event: the bytes that its client reads, its observation, and the decoded event if its response may be continued. */
+export interface SeamPart {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly observation: Observation;
+  readonly decoded?: Part;
+  /** The transition of its decoder at this event, if the decoder has read the response from its beginning. */
+  readonly fold?: Fold;
+}
 
 /** Splits one body; each body needs its own instance. */
 export class SeamFrames {
@@ -61,3 +70,20 @@ const seamPartOf = (decoded: Part, observation: SeamPart["observation"]): SeamPa
   observation,
   decoded,
 });
+
+const encoder = new TextEncoder();
+
+/**
+ * Encodes an event: its name, if it has one, its data, and a blank line.
+ *
+ * @param event the event as a decoder reads it
+ * @param owed true to start with a line feed, because the bytes sent so far end with the first half of a line end
+ */
+export const bytesOf = ({ data, event }: Pick<SseEvent, "event" | "data">, owed = false): Uint8Array<ArrayBuffer> => {
+  const name = event === unnamed ? "" : `event: ${event}\n`;
+  const lines = data.split("\n").map((line) => `data: ${line}\n`);
+  return encoder.encode(`${owed ? "\n" : ""}${name}${lines.join("")}\n`);
+};
+
+/** The name that a decoder gives to an event without one (WHATWG HTML, 9.2.6). */
+const unnamed = "message";

@@ -44,9 +44,13 @@ const isEncoding = ([name, value]: SentRequest["headers"][number]): boolean =>
  */
 export const withBody = <R extends SentRequest>(request: R, body: string): R => ({
   ...request,
-  headers: request.headers.filter(([name]) => !ofBody.has(name.toLowerCase())),
+  headers: withoutBody(request.headers),
   body,
 });
+
+/** Removes headers that describe the body, or mark the request as a repeat of another one. */
+export const withoutBody = (headers: SentRequest["headers"]): SentRequest["headers"] =>
+  headers.filter(([name]) => !ofBody.has(name.toLowerCase()));
 
 /** True if the headers sign the body, so that the body cannot be replaced. */
 export const isSigned = ({ headers }: Pick<SentRequest, "headers">): boolean =>

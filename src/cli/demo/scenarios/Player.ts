@@ -5,8 +5,7 @@ import { Clock, Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Random,
 import { keepAliveMs, keepAliveMsDefault } from "../../../client/ClientConfig.ts";
 import { type ExchangeRecord, ProviderClient } from "../../../client/index.ts";
 import type { RunIncident } from "../../../domain/RunIncident.ts";
-import type { Part } from "../../../provider/Protocols.ts";
-import { protocols } from "../../../provider/Protocols.ts";
+import { type Part, protocols } from "../../../provider/Protocols.ts";
 import type { RunRecord } from "../../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../../recorder/RunRecorder.ts";
 import type { RunEvent, RunInterrupted } from "../../../runtime/contract/RunEvent.ts";
@@ -17,7 +16,6 @@ import { type GuardedTool, ToolGuard } from "../../../runtime/tools/ToolGuard.ts
 import { FaultProvider, type RequestLog } from "../../../testing/index.ts";
 import { Door } from "../stage/Door.ts";
 import { ScriptedPerson } from "../stage/ScriptedPerson.ts";
-import * as SleepingClock from "../stage/SleepingClock.ts";
 import { TextJoiner } from "../stage/TextJoiner.ts";
 import { Transcript } from "../stage/Transcript.ts";
 import { type DemoTool, recycledMs, type Scenario } from "./Scenario.ts";
@@ -82,7 +80,7 @@ export const play = Effect.fn("demo.play")(
   function* (scenario: Scenario, runId: string, _seed: number) {
     const server = yield* FaultProvider.make({ script: { answers: scenario.answers, after: "repeat" } });
     const { client, exchanges, keptMs } = yield* makeClient(scenario);
-    const clock = SleepingClock.make(yield* Clock.Clock);
+    const clock = sleepingClock(yield* Clock.Clock);
     const processor = yield* scenario.sleepsMs === undefined ? StreamProcessor : makeProcessor(clock);
     const door = yield* Door.make(server.port);
     const url = server.endpoint(scenario.protocol);
@@ -329,7 +327,7 @@ class Caller {
   readonly runId: string;
   readonly #handlers: Handlers;
   readonly #processor: StreamProcessor["Service"];
-  readonly #clock: SleepingClock.SleepingClock;
+  readonly #clock: SleepingClock;
   readonly #transcript = new Transcript();
   #calls: ReadonlyArray<ReadyCall> = [];
   #completed = false;
@@ -349,7 +347,7 @@ class Caller {
     runId: string,
     handlers: Handlers,
     processor: StreamProcessor["Service"],
-    clock: SleepingClock.SleepingClock,
+    clock: SleepingClock,
   ) {
     this.#scenario = scenario;
     this.runId = runId;
@@ -447,3 +445,29 @@ class Caller {
     };
   }
 }
+
+/** A clock that can jump, as on a machine that sleeps: timers that are pending fire late. */
+interface SleepingClock extends Clock.Clock {
+  /** Advances both clocks, in milliseconds. */
+  readonly advance: (ms: number) => void;
+}
+
+/** Creates a clock over the machine's own. */
+const sleepingClock = (inner: Clock.Clock): SleepingClock => {
+  let slept = 0;
+  const millis = () => inner.currentTimeMillisUnsafe() + slept;
+  const nanos = () => inner.currentTimeNanosUnsafe() + BigInt(slept) * 1_000_000n;
+  const steady = () => inner.monotonicTimeNanosUnsafe() + BigInt(slept) * 1_000_000n;
+  return {
+    currentTimeMillisUnsafe: millis,
+    currentTimeNanosUnsafe: nanos,
+    monotonicTimeNanosUnsafe: steady,
+    currentTimeMillis: Effect.sync(millis),
+    currentTimeNanos: Effect.sync(nanos),
+    monotonicTimeNanos: Effect.sync(steady),
+    sleep: (duration) => inner.sleep(duration),
+    advance: (ms) => {
+      slept += ms;
+    },
+  };
+};

@@ -1,6 +1,12 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Scheduler } from "effect";
-import { firstSliceBytes, levelsMax, scanInTurns, sliceBytes } from "../../../../src/adapters/relay/form/JsonScan.ts";
+import {
+  firstSliceBytes,
+  levelsMax,
+  scanInTurns,
+  sliceBytes,
+  wordBytesMax,
+} from "../../../../src/adapters/relay/form/JsonScan.ts";
 import { compare, readIn, ToldText } from "./JsonScanCases.ts";
 import { parsed } from "./JsonTexts.ts";
 
@@ -51,6 +57,14 @@ describe("The scanner of JSON", () => {
         );
   });
 
+  it("takes a long number, and one that is longer than its limit for damage", () => {
+    for (const slice of [1, 7, sliceBytes]) {
+      assert.strictEqual(endOf(`[${"1".repeat(wordBytesMax)}]`, slice), "json");
+      assert.strictEqual(endOf(`[${"1".repeat(wordBytesMax + 1)}]`, slice), "damaged");
+      assert.strictEqual(endOf("1".repeat(wordBytesMax + 1), slice), "damaged");
+    }
+  });
+
   it("takes damaged characters in a text, as a decoder does, and nowhere else", () => {
     const damaged = [[0xff], [0xc3], [0xe2, 0x82], [0xf0, 0x9f, 0x98], [0xc0, 0x80], [0xed, 0xa0, 0x80]];
     for (const some of damaged) {
@@ -68,9 +82,9 @@ describe("The scanner of JSON", () => {
     assert.strictEqual(endOf("[".repeat(1_000_000), sliceBytes), "deep");
   });
 
-  it("lets others have their turn behind every slice, in a text, a number and blanks too", () => {
+  it("lets others have their turn behind every slice, in a text and in blanks too", () => {
     const long = 12 * sliceBytes;
-    const texts = [`"${"a".repeat(long)}"`, "1".repeat(long), " ".repeat(long), `[${"{},".repeat(long / 3)}1]`];
+    const texts = [`"${"a".repeat(long)}"`, " ".repeat(long), `[${"{},".repeat(long / 3)}1]`];
     return Effect.gen(function* () {
       for (const text of texts) {
         const yields = { count: 0 };

@@ -1,7 +1,7 @@
 /** A seam follows several parts at once: whoever asks it finds everything that has left, and few parts wait (laws L4, L11). */
 import { assert, describe, it } from "@effect/vitest";
 import { behindBytesMax, behindMax, RelaySeam } from "../../../../src/adapters/relay/seam/RelaySeam.ts";
-import type { SeamPart } from "../../../../src/adapters/relay/seam/SeamPart.ts";
+import type { SeamPart } from "../../../../src/adapters/relay/seam/SeamFrames.ts";
 import { none, text as shownText } from "../../../../src/domain/Observation.ts";
 import { type ProtocolId, protocols } from "../../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../../src/provider/stream/Decoder.ts";

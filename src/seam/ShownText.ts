@@ -1,5 +1,15 @@
 /** Keeps the text that a client has read of a response, as far as a continuation needs it. */
-import { type ShownResponse, shownCharactersMax } from "./Splice.ts";
+import { shownCharactersMax } from "./TextSeam.ts";
+
+/** The sent part of a response, as a continuation needs it. */
+export interface ShownResponse {
+  /** All visible text since the last block that is not text. */
+  readonly run: string;
+  /** Length of all visible text of the response, in UTF-16 code units. */
+  readonly characters: number;
+  /** The reason why the response cannot be continued, as far as the sent part determines it. */
+  readonly refusal: "refusal_shown" | "not_text_last" | "several_choices" | "too_long" | undefined;
+}
 
 /** Collects the visible text of one response. Its memory is bounded, because text that is too long to continue is not kept. */
 export class ShownText {
@@ -7,10 +17,16 @@ export class ShownText {
   #characters = 0;
   #choice: number | undefined;
   #several = false;
-  /** A refusal to continue that is final. */
-  #refusal: "refusal_shown" | "not_text_last" | undefined;
+  #refused = false;
+  /** True if content was sent after which no text can continue. */
+  #ended = false;
   /** Hosted tools that were called and have not returned a result. */
   readonly #waits = new Set<string>();
+
+  /** Length of all visible text, in UTF-16 code units. */
+  get characters(): number {
+    return this.#characters;
+  }
 
   say(text: string): void {
     this.#characters += text.length;
@@ -24,10 +40,14 @@ export class ShownText {
 
   /** Records that content was shown after which no text can continue. */
   refuse(refusal: "refusal_shown" | "not_text_last"): void {
-    this.#refusal ??= refusal;
+    if (refusal === "refusal_shown") this.#refused = true;
+    else this.#ended = true;
   }
 
-  /** Records a hosted tool that has its result or waits for it. */
+  /**
+   * Records a hosted tool that has its result or waits for it, because a call without its result cannot be sent back. Past the limit, such a
+   * call could be missed, so nothing can continue.
+   */
   recordHostedTool(key: string, settled: boolean): void {
     this.endRun();
     if (settled) this.#waits.delete(key);
@@ -52,12 +72,12 @@ export class ShownText {
 
   #findRefusal(): ShownResponse["refusal"] {
     if (this.#several) return "several_choices";
-    if (this.#refusal !== undefined) return this.#refusal;
+    if (this.#refused) return "refusal_shown";
     if (this.#characters > shownCharactersMax) return "too_long";
     const isOver = this.#run === "" && this.#characters > 0;
-    return isOver || this.#waits.size > 0 ? "not_text_last" : undefined;
+    return this.#ended || isOver || this.#waits.size > 0 ? "not_text_last" : undefined;
   }
 }
 
 /** Maximum hosted tools that may wait for their results. */
-const hostedMax = 512;
+const hostedMax = 1024;

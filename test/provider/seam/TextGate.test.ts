@@ -2,25 +2,21 @@
  * What a splice asks of its gate is asked in order, once for one end of text, and not behind a fault.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { AttemptGate, bytesOf } from "../../../src/provider/seam/AttemptGate.ts";
+import { bytesOf, TextGate } from "../../../src/provider/seam/TextGate.ts";
+import type { SeamStep } from "../../../src/seam/SeamVerifier.ts";
 
-/** A gate that notes what it is asked; `joins` says from which question on the seam is proven. */
+/** A gate that notes what its verifier is asked; `joins` says from which question on the seam is proven. */
 const noted = (joins: number, cut = 0) => {
   const asked: Array<string> = [];
-  const gate = new AttemptGate({
-    get isJoined() {
-      return asked.length >= joins;
-    },
+  const step = (question: string, text: string): SeamStep => {
+    asked.push(question);
+    return asked.length < joins ? { type: "wait" } : { type: "joined", text: asked.length > joins ? text : "" };
+  };
+  const gate = new TextGate({
     cut,
-    text: (piece) => {
-      asked.push(piece);
-      return asked.length > joins ? piece : "";
-    },
-    close: () => {
-      asked.push("close");
-      return "";
-    },
-    fail: (fault) => asked.push(fault),
+    take: (piece) => step(piece, piece),
+    close: () => step("close", ""),
+    stop: () => step("stop", ""),
   });
   return { asked, gate };
 };
@@ -32,8 +28,8 @@ describe("the gate of an attempt", () => {
     assert.isUndefined(gate.behindText());
     assert.strictEqual(gate.text("more") + gate.close(), "");
     gate.fail("unwritable");
-    assert.deepStrictEqual(asked, ["anchor", "close", "not_text"]);
-    assert.isTrue(gate.hasFailed);
+    assert.deepStrictEqual(asked, ["anchor", "close"]);
+    assert.strictEqual(gate.fault, "not_text");
   });
 
   it("is closed once for each end of a text", () => {
@@ -57,9 +53,9 @@ describe("the gate of an attempt", () => {
   });
 
   it("gives up a text that is no anchor and has no end", () => {
-    const { asked, gate } = noted(9);
+    const { gate } = noted(9);
     for (let at = 0; at < 3; at++) gate.text(" ".repeat(64 * 1024));
-    assert.strictEqual(asked.at(-1), "unwritable");
+    assert.strictEqual(gate.fault, "unwritable");
   });
 
   it("counts bytes as UTF-8 has them", () => {
