@@ -156,7 +156,11 @@ interface Registered {
   readonly providers: Set<string>;
   /** Labels of models with their own series, the least recently used one first. */
   readonly models: Map<string, MeasureAttributes>;
-  /** Labels of all other measurements, by provider and model: no model, or `other`. */
+  /** The model that was used last, with its labels. A run measures several times in a row. */
+  newest: { readonly id: string; readonly model: string | undefined; readonly labels: MeasureAttributes } | undefined;
+  /** Labels of measurements without a model, by provider. */
+  readonly modelless: Map<string, MeasureAttributes>;
+  /** Labels of models without their own series, by provider. */
   readonly others: Map<string, MeasureAttributes>;
   /** Updated metrics by their labels: one per series in the registry. */
   readonly series: WeakMap<MeasureAttributes, Map<string, Series>>;
@@ -169,7 +173,10 @@ const namesOf = (context: Context.Context<never>): Registered => {
   const registry = Context.get(context, Metric.MetricRegistry);
   const found = registered.get(registry);
   if (found !== undefined) return found;
-  const made: Registered = { providers: new Set(), models: new Map(), others: new Map(), series: new WeakMap() };
+  const made: Registered = {
+    ...{ providers: new Set(), models: new Map(), newest: undefined },
+    ...{ modelless: new Map(), others: new Map(), series: new WeakMap() },
+  };
   registered.set(registry, made);
   return made;
 };
@@ -192,6 +199,8 @@ export const providerLabels = (
   admits = false,
 ): MeasureAttributes => {
   const names = namesOf(context);
+  const { newest } = names;
+  if (newest?.id === id && newest.model === model) return newest.labels;
   const named = admitName(names.providers, id, providerLabelsMax) ? id : otherModel;
   const key = JSON.stringify([named, model]);
   const found = model === undefined ? undefined : names.models.get(key);
@@ -206,6 +215,7 @@ export const providerLabels = (
     evict(oldest[1], names, context);
   }
   names.models.set(key, labels);
+  names.newest = { id, model, labels };
   return labels;
 };
 
@@ -220,10 +230,14 @@ const labelsOf = (provider: string, model: string | undefined): MeasureAttribute
   "gen_ai.request.model": model,
 });
 
-const otherLabels = (provider: string, model: string | undefined, { others }: Registered): MeasureAttributes => {
-  const key = JSON.stringify([provider, model]);
-  const labels = others.get(key) ?? labelsOf(provider, model);
-  others.set(key, labels);
+const otherLabels = (
+  provider: string,
+  model: typeof otherModel | undefined,
+  { modelless, others }: Registered,
+): MeasureAttributes => {
+  const known = model === undefined ? modelless : others;
+  const labels = known.get(provider) ?? labelsOf(provider, model);
+  known.set(provider, labels);
   return labels;
 };
 
