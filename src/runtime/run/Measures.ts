@@ -151,6 +151,12 @@ interface Series {
   readonly attributes: MeasureAttributes;
 }
 
+/** A tree of series, with the name of an attribute and then its value at each level. Walking it is cheaper than building a key. */
+interface SeriesNode {
+  series: Series | undefined;
+  readonly next: Map<string, SeriesNode>;
+}
+
 /** The series of one registry. */
 interface Registered {
   readonly providers: Set<string>;
@@ -163,7 +169,7 @@ interface Registered {
   /** Labels of models without their own series, by provider. */
   readonly others: Map<string, MeasureAttributes>;
   /** Updated metrics by their labels: one per series in the registry. */
-  readonly series: WeakMap<MeasureAttributes, Map<string, Series>>;
+  readonly series: WeakMap<MeasureAttributes, Map<string, SeriesNode>>;
 }
 
 /** Registered names and series by metric registry, because each program has its own registry. */
@@ -246,7 +252,7 @@ const evict = (labels: MeasureAttributes, names: Registered, context: Context.Co
   const of = names.series.get(labels);
   names.series.delete(labels);
   const rest = otherLabels(labels["gen_ai.provider.name"] ?? otherModel, otherModel, names);
-  for (const { attributes, make, metric } of of?.values() ?? []) {
+  for (const { attributes, make, metric } of seriesIn(of?.values() ?? [])) {
     const state = metric.valueUnsafe(context);
     if (!Predicate.hasProperty(state, "count")) continue;
     seriesOf(metric.id, make, attributes, rest, names).metric.updateUnsafe(Number(state.count), context);
@@ -300,26 +306,31 @@ const seriesOf = (
     ofLabels = new Map();
     series.set(labels, ofLabels);
   }
-  const name = id + keyOf(attributes);
-  let one = ofLabels.get(name);
-  if (one === undefined) {
-    one = { metric: make(withoutUndefined(labels, attributes)), make, attributes };
-    ofLabels.set(name, one);
-  }
-  return one;
-};
-
-const noLabels: MeasureAttributes = {};
-
-/** Returns a key that is unique for these attributes, whatever characters they contain. */
-const keyOf = (attributes: MeasureAttributes): string => {
-  let key = "";
+  let node = nodeAt(ofLabels, id);
   for (const name in attributes) {
     const it = attributes[name];
-    if (it !== undefined) key += `\n${name}=${it.length}:${it}`;
+    if (it !== undefined) node = nodeAt(nodeAt(node.next, name).next, it);
   }
-  return key;
+  node.series ??= { metric: make(withoutUndefined(labels, attributes)), make, attributes };
+  return node.series;
 };
+
+const nodeAt = (nodes: Map<string, SeriesNode>, key: string): SeriesNode => {
+  const known = nodes.get(key);
+  if (known !== undefined) return known;
+  const made: SeriesNode = { series: undefined, next: new Map() };
+  nodes.set(key, made);
+  return made;
+};
+
+function* seriesIn(nodes: Iterable<SeriesNode>): Generator<Series> {
+  for (const { next, series } of nodes) {
+    if (series !== undefined) yield series;
+    yield* seriesIn(next.values());
+  }
+}
+
+const noLabels: MeasureAttributes = {};
 
 const withoutUndefined = (...all: ReadonlyArray<MeasureAttributes>): Record<string, string> =>
   Object.fromEntries(
