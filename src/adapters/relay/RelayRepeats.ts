@@ -167,7 +167,7 @@ export class RelayRepeats {
    * Finds the failed run of another process that a request repeats. Call this when the request's own run begins. A request that is marked
    * as a repeat is looked up during its first attempt, any other only after that attempt breaks, so that a healthy run costs nothing.
    *
-   * @returns the result, for the run's first decision; undefined if there is no other process
+   * @returns the result, which the run asks for once, before its first decision; undefined if there is no other process
    */
   elsewhere(
     request: RelayRequest,
@@ -177,7 +177,7 @@ export class RelayRepeats {
     const says = isMarkedRetry(request);
     return Effect.flatMap(now, (begunAt) => {
       const asked = Effect.flatten(this.#withKey(request, (key, at) => elsewhere.take(key, at - begunAt, says)));
-      return says ? Effect.map(Effect.forkScoped(asked), Fiber.join) : Effect.cached(asked);
+      return says ? Effect.map(Effect.forkScoped(asked), Fiber.join) : Effect.succeed(asked);
     });
   }
 
