@@ -95,13 +95,13 @@ const findFirstNonBase64 = (body: string | Uint8Array, from: number, to: number)
 const QUOTE = 0x22;
 
 /** Letters, digits, `+`, `/`, and the `-` and `_` of the URL-safe alphabet. */
-const isBase64 = (code: number): boolean =>
-  (code >= 97 && code <= 122) ||
-  (code >= 65 && code <= 90) ||
-  (code >= 47 && code <= 57) ||
-  code === 43 ||
-  code === 45 ||
-  code === 95;
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_";
+
+/** 1 for a code of the alphabet, else 0. A table is read faster than ranges are compared. */
+const base64 = new Uint8Array(256);
+for (const character of alphabet) base64[character.charCodeAt(0)] = 1;
+
+const isBase64 = (code: number): boolean => base64[code] === 1;
 
 /** True if an attempt costs nothing, because nothing was sent or the provider did not process it. */
 const isUnpaid = ({ delivery, progress }: AttemptFacts, failure: Failure | undefined): boolean =>

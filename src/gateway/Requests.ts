@@ -2,7 +2,7 @@
  * Admits a request, routes it, and decides if it is relayed, passed through or served by the page.
  */
 import type { IncomingMessage } from "node:http";
-import { Cause, Effect, Exit, Scope } from "effect";
+import { Cause, Effect, Exit, type Scope } from "effect";
 import { mayBeRelayed, type RelayPlan, recogniseBody } from "../adapters/relay/RelayPlan.ts";
 import { headerOf, type RelayHeaders, type RelayRequest, readAddress } from "../adapters/relay/RelayTransport.ts";
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
@@ -84,14 +84,16 @@ export const take = (
   serving: RequestServing,
   address = addressOf(request.url ?? ""),
 ): Effect.Effect<void, never, StreamProcessor> =>
-  serveRequest(request, address, client, serving).pipe(
-    Effect.onExit((exit) =>
+  Effect.onExit(serveRequest(request, address, client, serving), (exit) => {
+    const settled =
       Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)
         ? client.settle
-        : Effect.andThen(logDefect("a defect ended a request", exit.cause), client.fail),
-    ),
-    Effect.ensuring(Effect.suspend(() => recordAccess(client.access, serving.settings.accessLog))),
-  );
+        : Effect.andThen(logDefect("a defect ended a request", exit.cause), client.fail);
+    return Effect.ensuring(
+      settled,
+      Effect.suspend(() => recordAccess(client.access, serving.settings.accessLog)),
+    );
+  });
 
 const recordAccess = (access: Access, isLogged: boolean): Effect.Effect<void> => {
   const { own, record } = access;
@@ -237,22 +239,34 @@ interface RoutedRequest
 const isAdmitted = (admitted: Admitted | Refused): admitted is Admitted => "token" in admitted;
 
 /** Serves a probable model request, and keeps its body until the run has ended. */
-const modelRequest = Effect.fnUntraced(function* (
+const modelRequest = (
   request: IncomingMessage,
   asked: RoutedRequest,
   client: ClientResponse,
   serving: RequestServing,
-): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
-  const { headers, method, outgoing, target, tenant, token, upstream, url, wish } = asked;
+): Effect.Effect<void, BodyRefused, StreamProcessor | Scope.Scope> => {
   if (serving.settings.requireStore && serving.store().writes === "failing")
-    return yield* refuse(storeAway, upstream, client, serving);
-  const body = yield* serving.bodies.read(request, client.invite, asked.holder);
-  // A decoded copy is kept only while a request that continues the response may be built from it.
-  const copy = yield* Scope.fork(yield* Effect.scope);
+    return refuse(storeAway, asked.upstream, client, serving);
+  return Effect.flatMap(serving.bodies.read(request, client.invite, asked.holder), (body) =>
+    Effect.flatMap(routeBody(body, asked, serving), (routing) =>
+      typeof routing === "string"
+        ? passUnknown(request, { body, why: routing }, asked, client, serving)
+        : "message" in routing
+          ? refuse(routing, asked.upstream, client, serving)
+          : serveRouting(routing, asked, client, serving),
+    ),
+  );
+};
+
+/** Recognises and routes a request. Everything else that is known of its body is released, since a run may take minutes. */
+const routeBody = (
+  body: Bytes,
+  asked: RoutedRequest,
+  serving: RequestServing,
+): Effect.Effect<Routing | Refused | UnknownBody, BodyRefused, Scope.Scope> => {
+  const { headers, method, target, tenant, token, url, wish } = asked;
   const keeps = canContinue(asked, serving.settings);
-  const given = { method, url, headers, body, tenant };
-  const recognising = recognise(given, { ...asked, keeps }, serving);
-  // Everything known of the body is released here, since a run may take minutes.
+  const recognising = recognise({ method, url, headers, body, tenant }, { ...asked, keeps }, serving);
   const routed = Effect.flatMap(
     recognising,
     (found): Effect.Effect<Routing | Refused | UnknownBody> =>
@@ -263,35 +277,53 @@ const modelRequest = Effect.fnUntraced(function* (
             serving,
           ),
   );
-  const routing = yield* Scope.provide(routed, copy);
-  if (!keeps) yield* Scope.close(copy, Exit.void);
-  if (typeof routing === "string") {
-    if (routing === "unread") yield* logUnread(client);
-    if (isElsewhere(asked)) return yield* refuse(noSuchRoute(asked.wish.pinned ?? ""), upstream, client, serving);
+  // A decoded copy is kept only while a request that continues the response may be built from it.
+  return isEncoded(encodingOf(asked)) && !keeps ? Effect.scoped(routed) : routed;
+};
+
+const encodingOf = ({ headers }: Pick<RelayRequest, "headers">): string => headerOf(headers, "content-encoding") ?? "";
+
+/** Sends on a request whose body no protocol knows. */
+const passUnknown = (
+  request: IncomingMessage,
+  { body, why }: { readonly body: Bytes; readonly why: UnknownBody },
+  asked: RoutedRequest,
+  client: ClientResponse,
+  serving: RequestServing,
+): Effect.Effect<void> => {
+  const { method, outgoing, upstream, wish } = asked;
+  const isUnread = why === "unread";
+  const passed = Effect.suspend(() => {
+    if (isElsewhere(asked)) return refuse(noSuchRoute(wish.pinned ?? ""), upstream, client, serving);
     serving.meter.count("passed_through");
     const sent = { method, ...outgoing(asked), body: hasBody(request) ? body : undefined, length: undefined };
-    const reason = routing === "unread" ? "unread_body" : undefined;
-    return yield* pass(sent, upstream, client, passing(asked, serving), unrecoveredOf(asked, serving, reason));
-  }
-  if ("message" in routing) return yield* refuse(routing, upstream, client, serving);
+    const unrecovered = unrecoveredOf(asked, serving, isUnread ? "unread_body" : undefined);
+    return pass(sent, upstream, client, passing(asked, serving), unrecovered);
+  });
+  return isUnread ? Effect.andThen(logUnread(client), passed) : passed;
+};
+
+const serveRouting = (
+  routing: Routing,
+  asked: RoutedRequest,
+  client: ClientResponse,
+  serving: RequestServing,
+): Effect.Effect<void, never, StreamProcessor> => {
   serving.meter.count("relayed");
-  yield* logSkippedRoutes(routing);
   const options = asked.group === undefined ? serving.options : { ...serving.options, ...groupOf(asked) };
   const run = { ...serving, options, routing };
   // An opaque response can be requested again for free, so no client attaches to it.
-  yield* routing.plan.isOpaque ? relay(routing.plan, asked, client, run) : serveRun(routing.plan, asked, client, run);
-});
+  const serve = routing.plan.isOpaque ? relay : serveRun;
+  const served = serve(routing.plan, asked, client, run);
+  return routing.left_out.length === 0 ? served : Effect.andThen(logSkippedRoutes(routing), served);
+};
 
 /** True if the request is pinned to another route, which only a model request can take. */
 const isElsewhere = ({ server, wish }: RoutedRequest): boolean =>
   wish.pinned !== undefined && wish.pinned !== server.name;
 
 const logSkippedRoutes = ({ left_out }: Routing): Effect.Effect<void> =>
-  left_out.length === 0
-    ? Effect.void
-    : Effect.logDebug(
-        `routes cannot serve a request: ${left_out.map(({ id, reason }) => `${id}: ${reason}`).join("; ")}`,
-      );
+  Effect.logDebug(`routes cannot serve a request: ${left_out.map(({ id, reason }) => `${id}: ${reason}`).join("; ")}`);
 
 /**
  * Disables automatic continuation for a body that must not be parsed. The continuing request is built from the whole body, and
@@ -314,7 +346,7 @@ const continuesByDefault = new Derived(({ continueText, servers }: GatewaySettin
  *
  * @param keeps the plan keeps the copy, because its body may have to be changed
  */
-const recognise = Effect.fnUntraced(function* (
+const recognise = (
   request: RelayRequest & { readonly body: Bytes },
   {
     holder,
@@ -323,22 +355,36 @@ const recognise = Effect.fnUntraced(function* (
     upstream,
   }: Pick<RoutedRequest, "holder" | "isNaming" | "upstream"> & { readonly keeps: boolean },
   { bodies, owners }: RequestServing,
-): Effect.fn.Return<Recognised | Refused | UnknownBody, BodyRefused, Scope.Scope> {
+): Effect.Effect<Recognised | Refused | UnknownBody, BodyRefused, Scope.Scope> => {
   const sent = request.body;
-  if (request.method === "GET") return recogniseBodiless(request, upstream);
-  const unknown = <Why extends UnknownBody>(why: Why) => (isNaming ? AccountGuard.unreadBody : why);
-  const encoding = headerOf(request.headers, "content-encoding") ?? "";
-  const plain = isEncoded(encoding) ? yield* bodies.decode(encoding, sent, holder) : sent;
-  if (plain === undefined) return unknown("not_an_object");
-  const body = yield* readKnownBody(plain);
-  if (typeof body === "string") return unknown(body);
-  const named = isNaming ? yield* extractIds(plain) : [];
+  if (request.method === "GET") return Effect.succeed(recogniseBodiless(request, upstream));
+  const unknown = <Why extends UnknownBody>(why: Why) => Effect.succeed(isNaming ? AccountGuard.unreadBody : why);
+  const encoding = encodingOf(request);
+  const decoded = isEncoded(encoding) ? bodies.decode(encoding, sent, holder) : Effect.succeed(sent);
+  return Effect.flatMap(decoded, (plain): Effect.Effect<Recognised | Refused | UnknownBody> => {
+    if (plain === undefined) return unknown("not_an_object");
+    return Effect.flatMap(readKnownBody(plain), (body): Effect.Effect<Recognised | Refused | UnknownBody> => {
+      if (typeof body === "string") return unknown(body);
+      const plan = recogniseBody(request, body.json) ?? replayPlan(request, upstream, body.json);
+      const found =
+        plan === undefined ? "not_an_object" : { plan: keeps && plain !== sent ? { ...plan, plain } : plan, body };
+      if (!isNaming) return Effect.succeed(found);
+      return Effect.map(refuseForeign(plain, request, owners), (refused) => refused ?? found);
+    });
+  });
+};
+
+/** Refuses a body that names a stored response of another token, or that cannot be checked for one. */
+const refuseForeign = Effect.fnUntraced(function* (
+  plain: Bytes,
+  { tenant }: Pick<RelayRequest, "tenant">,
+  owners: ResponseOwners,
+): Effect.fn.Return<Refused | undefined> {
+  const named = yield* extractIds(plain);
   if (named === undefined) return AccountGuard.unreadBody;
   for (const { id, what } of named)
-    if ((yield* owners.ownerOf(id, request.tenant)) === "other") return AccountGuard.noSuchStored(what);
-  const plan = recogniseBody(request, body.json) ?? replayPlan(request, upstream, body.json);
-  if (plan === undefined) return "not_an_object";
-  return { plan: keeps && plain !== sent ? { ...plan, plain } : plan, body };
+    if ((yield* owners.ownerOf(id, tenant)) === "other") return AccountGuard.noSuchStored(what);
+  return undefined;
 });
 
 const recogniseBodiless = (request: RelayRequest & { readonly body: Bytes }, upstream: UpstreamName) => {

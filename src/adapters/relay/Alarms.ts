@@ -39,9 +39,11 @@ export class Alarms {
 
   /** Returns the alarms of a clock. There is one instance per clock. */
   static of(clock: Clock.Clock): Alarms {
-    const known = Alarms.#known.get(clock) ?? new Alarms(clock);
-    Alarms.#known.set(clock, known);
-    return known;
+    const known = Alarms.#known.get(clock);
+    if (known !== undefined) return known;
+    const made = new Alarms(clock);
+    Alarms.#known.set(clock, made);
+    return made;
   }
 
   /** Current time, in monotonic milliseconds. */

@@ -173,6 +173,8 @@ export interface BegunRun {
   readonly presence: Presence;
   readonly reader: RelayReader;
   readonly waits: RelayWaits;
+  /** Services of the request. */
+  readonly services: Context.Context<never>;
   /** Scope of the run. Closing it ends the run. */
   readonly scope: Scope.Closeable;
   readonly pull: Events;
@@ -189,20 +191,31 @@ export interface BegunRun {
  *
  * @param taps taps on its output, in addition to its presence
  */
-export const begin = Effect.fnUntraced(function* (
+export const begin = (
   plan: RelayPlan,
   options: RelayOptions,
   taps?: Pick<Taps<RelayPart>, "tee" | "room">,
-): Effect.fn.Return<BegunRun, never, StreamProcessor | Scope.Scope> {
-  const processor = yield* StreamProcessor;
+): Effect.Effect<BegunRun, never, StreamProcessor | Scope.Scope> =>
+  Effect.contextWith((services: Context.Context<StreamProcessor | Scope.Scope>) =>
+    Effect.flatMap(repeatedRun(plan, options), (before) => beginAfter(plan, options, services, before, taps)),
+  );
+
+const beginAfter = (
+  plan: RelayPlan,
+  options: RelayOptions,
+  services: Context.Context<StreamProcessor | Scope.Scope>,
+  before: RepeatedRun,
+  taps: Pick<Taps<RelayPart>, "tee" | "room"> | undefined,
+): Effect.Effect<BegunRun> => {
+  const processor = Context.get(services, StreamProcessor);
+  const ambient = Context.get(services, Scope.Scope);
   const heads = new RelayHeads();
   const presence = presenceOf(options, heads);
-  const { repeats } = options;
-  const repeated = repeats === undefined || repeats.isEmpty ? undefined : yield* repeats.take(plan.request);
-  const before = new RepeatedRun(repeated, repeated === undefined ? yield* elsewhere(plan, options) : undefined);
-  const run: RelayRun = { run_id: yield* makeRunId(options.runIdPrefix ?? "run_"), retry_of: repeated?.run_id, plan };
+  const { repeated } = before;
+  const runId = makeRunId(options.runIdPrefix ?? "run_", Context.get(services, Random.Random));
+  const run: RelayRun = { run_id: runId, retry_of: repeated?.run_id, plan };
   const observe = options.onEvent;
-  const waits = yield* RelayWaits.make(options.onWaited);
+  const waits = new RelayWaits(Context.get(services, Clock.Clock), ambient, options.onWaited);
   heads.setOpenListener(waits);
   const reader = new RelayReader(heads, {
     observe: (event) => {
@@ -213,16 +226,13 @@ export const begin = Effect.fnUntraced(function* (
     withholds: typeof options.head === "object",
     repeats: repeated !== undefined,
   });
-  const scope = yield* Scope.fork(yield* Effect.scope);
-  const events = processor.run(
-    runOptions(run, options, heads, [before, yield* Effect.context<never>(), { presence, ...taps }, waits]),
-  );
-  // `Stream.toPull` would wrap every pull in a copy of all services and a semaphore.
-  const pull = yield* openPull(events, scope);
+  const scope = Scope.forkUnsafe(ambient);
+  const events = processor.run(runOptions(run, options, heads, [before, services, { presence, ...taps }, waits]));
   const rememberSpent = (cancelled: boolean) =>
     spending(run, options, before, () => ({ spent: reader.attempts - waits.pathAttempts - 1, cancelled }));
-  return {
-    ...{ run, heads, presence, reader, waits, scope, pull, rememberSpent: rememberSpent },
+  // `Stream.toPull` would wrap every pull in a copy of all services and a semaphore.
+  return Effect.map(openPull(events, scope), (pull) => ({
+    ...{ run, heads, presence, reader, waits, services, scope, pull, rememberSpent },
     failing: (error) =>
       Effect.flatMap(rememberSpent(error.failure.kind === "cancelled"), () =>
         Effect.fail(
@@ -239,8 +249,8 @@ export const begin = Effect.fnUntraced(function* (
       cancel: Effect.suspend(() => (reader.isComplete ? Effect.succeed(false) : processor.cancel(run.run_id))),
       ...comingAndGoing(presence),
     }),
-  };
-});
+  }));
+};
 
 /** Adds the headers of a run. Our own head names no route, because no route has answered yet. */
 const withRunHeaders = (head: RelayHead, { run_id }: RelayRun, heads: RelayHeads): RelayHead => {
@@ -426,15 +436,24 @@ class RepeatedRun {
   }
 }
 
-const elsewhere = ({ request }: RelayPlan, { repeats }: RelayOptions) =>
-  repeats?.elsewhere(request) ?? Effect.undefined;
+/** Finds the failed run that a request repeats: here now, or at other processes once the run needs to know. */
+const repeatedRun = (
+  { request }: RelayPlan,
+  { repeats }: RelayOptions,
+): Effect.Effect<RepeatedRun, never, Scope.Scope> => {
+  if (repeats === undefined) return Effect.succeed(new RepeatedRun(undefined, undefined));
+  return Effect.flatMap(repeats.take(request), (found) =>
+    found === undefined
+      ? Effect.map(repeats.elsewhere(request), (asked) => new RepeatedRun(undefined, asked))
+      : Effect.succeed(new RepeatedRun(found, undefined)),
+  );
+};
 
 /** Creates a run id from 96 random bits, so that ids of processes that share a store do not collide. */
-const makeRunId = (prefix: string): Effect.Effect<string> =>
-  Effect.map(Random.Random, (random) => {
-    const part = () =>
-      Math.floor(random.nextDoubleUnsafe() * 2 ** 32)
-        .toString(36)
-        .padStart(7, "0");
-    return prefix + part() + part() + part();
-  });
+const makeRunId = (prefix: string, random: Context.Service.Shape<typeof Random.Random>): string => {
+  const part = () =>
+    Math.floor(random.nextDoubleUnsafe() * 2 ** 32)
+      .toString(36)
+      .padStart(7, "0");
+  return prefix + part() + part() + part();
+};

@@ -7,7 +7,7 @@
  * The head is sent as soon as it may be: with the first stream's head, with the first bytes, or after the client's maximum wait.
  * Keep-alives start after the head, and are sent only while the sink is ready.
  */
-import { Cause, Clock, type Context, Effect, Fiber, type Scope } from "effect";
+import { Cause, Clock, Context, Effect, Exit, Fiber, type Scope } from "effect";
 import type { RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { Alarm, Alarms } from "./Alarms.ts";
@@ -33,36 +33,53 @@ import { closeRun } from "./RelayWaits.ts";
  * @returns completes once the sink has the whole response; the caller ends the sink
  * @throws RelayInterrupted if the run ends earlier: a client without a head can still get a status, otherwise its connection must break
  */
-export const copy = Effect.fnUntraced(function* (
+export const copy = (
   plan: RelayPlan,
   options: RelayOptions,
   sink: RelaySink,
-): Effect.fn.Return<void, RelayInterrupted, StreamProcessor | Scope.Scope> {
-  const alarms = Alarms.of(yield* Clock.Clock);
-  const services = yield* Effect.context<never>();
-  let copying: Copying | undefined;
-  const begun = yield* begin(plan, options, {
-    // The tee is called by the first pull at the earliest, which happens in a later step.
-    tee: (events) => copying?.accept(events) === true,
-    room: { isFree: sink.isReady, freed: sink.drained },
+): Effect.Effect<void, RelayInterrupted, StreamProcessor | Scope.Scope> =>
+  Effect.suspend(() => {
+    let copying: Copying | undefined;
+    const beginning = begin(plan, options, {
+      // The tee is called by the first pull at the earliest, which happens in a later step.
+      tee: (events) => copying?.accept(events) === true,
+      room: { isFree: sink.isReady, freed: sink.drained },
+    });
+    return Effect.flatMap(beginning, (begun) => {
+      copying = new Copying(begun, options, sink);
+      return copyBegun(copying, begun, options);
+    });
   });
-  const { failing, reader, run, scope, rememberSpent, waits } = begun;
-  const made = new Copying(begun, options, sink, [alarms, services]);
-  copying = made;
-  const work = Effect.catch(made.work, failing);
+
+const copyBegun = (
+  copying: Copying,
+  begun: BegunRun,
+  options: RelayOptions,
+): Effect.Effect<void, RelayInterrupted, StreamProcessor | Scope.Scope> => {
+  const { plan } = begun.run;
+  const work = Effect.catch(copying.work, begun.failing);
   const isBounded = !plan.streaming && options.pathPatienceMs !== undefined;
-  const given = Effect.andThen(awaitPathTimeout(plan, options, waits), () => (made.isHeaded ? Effect.never : givenUp));
-  const bounded: Effect.Effect<void | "given_up", RelayInterrupted> = isBounded ? Effect.raceFirst(work, given) : work;
-  const outcome = yield* bounded.pipe(
-    // A client that disconnects before the head may send its request again, marked as a retry, so the spent retries are remembered.
-    Effect.onInterrupt(() => (made.isHeaded ? Effect.void : rememberSpent(true))),
-    Effect.ensuring(Effect.sync(() => made.over())),
+  const given = Effect.andThen(awaitPathTimeout(plan, options, begun.waits), () =>
+    copying.isHeaded ? Effect.never : givenUp,
   );
-  if (outcome !== "given_up") return;
+  const bounded: Effect.Effect<void | "given_up", RelayInterrupted> = isBounded ? Effect.raceFirst(work, given) : work;
+  const ended = Effect.onExit(bounded, (exit) => {
+    // A client that disconnects before the head may send its request again, marked as a retry, so the spent retries are remembered.
+    const isLeft = !copying.isHeaded && Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause);
+    copying.over();
+    return isLeft ? begun.rememberSpent(true) : Effect.void;
+  });
+  return Effect.flatMap(ended, (outcome) => (outcome === "given_up" ? giveUp(begun, options) : Effect.void));
+};
+
+/** Ends a run that waits for its path longer than its client can wait. */
+const giveUp = Effect.fnUntraced(function* (
+  { reader, rememberSpent, run, scope }: BegunRun,
+  { pathPatienceMs = 0 }: RelayOptions,
+): Effect.fn.Return<never, RelayInterrupted> {
   yield* closeRun(scope);
   yield* rememberSpent(false);
-  const { attempts } = reader;
-  return yield* pathWaited({ ...run, attempts, waitedMs: options.pathPatienceMs ?? 0 });
+  return yield* pathWaited({ ...run, attempts: reader.attempts, waitedMs: pathPatienceMs });
 });
 
 const givenUp = Effect.succeed("given_up" as const);
@@ -75,7 +92,6 @@ class Copying {
   readonly #options: RelayOptions;
   readonly #sink: RelaySink;
   readonly #alarms: Alarms;
-  readonly #services: Context.Context<never>;
   #resume: ((end: Effect.Effect<void, RunInterrupted>) => void) | undefined;
   #beats: Beats | undefined;
   /** Fires when the head is due. */
@@ -83,17 +99,11 @@ class Copying {
   #late: Fiber.Fiber<void> | undefined;
   readonly #pulse: Pulse;
 
-  constructor(
-    begun: BegunRun,
-    options: RelayOptions,
-    sink: RelaySink,
-    [alarms, services]: [Alarms, Context.Context<never>],
-  ) {
+  constructor(begun: BegunRun, options: RelayOptions, sink: RelaySink) {
     this.#begun = begun;
     this.#options = options;
     this.#sink = sink;
-    this.#alarms = alarms;
-    this.#services = services;
+    this.#alarms = Alarms.of(Context.get(begun.services, Clock.Clock));
     this.#pulse = pulseOf(begun, options);
   }
 
@@ -104,7 +114,7 @@ class Copying {
       const { reader } = this.#begun;
       const bytes = reader.bytesOf(events);
       if (bytes.length > 0) this.#write(bytes);
-      if (reader.hasThrown) Effect.runForkWith(this.#services)(reader.reportThrown);
+      if (reader.hasThrown) Effect.runForkWith(this.#begun.services)(reader.reportThrown);
     } catch (defect) {
       this.#die(defect);
     }
@@ -115,7 +125,7 @@ class Copying {
   readonly work: Effect.Effect<void, RunInterrupted> = Effect.callback((resume) => {
     this.#resume = resume;
     this.#safely(() => this.#awaitHead());
-    const pulling = Effect.runForkWith(this.#services)(this.#pullToEnd);
+    const pulling = Effect.runForkWith(this.#begun.services)(this.#pullToEnd);
     pulling.addObserver((exit) => resume(exit));
     return Fiber.interrupt(pulling);
   });
@@ -192,7 +202,7 @@ class Copying {
   /** Sends the head now: that of the newest stream, or one of our own. Waits for a document in progress. */
   #sendLateHead(): void {
     const late = Effect.map(this.#begun.heads.late, (head) => this.#safely(() => this.#sendHead(head ?? ownHead)));
-    this.#late = Effect.runForkWith(this.#services)(late);
+    this.#late = Effect.runForkWith(this.#begun.services)(late);
   }
 
   /** Stops waiting for a head. */

@@ -40,6 +40,8 @@ export class RelayFrames {
   /** Bytes that belong to no part yet; at most as many as the decoder may hold, plus one chunk. */
   #pending: Array<Uint8Array<ArrayBuffer>> = [];
   #pendingBytes = 0;
+  /** Number of bytes of the first chunk that were taken. */
+  #from = 0;
   /** Correction to the decoder's count for the next event: positive for a comment inside it, negative for a line end already taken. */
   #owed = 0;
   #terminal = false;
@@ -217,7 +219,7 @@ export class RelayFrames {
       return empty;
     }
     const taken = this.#take(size);
-    if (taken[taken.byteLength - 1] !== CR || this.#pending[0]?.[0] !== LF) return taken;
+    if (taken[taken.byteLength - 1] !== CR || this.#pending[0]?.[this.#from] !== LF) return taken;
     // The decoder counts the second half of a CRLF for the next event, but it ends this one.
     this.#owed = -1;
     return concatBytes([taken, this.#take(1)]);
@@ -225,6 +227,7 @@ export class RelayFrames {
 
   /** True if the next bytes are a comment on its own line, after line ends or a BOM. */
   #isCommentNext(size: number): boolean {
+    this.#dropTaken();
     let seen = 0;
     for (const chunk of this.#pending) {
       for (const byte of chunk) {
@@ -242,19 +245,28 @@ export class RelayFrames {
     const [first] = this.#pending;
     if (size <= 0 || first === undefined) return empty;
     this.#pendingBytes -= Math.min(size, this.#pendingBytes);
-    if (first.byteLength > size) {
-      this.#pending[0] = first.subarray(size);
-      return first.subarray(0, size);
+    const from = this.#from;
+    const end = from + size;
+    if (end < first.byteLength) {
+      this.#from = end;
+      return first.subarray(from, end);
     }
-    if (first.byteLength === size) {
-      if (this.#pending.length === 1) this.#pending = [];
-      else this.#pending.shift();
-      return first;
-    }
-    return concatBytes(this.#takeChunks(size));
+    if (end > first.byteLength) return concatBytes(this.#takeChunks(size));
+    this.#from = 0;
+    if (this.#pending.length === 1) this.#pending = [];
+    else this.#pending.shift();
+    return from === 0 ? first : first.subarray(from);
+  }
+
+  /** Drops the taken bytes of the first chunk. */
+  #dropTaken(): void {
+    const [first] = this.#pending;
+    if (first !== undefined && this.#from > 0) this.#pending[0] = first.subarray(this.#from);
+    this.#from = 0;
   }
 
   #takeChunks(size: number): ReadonlyArray<Uint8Array<ArrayBuffer>> {
+    this.#dropTaken();
     let missing = size;
     let whole = 0;
     while (missing > 0 && whole < this.#pending.length) {
@@ -365,16 +377,22 @@ export const together = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): Readon
  */
 export const coalesce = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> => {
   const out: Array<Uint8Array<ArrayBuffer>> = [];
-  let last: Uint8Array<ArrayBuffer> | undefined;
+  let first: Uint8Array<ArrayBuffer> | undefined;
+  let length = 0;
   for (const chunk of chunks) {
     if (chunk.byteLength === 0) continue;
-    if (last !== undefined && last.buffer === chunk.buffer && last.byteOffset + last.byteLength === chunk.byteOffset) {
-      last = new Uint8Array(last.buffer, last.byteOffset, last.byteLength + chunk.byteLength);
-      out[out.length - 1] = last;
-    } else {
-      last = chunk;
-      out.push(chunk);
+    if (first?.buffer === chunk.buffer && first.byteOffset + length === chunk.byteOffset) {
+      length += chunk.byteLength;
+      continue;
     }
+    if (first !== undefined) out.push(viewFrom(first, length));
+    first = chunk;
+    length = chunk.byteLength;
   }
+  if (first !== undefined) out.push(viewFrom(first, length));
   return out;
 };
+
+/** Returns the bytes from the start of an array, and beyond its end if they belong to arrays that are adjacent. */
+const viewFrom = (first: Uint8Array<ArrayBuffer>, length: number): Uint8Array<ArrayBuffer> =>
+  length === first.byteLength ? first : new Uint8Array(first.buffer, first.byteOffset, length);

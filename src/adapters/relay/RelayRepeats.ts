@@ -151,6 +151,7 @@ export class RelayRepeats {
    * response that its client got, because the run that begins now may end differently.
    */
   take(request: RelayRequest): Effect.Effect<FailedRequest | undefined> {
+    if (this.isEmpty) return Effect.undefined;
     const elsewhere = this.#elsewhere;
     const taken = this.#takeHere(request);
     if (elsewhere === undefined) return taken;
@@ -166,7 +167,7 @@ export class RelayRepeats {
    * Finds the failed run of another process that a request repeats. Call this when the request's own run begins. A request that is marked
    * as a repeat is looked up during its first attempt, any other only after that attempt breaks, so that a healthy run costs nothing.
    *
-   * @returns the result, for the run's first decision; undefined if there is no other process
+   * @returns the result, which the run asks for once, before its first decision; undefined if there is no other process
    */
   elsewhere(
     request: RelayRequest,
@@ -174,14 +175,9 @@ export class RelayRepeats {
     const elsewhere = this.#elsewhere;
     if (elsewhere === undefined) return Effect.undefined;
     const says = isMarkedRetry(request);
-    return Effect.gen({ self: this }, function* () {
-      const begunAt = yield* now;
-      const asked = Effect.flatMap(
-        this.#withKey(request, (key, at) => elsewhere.take(key, at - begunAt, says)),
-        (taken) => taken,
-      );
-      if (says) return Fiber.join(yield* Effect.forkScoped(asked));
-      return yield* Effect.cached(asked);
+    return Effect.flatMap(now, (begunAt) => {
+      const asked = Effect.flatten(this.#withKey(request, (key, at) => elsewhere.take(key, at - begunAt, says)));
+      return says ? Effect.map(Effect.forkScoped(asked), Fiber.join) : Effect.succeed(asked);
     });
   }
 

@@ -4,7 +4,7 @@
  * The run reports the start of a wait, but no event reports its end, because the next event of a first request is its response. So
  * a wait ends in the step in which the waiting request is opened.
  */
-import { Clock, Context, Deferred, Effect, Exit, Scope } from "effect";
+import { type Clock, Context, Deferred, Effect, Exit, Scope } from "effect";
 import * as Cause from "effect/Cause";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
@@ -19,7 +19,9 @@ export interface RelayWait {
 
 /** The waits of one run. Times are monotonic milliseconds. */
 export class RelayWaits {
-  readonly #now: () => number;
+  readonly #clock: Clock.Clock;
+  readonly #scope: Scope.Scope;
+  #hasWaited = false;
   readonly #onWaited: ((wait: RelayWait) => void) | undefined;
   /** Number of the attempt whose request waits, or is the next one. */
   #awaited = 1;
@@ -34,25 +36,17 @@ export class RelayWaits {
   /** Number of retries that began after a wait for a path. They repeat nothing that had a cost. */
   pathAttempts = 0;
 
-  /** @param onWaited called with each finished wait; must not throw */
-  constructor(now: () => number, onWaited: ((wait: RelayWait) => void) | undefined) {
-    this.#now = now;
+  /**
+   * @param scope ends a wait in which the run ends
+   * @param onWaited called with each finished wait; must not throw
+   */
+  constructor(clock: Clock.Clock, scope: Scope.Scope, onWaited: ((wait: RelayWait) => void) | undefined) {
+    this.#clock = clock;
+    this.#scope = scope;
     this.#onWaited = onWaited;
-    this.#startedAt = now();
+    this.#startedAt = this.#now();
     this.#openedAt = this.#startedAt;
   }
-
-  /** Creates the waits of a run. The scope ends a wait in which the run ends. */
-  static readonly make = Effect.fnUntraced(function* (
-    onWaited: ((wait: RelayWait) => void) | undefined,
-  ): Effect.fn.Return<RelayWaits, never, Scope.Scope> {
-    const clock = yield* Clock.Clock;
-    const made = new RelayWaits(() => monotonicMs(clock), onWaited);
-    // `Effect.addFinalizer` would copy all services of the request, and this finalizer needs none.
-    const ends = Effect.sync(() => made.#end());
-    yield* Scope.addFinalizer(yield* Effect.scope, ends);
-    return made;
-  });
 
   /** Handles an event of the run. Ignores a wait that is reported after its request was opened. */
   onEvent(event: RelayEvent): void {
@@ -60,6 +54,15 @@ export class RelayWaits {
     if (event._tag === "RetryScheduled") this.#awaited = event.attempt + 1;
     if (event._tag !== "Waiting" || this.#opened >= this.#awaited || this.#open?.for === event.for) return;
     this.#end();
+    // The finalizer is added by the first wait, because most runs never wait.
+    if (!this.#hasWaited)
+      Effect.runFork(
+        Scope.addFinalizer(
+          this.#scope,
+          Effect.sync(() => this.#end()),
+        ),
+      );
+    this.#hasWaited = true;
     this.#open = { for: event.for, since: this.#now() };
     const begun = this.#begun;
     this.#begun = Deferred.makeUnsafe();
@@ -91,6 +94,10 @@ export class RelayWaits {
       const left = limitMs - this.#pathMs - (this.#now() - open.since);
       return left <= 0 ? Effect.void : Effect.andThen(Effect.sleep(left), this.untilPathHasTaken(limitMs));
     });
+  }
+
+  #now(): number {
+    return monotonicMs(this.#clock);
   }
 
   #end(): void {

@@ -46,9 +46,9 @@ const rows = new WeakMap<RequestMarks["headers"], { readonly table: ClientTable;
 /** Returns the shipped treatment of a client in a protocol, before the configuration applies. */
 export const shippedTreatment = (row: ClientRow, protocol: string): Treatment => {
   const ofRow = treatments.get(row) ?? new Map<string, Treatment>();
-  treatments.set(row, ofRow);
   const known = ofRow.get(protocol);
   if (known !== undefined) return known;
+  treatments.set(row, ofRow);
   const id = protocol as ProtocolId; // a protocol of another registry has no differences
   const { everywhere, protocols } = row;
   const made = { ...unknownTreatment, ...protocolDifferences[id], ...everywhere, ...protocols[id] };

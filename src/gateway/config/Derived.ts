@@ -13,8 +13,10 @@ export class Derived<Config extends object, A> {
   }
 
   of(config: Config): A {
-    const known = this.#known.get(config) ?? { value: this.#derive(config) };
-    this.#known.set(config, known);
-    return known.value;
+    const known = this.#known.get(config);
+    if (known !== undefined) return known.value;
+    const value = this.#derive(config);
+    this.#known.set(config, { value });
+    return value;
   }
 }

@@ -7,50 +7,50 @@ import type { RelayWait } from "../../adapters/relay/RelayWaits.ts";
 import { makeMetric, measure, secondsBoundaries } from "../../runtime/run/Measures.ts";
 import type { AccessRecord } from "./AccessRecord.ts";
 
-/** Creates the metric of one series, by its labels. Each series has its own metric, which caches its place in the registry. */
-type Labelled = (attributes: Attributes) => Metric.Metric<number, unknown>;
-
-type Attributes = Readonly<Record<string, string>>;
-
 /** Requests that are over. `reason` is the rule of a run that failed for good or that a person cancelled, or the reason of a refusal. */
-const servedCounter: Labelled = (attributes) =>
+const served = makeMetric((attributes) =>
   Metric.counter("stream_recovery.gateway.served", {
     description: "Finished client requests",
     incremental: true,
     attributes,
-  });
+  }),
+);
 
 /** Requests that are over, of upstreams with further routes, by the route of the last attempt. */
-const routedCounter: Labelled = (attributes) =>
+const routed = makeMetric((attributes) =>
   Metric.counter("stream_recovery.gateway.routed", {
     description: "Requests to upstreams with several routes, by the last route used",
     incremental: true,
     attributes,
-  });
+  }),
+);
 
 /** Time from a request to the first bytes of its response's body, including any time that they were held. */
-const firstBytes: Labelled = (attributes) =>
+const firstBytes = makeMetric((attributes) =>
   Metric.histogram("stream_recovery.gateway.time_to_first_bytes", {
     description: "Time from a request to the first bytes of its response",
     attributes: { ...attributes, unit: "seconds" },
     boundaries: secondsBoundaries,
-  });
+  }),
+);
 
 /** Requests that were not runs although their responses streamed, by the reason in `x-recovery-passed`. */
-const passedCounter: Labelled = (attributes) =>
+const passed = makeMetric((attributes) =>
   Metric.counter("stream_recovery.gateway.passed_streams", {
     description: "Responses that streamed through the gateway without recovery",
     incremental: true,
     attributes,
-  });
+  }),
+);
 
 /** Events and comments that the gateway itself sent. */
-const noOps: Labelled = (attributes) =>
+const noOps = makeMetric((attributes) =>
   Metric.counter("stream_recovery.gateway.no_ops", {
     description: "Events and comments sent to keep a client waiting",
     incremental: true,
     attributes,
-  });
+  }),
+);
 
 /** Time that runs waited before they sent a request, by `for`: `path` or `cooldown`. */
 export const waits = makeMetric((attributes) =>
@@ -99,33 +99,27 @@ export const seriesMax = 512;
 
 const other = "other";
 
+type Attributes = Readonly<Record<string, string>>;
+
 /** The values and series of one metric registry, because each program has its own registry. */
 class Labels {
   readonly #values = new Map<string, Set<string>>();
   readonly #series = new Set<string>();
-  readonly #metrics = new Map<Labelled, Map<string, Metric.Metric<number, unknown>>>();
 
   /** Returns the value, or `other` if the label has too many. */
   of(label: string, value: string | undefined): string {
     if (value === undefined) return "none";
-    const known = this.#values.get(label) ?? new Set();
-    this.#values.set(label, known);
+    let known = this.#values.get(label);
+    if (known === undefined) {
+      known = new Set();
+      this.#values.set(label, known);
+    }
     return tryAdd(known, value, labelValuesMax) ? value : other;
   }
 
   /** True if the combination may have its own series. */
   has(labels: Attributes): boolean {
     return tryAdd(this.#series, seriesOf(labels), seriesMax);
-  }
-
-  /** Returns the metric of a series, whose labels the caller has bounded. */
-  metric(of: Labelled, labels: Attributes): Metric.Metric<number, unknown> {
-    const known = this.#metrics.get(of) ?? new Map<string, Metric.Metric<number, unknown>>();
-    this.#metrics.set(of, known);
-    const series = seriesOf(labels);
-    const metric = known.get(series) ?? of(labels);
-    known.set(series, metric);
-    return metric;
   }
 }
 
@@ -149,9 +143,11 @@ const registries = new WeakMap<object, Labels>();
 export const count = (record: AccessRecord): Effect.Effect<void> =>
   Effect.withFiber(({ context }) => {
     const registry = Context.get(context, Metric.MetricRegistry);
-    const labels = registries.get(registry) ?? new Labels();
-    registries.set(registry, labels);
-    const add = (to: Labelled, value: number, of: Attributes) => labels.metric(to, of).updateUnsafe(value, context);
+    let labels = registries.get(registry);
+    if (labels === undefined) {
+      labels = new Labels();
+      registries.set(registry, labels);
+    }
     const { outcome } = record;
     const own = {
       upstream: labels.of("upstream", record.upstream),
@@ -160,14 +156,14 @@ export const count = (record: AccessRecord): Effect.Effect<void> =>
       reason: labels.of("reason", outcome === "given_up" || outcome === "run_cancelled" ? record.rule : record.refused),
     };
     const told = labels.has(own) ? own : { upstream: other, client: other, outcome, reason: other };
-    add(servedCounter, 1, told);
+    measure(served, 1, told, context);
     const { upstream } = told;
     if (record.route !== undefined) {
       const by = { upstream, route: labels.of("route", record.route), outcome };
-      add(routedCounter, 1, labels.has(by) ? by : { upstream: other, route: other, outcome });
+      measure(routed, 1, labels.has(by) ? by : { upstream: other, route: other, outcome }, context);
     }
-    if (record.first_ms !== undefined) add(firstBytes, record.first_ms / 1_000, { upstream, outcome });
-    if (record.passed !== undefined) add(passedCounter, 1, { upstream, reason: record.passed });
-    if (record.no_ops !== undefined) add(noOps, record.no_ops, { upstream });
+    if (record.first_ms !== undefined) measure(firstBytes, record.first_ms / 1_000, { upstream, outcome }, context);
+    if (record.passed !== undefined) measure(passed, 1, { upstream, reason: record.passed }, context);
+    if (record.no_ops !== undefined) measure(noOps, record.no_ops, { upstream }, context);
     return Effect.void;
   });

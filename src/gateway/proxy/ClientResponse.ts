@@ -119,7 +119,7 @@ export class ClientResponse {
     if (this.#gone || this.hasBegun) return;
     const whole = stream ? without(headers, "content-length") : headers;
     const sent = isEventStream(headers) ? withoutBuffering(whole) : whole;
-    this.#response.writeHead(status, reasonPhrase(statusText), sendable(sent).flat());
+    this.#response.writeHead(status, reasonPhrase(statusText), sendable(sent));
     this.access.recordHead(status);
     // An empty write sends the head. `flushHeaders` would send non-ASCII header bytes as UTF-8.
     this.#response.write(empty);
@@ -255,7 +255,7 @@ export class ClientResponse {
       // The rest of an unread body would be taken for the next request.
       ...(!unread || own.some(([name]) => name === "connection") ? [] : [["connection", "close"] as const]),
     ];
-    this.#response.writeHead(status, sendable(headers).flat());
+    this.#response.writeHead(status, sendable(headers));
     this.access.recordHead(status);
     this.access.recordWrite(body.byteLength);
     // Ending would close the connection under a client that is still sending. It gets the response first, and is closed after it

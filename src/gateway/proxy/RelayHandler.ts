@@ -1,5 +1,5 @@
 /** Serves one model request: executes its run and writes the releasable bytes to a client that may leave at any moment. */
-import { Context, Effect, Exit, type Fiber, Scope } from "effect";
+import { Cause, Context, Effect, Exit, type Fiber, Scope } from "effect";
 import * as Relay from "../../adapters/relay/Relay.ts";
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
 import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
@@ -55,32 +55,37 @@ export const relay = (
   client: ClientResponse,
   serving: RelayServing,
 ): Effect.Effect<void, never, StreamProcessor> =>
-  Effect.suspend(() => {
+  Effect.withFiber((fiber: Fiber.Fiber<unknown, unknown>) => {
     const scope = Scope.makeUnsafe();
-    return Effect.withFiber<void, never, StreamProcessor>((fiber) =>
-      relayScoped(plan, way, client, serving, scope, fiber),
-    ).pipe(
-      // An interrupted response must not be taken for complete.
-      Effect.onInterrupt(() => client.break),
-      Effect.onExit((exit) => Scope.close(scope, exit)),
+    const { meter, options, routing, watch } = serving;
+    const manner = mannerOf(
+      { headers: plan.request.headers, protocol: plan.protocol.id, asked: way.asked },
+      serving.settings.manner,
     );
+    const request: EndedRequest = { plan, manner, upstream: way.upstream, client, repeats: options.repeats };
+    const told = reporting({ meter, watch, routing: routing.options }, client.access);
+    const relayed = Effect.suspend(() => {
+      client.whenGone(() => fiber.interruptUnsafe(undefined, userGone));
+      return Effect.flatMap(fromMemory(request), (isAnswered) =>
+        isAnswered ? Effect.void : Scope.provide(copyTo(request, told.event, serving, scope, fiber.context), scope),
+      );
+    });
+    return Effect.onExit(relayed, (exit) => {
+      const closed = Effect.ensuring(Scope.close(scope, exit), Effect.sync(told.closed));
+      // An interrupted response must not be taken for complete.
+      return Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause) ? Effect.ensuring(client.break, closed) : closed;
+    });
   });
 
-const relayScoped = Effect.fnUntraced(function* (
-  plan: RelayPlan,
-  { asked, upstream }: Pick<Way, "asked" | "upstream">,
-  client: ClientResponse,
-  { meter, options, routing, settings, store, watch }: RelayServing,
+/** Runs a request and copies its response to its client. */
+const copyTo = (
+  request: EndedRequest,
+  onEvent: Relay.RelayOptions["onEvent"] & {},
+  { options, routing, store }: RelayServing,
   scope: Scope.Closeable,
-  fiber: Fiber.Fiber<unknown, unknown>,
-) {
-  const services = yield* Effect.context<StreamProcessor>();
-  const told = reporting({ meter, watch, routing: routing.options }, client.access);
-  yield* Scope.addFinalizer(scope, Effect.sync(told.closed));
-  client.whenGone(() => fiber.interruptUnsafe(undefined, userGone));
-  const manner = mannerOf({ headers: plan.request.headers, protocol: plan.protocol.id, asked }, settings.manner);
-  const request: EndedRequest = { plan, manner, upstream, client, repeats: options.repeats };
-  if (yield* fromMemory(request)) return;
+  services: Context.Context<never>,
+): Effect.Effect<void, never, StreamProcessor | Scope.Scope> => {
+  const { client, manner, plan } = request;
   let response: Relay.RelayedResponse | undefined;
   const copied = Relay.copy(
     plan,
@@ -91,7 +96,7 @@ const relayScoped = Effect.fnUntraced(function* (
         client.access.addWait(wait.ms);
         countWait(wait, services);
       },
-      onEvent: told.event,
+      onEvent,
     },
     {
       isReady: client.isReady,
@@ -104,16 +109,12 @@ const relayScoped = Effect.fnUntraced(function* (
       },
     },
   );
-  // Forgets the failure of an earlier run only after completion, because another run of the same request may have failed meanwhile.
-  const forget = Effect.suspend(() => options.repeats?.forgetResponse(plan.request) ?? Effect.void);
-  yield* Scope.provide(copied, scope).pipe(
-    Effect.andThen(forget),
-    Effect.andThen(client.end),
-    Effect.catchTag("RelayInterrupted", (error) =>
-      response === undefined ? beforeHead(error, request) : behindHead(error, request, response),
-    ),
-  );
-});
+  return Effect.matchEffect(copied, {
+    // Forgets the failure of an earlier run only after completion, because another run of the same request may have failed meanwhile.
+    onSuccess: () => Effect.andThen(options.repeats?.forgetResponse(plan.request) ?? Effect.void, client.end),
+    onFailure: (error) => (response === undefined ? beforeHead(error, request) : behindHead(error, request, response)),
+  });
+};
 
 /**
  * Builds the action for a client that leaves after its head. After the terminal marker it cancels nothing, because the run ends with its

@@ -3,7 +3,7 @@
  * Others are streamed and counted.
  */
 import type { IncomingMessage } from "node:http";
-import { Clock, Effect, Schema, Scope, Semaphore } from "effect";
+import { Effect, Schema, Scope, Semaphore } from "effect";
 import { Alarm, Alarms } from "../../adapters/relay/Alarms.ts";
 import type { GatewayLimits } from "../config/Options.ts";
 import { type Holder, Shares } from "../limits/Shares.ts";
@@ -57,7 +57,7 @@ export class BodyStore {
       if (Number(request.headers["content-length"] ?? 0) > this.#limits.maxBodyBytes)
         return Effect.fail(new BodyRefused({ reason: "too_long" }));
       invite();
-      return gather(request, take);
+      return Effect.clockWith((clock) => gather(request, take, Alarms.of(clock)));
     });
   }
 
@@ -110,15 +110,8 @@ export class BodyStore {
 /** Counts bytes, or returns the limit that they exceed. */
 type TakeBytes = (bytes: number) => "too_long" | "busy" | "share" | undefined;
 
-const gather = (request: IncomingMessage, take: TakeBytes): Effect.Effect<Bytes, BodyRefused> =>
-  Effect.flatMap(Clock.Clock, (clock) => Effect.flatten(gathering(request, take, Alarms.of(clock))));
-
-const gathering = (
-  request: IncomingMessage,
-  take: TakeBytes,
-  alarms: Alarms,
-): Effect.Effect<Effect.Effect<Bytes>, BodyRefused> =>
-  Effect.callback<Effect.Effect<Bytes>, BodyRefused>((resume) => {
+const gather = (request: IncomingMessage, take: TakeBytes, alarms: Alarms): Effect.Effect<Bytes, BodyRefused> =>
+  Effect.callback<Bytes, BodyRefused>((resume) => {
     const body = new GatheredBody(Number(request.headers["content-length"] ?? 0));
     let came = 0;
     let isOver = false;
@@ -149,7 +142,7 @@ const gathering = (
     };
     const end = () => {
       over();
-      resume(Effect.succeed(body.whole));
+      resume(body.whole);
     };
     const onBreak = () => fail("broken");
     // By then most bodies have arrived in full and need no deadline.

@@ -129,11 +129,18 @@ export const withoutBuffering = (headers: RelayHeaders): RelayHeaders => {
 export const isEventStream = (headers: RelayHeaders): boolean =>
   headers.some(([name, value]) => isNamed(name, "content-type") && /^\s*text\/event-stream\b/i.test(value));
 
+/** Flattens headers to a list of names and values, which Node and undici write. */
+export const flatOf = (headers: RelayHeaders): Array<string> => {
+  const flat: Array<string> = [];
+  for (const [name, value] of headers) flat.push(name, value);
+  return flat;
+};
+
 /**
- * Keeps the headers that can be written. A name must be a token, and a value must not contain control characters (RFC 9110, 5.1 and 5.5).
+ * Flattens the headers that can be written. A name must be a token, and a value must not contain control characters (RFC 9110, 5.1 and 5.5).
  */
-export const sendable = (headers: RelayHeaders): RelayHeaders =>
-  headers.filter(([name, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && isText(value));
+export const sendable = (headers: RelayHeaders): Array<string> =>
+  flatOf(headers.filter(([name, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && isText(value)));
 
 /** Replaces characters of a reason phrase that cannot be written. undici has already lost bytes beyond ASCII. */
 export const reasonPhrase = (text: string): string =>

@@ -14,7 +14,7 @@ import { pathTo } from "../../client/connection/OriginPath.ts";
 import type { HttpConnections } from "../../client/ProviderRequest.ts";
 import { dropOldest } from "../../domain/Limits.ts";
 import type { Path } from "../../paths/Path.ts";
-import { clientHeadersOf, pairsOf, upstreamHeadersOf } from "./Headers.ts";
+import { clientHeadersOf, flatOf, pairsOf, upstreamHeadersOf } from "./Headers.ts";
 import { sliceBody } from "./SlicedBody.ts";
 import { UpstreamExchange } from "./UpstreamExchange.ts";
 
@@ -122,7 +122,7 @@ const responseOf = async (
     origin: url.origin,
     path: `${url.pathname}${url.search}`,
     method: request.method,
-    headers: [...upstreamHeadersOf(request.headers, false), ...length, ...sent.headers].flat(),
+    headers: flatOf([...upstreamHeadersOf(request.headers, false), ...length, ...sent.headers]),
     body: sent.body,
     responseHeaders: "raw",
     headersTimeout: 0,

@@ -5,9 +5,10 @@
  * is full the attempt stops reading, so at most one chunk of parts is in flight. A reader that is already waiting gets parts in the step in
  * which they arrive.
  *
- * A tee sees all output in the same step (see Taps). While it consumes events, no effect runs and the reader keeps waiting. Events that it
- * declines are passed to the reader, and parts wait in the slot until the reader pulls again. While the room is not free, parts also wait
- * in the slot, neither counted nor recorded.
+ * A tee sees all output in the same step (see Taps). While it consumes events, no effect runs and the reader keeps waiting: it is woken only
+ * for what needs an effect, which is a full room, a write that takes time, parts for a later turn, and the end. Events that the tee declines
+ * are passed to the reader, and parts wait in the slot until the reader pulls again. While the room is not free, parts also wait in the
+ * slot, neither counted nor recorded.
  */
 import type * as Cause from "effect/Cause";
 import * as Effect from "effect/Effect";
@@ -18,8 +19,8 @@ type Taken<P> = Effect.Effect<readonly [RunEvent<P>, ...Array<RunEvent<P>>], Run
 
 /** Parts that have arrived and that the reader has not taken yet. */
 export interface Slot<P> {
-  /** True if the parts continue those that were just handed over, and must leave in a later turn of the event loop. */
-  readonly inNextTurn: boolean;
+  /** True until the next turn of the event loop, if the parts continue those that were just handed over. */
+  inNextTurn: boolean;
   /**
    * Records the facts that must be stored before the hand-over, and resolves to true if the parts may be handed over. Returns
    * undefined if there is nothing to record. All pulls share one write, even after the pull that started it was interrupted.
@@ -38,6 +39,8 @@ export class Handoff<P> {
   #slot: Slot<P> | undefined;
   #end: Taken<P> | undefined;
   #waiting: ((effect: Taken<P>) => void) | undefined;
+  /** The reader that still waits while the tee gets its output; undefined if it was interrupted meanwhile. */
+  #served: ((effect: Taken<P>) => void) | undefined;
   #tee: Tee<P> | undefined;
   #room: Room | undefined;
   #lacksEnd = false;
@@ -65,7 +68,7 @@ export class Handoff<P> {
     if (events.length === 0) return;
     if (this.#queue === undefined) this.#queue = [...events];
     else this.#queue.push(...events);
-    this.#wake(this.take);
+    this.#wakeIfNeeded();
   }
 
   /** Passes events to the waiting reader. Call it only if `isWanted` is true. */
@@ -76,7 +79,7 @@ export class Handoff<P> {
   /** Puts parts into the free slot. */
   put(slot: Slot<P>): void {
     this.#slot = slot;
-    this.#wake(this.take);
+    this.#wakeIfNeeded();
   }
 
   /** Empties the slot. */
@@ -100,62 +103,94 @@ export class Handoff<P> {
   /** Ends the stream once the queue is empty. */
   end(end: Effect.Effect<never, RunInterrupted | Cause.Done>): void {
     this.#end ??= end;
-    this.#wake(this.take);
+    this.#wakeIfNeeded();
   }
 
   /** The pull of the reader. */
-  readonly take: Taken<P> = Effect.suspend((): Taken<P> => {
-    const room = this.#room;
-    if (room?.isFree() === false) return Effect.andThen(room.freed, this.take);
-    const queue = this.#queue;
-    if (queue !== undefined && isFilled(queue)) {
-      this.#queue = undefined;
-      return this.#leave(queue);
+  readonly take: Taken<P> = Effect.suspend(() => this.#next() ?? this.#awaitOutput);
+
+  /** Wakes a waiting reader, unless the tee consumes everything that there is. Output that arrives meanwhile keeps its order. */
+  #wakeIfNeeded(): void {
+    const reader = this.#waiting;
+    if (reader === undefined) return;
+    this.#waiting = undefined;
+    this.#served = reader;
+    const next = this.#nextOrDefect();
+    if (next !== undefined) reader(next);
+    else if (this.#served === reader) this.#waiting = reader;
+    this.#served = undefined;
+  }
+
+  #nextOrDefect(): Taken<P> | undefined {
+    try {
+      return this.#next();
+    } catch (defect) {
+      return Effect.die(defect);
     }
-    const slot = this.#slot;
-    if (slot !== undefined) return slot.inNextTurn ? this.#takeLater(slot) : this.#takeSlot(slot);
-    if (this.#end === undefined) return this.#awaitOutput;
-    // The run may stay in memory for its calls, but it must not keep a buffer alive (L11).
-    this.#tee = undefined;
-    this.#room = undefined;
-    return this.#end;
-  });
+  }
+
+  /** Passes output to the tee for as long as it consumes it. Returns the rest for the reader, or undefined if it has to wait. */
+  #next(): Taken<P> | undefined {
+    for (;;) {
+      const room = this.#room;
+      if (room?.isFree() === false) return Effect.andThen(room.freed, this.take);
+      const slot = this.#slot;
+      let events: ReadonlyArray<RunEvent<P>>;
+      if (this.#queue !== undefined) {
+        events = this.#queue;
+        this.#queue = undefined;
+      } else if (slot !== undefined) {
+        if (slot.inNextTurn) return this.#takeLater(slot);
+        const record = slot.record();
+        if (record !== undefined) return this.#takeRecorded(slot, record);
+        events = this.#empty(slot);
+      } else if (this.#end === undefined) {
+        return undefined;
+      } else {
+        // The run may stay in memory for its calls, but it must not keep a buffer alive (L11).
+        this.#tee = undefined;
+        this.#room = undefined;
+        return this.#end;
+      }
+      if (isFilled(events) && this.#tee?.(events) !== true) return Effect.succeed(events);
+    }
+  }
 
   /** Waits for the next output. */
   readonly #awaitOutput: Taken<P> = Effect.callback((resume) => {
     this.#waiting = resume;
     return Effect.sync(() => {
       if (this.#waiting === resume) this.#waiting = undefined;
+      if (this.#served === resume) this.#served = undefined;
     });
   });
 
   #takeLater(slot: Slot<P>): Taken<P> {
     return Effect.andThen(
       Effect.yieldNow,
-      Effect.suspend(() => (this.#slot === slot ? this.#takeSlot(slot) : this.take)),
+      Effect.suspend(() => {
+        slot.inNextTurn = false;
+        return this.take;
+      }),
     );
   }
 
-  #takeSlot(slot: Slot<P>): Taken<P> {
-    const record = slot.record();
-    if (record === undefined) return this.#empty(slot);
+  /** Takes the slot after the write that its parts wait for. Parts that may not be handed over stay until their attempt is decided. */
+  #takeRecorded(slot: Slot<P>, record: Effect.Effect<boolean>): Taken<P> {
     return Effect.flatMap(record, (may) => {
       if (this.#slot !== slot) return this.take;
-      // Parts that may not be handed over stay in the slot until their attempt is decided.
-      return may ? this.#empty(slot) : this.#awaitOutput;
+      if (!may) return this.#awaitOutput;
+      const events = this.#empty(slot);
+      return isFilled(events) && this.#tee?.(events) !== true ? Effect.succeed(events) : this.take;
     });
   }
 
-  #empty(slot: Slot<P>): Taken<P> {
+  /** Empties the slot, and returns the events of its parts. */
+  #empty(slot: Slot<P>): ReadonlyArray<RunEvent<P>> {
     this.#slot = undefined;
     const events = slot.deliver();
     slot.onTaken();
-    return isFilled(events) ? this.#leave(events) : this.take;
-  }
-
-  /** Passes events to the reader. If the tee consumes them, the reader keeps waiting. */
-  #leave(events: readonly [RunEvent<P>, ...Array<RunEvent<P>>]): Taken<P> {
-    return this.#tee?.(events) === true ? this.take : Effect.succeed(events);
+    return events;
   }
 
   #wake(effect: Taken<P>): void {

@@ -151,15 +151,25 @@ interface Series {
   readonly attributes: MeasureAttributes;
 }
 
+/** A tree of series, with the name of an attribute and then its value at each level. Walking it is cheaper than building a key. */
+interface SeriesNode {
+  series: Series | undefined;
+  readonly next: Map<string, SeriesNode>;
+}
+
 /** The series of one registry. */
 interface Registered {
   readonly providers: Set<string>;
   /** Labels of models with their own series, the least recently used one first. */
   readonly models: Map<string, MeasureAttributes>;
-  /** Labels of all other measurements, by provider and model: no model, or `other`. */
+  /** The model that was used last, with its labels. A run measures several times in a row. */
+  newest: { readonly id: string; readonly model: string | undefined; readonly labels: MeasureAttributes } | undefined;
+  /** Labels of measurements without a model, by provider. */
+  readonly modelless: Map<string, MeasureAttributes>;
+  /** Labels of models without their own series, by provider. */
   readonly others: Map<string, MeasureAttributes>;
   /** Updated metrics by their labels: one per series in the registry. */
-  readonly series: WeakMap<MeasureAttributes, Map<string, Series>>;
+  readonly series: WeakMap<MeasureAttributes, Map<string, SeriesNode>>;
 }
 
 /** Registered names and series by metric registry, because each program has its own registry. */
@@ -169,7 +179,10 @@ const namesOf = (context: Context.Context<never>): Registered => {
   const registry = Context.get(context, Metric.MetricRegistry);
   const found = registered.get(registry);
   if (found !== undefined) return found;
-  const made: Registered = { providers: new Set(), models: new Map(), others: new Map(), series: new WeakMap() };
+  const made: Registered = {
+    ...{ providers: new Set(), models: new Map(), newest: undefined },
+    ...{ modelless: new Map(), others: new Map(), series: new WeakMap() },
+  };
   registered.set(registry, made);
   return made;
 };
@@ -192,6 +205,8 @@ export const providerLabels = (
   admits = false,
 ): MeasureAttributes => {
   const names = namesOf(context);
+  const { newest } = names;
+  if (newest?.id === id && newest.model === model) return newest.labels;
   const named = admitName(names.providers, id, providerLabelsMax) ? id : otherModel;
   const key = JSON.stringify([named, model]);
   const found = model === undefined ? undefined : names.models.get(key);
@@ -206,6 +221,7 @@ export const providerLabels = (
     evict(oldest[1], names, context);
   }
   names.models.set(key, labels);
+  names.newest = { id, model, labels };
   return labels;
 };
 
@@ -220,10 +236,14 @@ const labelsOf = (provider: string, model: string | undefined): MeasureAttribute
   "gen_ai.request.model": model,
 });
 
-const otherLabels = (provider: string, model: string | undefined, { others }: Registered): MeasureAttributes => {
-  const key = JSON.stringify([provider, model]);
-  const labels = others.get(key) ?? labelsOf(provider, model);
-  others.set(key, labels);
+const otherLabels = (
+  provider: string,
+  model: typeof otherModel | undefined,
+  { modelless, others }: Registered,
+): MeasureAttributes => {
+  const known = model === undefined ? modelless : others;
+  const labels = known.get(provider) ?? labelsOf(provider, model);
+  known.set(provider, labels);
   return labels;
 };
 
@@ -232,7 +252,7 @@ const evict = (labels: MeasureAttributes, names: Registered, context: Context.Co
   const of = names.series.get(labels);
   names.series.delete(labels);
   const rest = otherLabels(labels["gen_ai.provider.name"] ?? otherModel, otherModel, names);
-  for (const { attributes, make, metric } of of?.values() ?? []) {
+  for (const { attributes, make, metric } of seriesIn(of?.values() ?? [])) {
     const state = metric.valueUnsafe(context);
     if (!Predicate.hasProperty(state, "count")) continue;
     seriesOf(metric.id, make, attributes, rest, names).metric.updateUnsafe(Number(state.count), context);
@@ -286,26 +306,31 @@ const seriesOf = (
     ofLabels = new Map();
     series.set(labels, ofLabels);
   }
-  const name = id + keyOf(attributes);
-  let one = ofLabels.get(name);
-  if (one === undefined) {
-    one = { metric: make(withoutUndefined(labels, attributes)), make, attributes };
-    ofLabels.set(name, one);
-  }
-  return one;
-};
-
-const noLabels: MeasureAttributes = {};
-
-/** Returns a key that is unique for these attributes, whatever characters they contain. */
-const keyOf = (attributes: MeasureAttributes): string => {
-  let key = "";
+  let node = nodeAt(ofLabels, id);
   for (const name in attributes) {
     const it = attributes[name];
-    if (it !== undefined) key += `\n${name}=${it.length}:${it}`;
+    if (it !== undefined) node = nodeAt(nodeAt(node.next, name).next, it);
   }
-  return key;
+  node.series ??= { metric: make(withoutUndefined(labels, attributes)), make, attributes };
+  return node.series;
 };
+
+const nodeAt = (nodes: Map<string, SeriesNode>, key: string): SeriesNode => {
+  const known = nodes.get(key);
+  if (known !== undefined) return known;
+  const made: SeriesNode = { series: undefined, next: new Map() };
+  nodes.set(key, made);
+  return made;
+};
+
+function* seriesIn(nodes: Iterable<SeriesNode>): Generator<Series> {
+  for (const { next, series } of nodes) {
+    if (series !== undefined) yield series;
+    yield* seriesIn(next.values());
+  }
+}
+
+const noLabels: MeasureAttributes = {};
 
 const withoutUndefined = (...all: ReadonlyArray<MeasureAttributes>): Record<string, string> =>
   Object.fromEntries(

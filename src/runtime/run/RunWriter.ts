@@ -124,14 +124,12 @@ export class RunWriter implements Unwritten, Committer {
       this.#dropped += 1;
       return;
     }
-    const evidence = {
-      at_ms: this.#owner.elapsedMs,
-      attempt,
-      event,
-      ...(detail === undefined ? {} : { detail: label(detail) }),
-    };
+    const at_ms = this.#owner.elapsedMs;
+    const evidence =
+      detail === undefined ? { at_ms, attempt, event } : { at_ms, attempt, event, detail: label(detail) };
+    const entry: Entry = { _tag: "EvidenceNoted", evidence };
     this.#pending ??= [];
-    this.#pending.push({ _tag: "EvidenceNoted", evidence, ...(this.#dropped === 0 ? {} : { omitted: this.#dropped }) });
+    this.#pending.push(this.#dropped === 0 ? entry : { ...entry, omitted: this.#dropped });
     this.#dropped = 0;
   }
 

@@ -70,6 +70,8 @@ describe("A series that is cached", () => {
         { [action]: `a\n${rule}=b` },
         { [action]: `a\n${rule}=1:b` },
         { [action]: "a", [rule]: "b" },
+        { [action]: "a" },
+        { [rule]: "a" },
       ];
       for (const attributes of all) Measures.measure(Measures.decisions, 1, attributes, context);
       const series = (yield* Metric.snapshot).flatMap((it) =>
@@ -79,6 +81,8 @@ describe("A series that is cached", () => {
         [all[0], 2],
         [all[1], 1],
         [all[2], 1],
+        [all[4], 1],
+        [all[5], 1],
       ]);
     }).pipe(Effect.provideContext(registry())),
   );
