@@ -176,8 +176,8 @@ const isRefusal = ({ kind, status }: Failure, { form }: ErrorBody.BodyReading): 
   kind === "rate_limited" || kind === "overloaded" || (status === 503 && form === "schema");
 
 /**
- * True if the wait is about this request alone. That is a rate limit with reported buckets of which none is empty (shorter requests pass),
- * a request larger than the provider's limit, or a rejection that waiting does not fix.
+ * True if the announced wait concerns only this request. That is so for a rate limit if none of its reported buckets is empty (a shorter
+ * request would pass), for a request over the provider's size limit, and for a rejection, which no wait can fix.
  */
 const isAlone = (
   { kind }: Failure,

@@ -30,7 +30,7 @@ export interface Wait {
 export interface Refusal {
   readonly kind: "rate_limited" | "overloaded";
   readonly waitMs: number;
-  /** True if the wait is about this request alone and does not delay others. */
+  /** True if the wait concerns only this request and does not delay others. */
   readonly onlyThis: boolean;
 }
 

@@ -23,7 +23,7 @@ export { everyRetryAsks, PolicyError, type StricterRules } from "./StricterRules
 /** Version of the rules, raised whenever a stored incident could be decided differently (law L9). */
 export const version = "3";
 
-/** Prevents object literals and spreads from being a policy, because only this module can make one. */
+/** A brand, so that only `make` creates a policy: object literals and spreads do not type-check as one. */
 declare class Made {
   private readonly made: true;
 }

@@ -9,7 +9,10 @@ const lengths = 2;
 /** Minimum tokens kept, so that the list is rarely copied. */
 const keptMin = 64;
 
-/** Searches new text for the anchor with the Knuth-Morris-Pratt algorithm, in linear time and without going back. */
+/**
+ * Searches a continuation for the anchor: the end of the shown text, which the request quoted. The Knuth-Morris-Pratt algorithm takes
+ * linear time and reads each token once.
+ */
 export class AnchorAgain {
   readonly #wanted: ReadonlyArray<number>;
   readonly #table: ReadonlyArray<number>;

@@ -34,10 +34,10 @@ export interface AgentOptions<Tools extends AnyTools>
 const waitingMax = 16;
 
 /**
- * Runs one recovered step of the language model, with its calls.
+ * Runs one step of the language model with its tool calls, and recovers it if its response breaks.
  *
  * @param options the prompt and the toolkit
- * @returns events by the grammar of RunEvent.ts, which `Transcript` folds into a history; it fails with `RunInterrupted`, or
+ * @returns events that follow the grammar of RunEvent.ts, which `Transcript` folds into a history; it fails with `RunInterrupted`, or
  * with the error of a handler
  */
 export const run = <Tools extends AnyTools = Record<never, never>>(

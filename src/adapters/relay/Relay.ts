@@ -130,7 +130,7 @@ const firstHead = Effect.fnUntraced(function* (
   });
 });
 
-/** Creates the reads of a response. The first bytes are taken when the run begins, all others on demand. */
+/** Creates the effect that reads a response. The first bytes are taken when the run begins, all others on demand. */
 const reading = Effect.fnUntraced(function* (
   begun: BegunRun,
   first: Fiber.Fiber<RelayBytes, RunInterrupted>,

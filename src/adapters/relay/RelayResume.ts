@@ -43,7 +43,7 @@ export const openingOf = (
   };
 };
 
-/** Removes headers that describe the body or mark the request as a repeated POST. */
+/** Removes headers that describe a body, and the idempotency key, because a GET has neither. */
 const bodiless = (headers: RelayHeaders): RelayHeaders => headers.filter(([name]) => !ofBody.has(name.toLowerCase()));
 
 const ofBody: ReadonlySet<string> = new Set([

@@ -76,7 +76,7 @@ export const OpenQuestion = Schema.Struct({
   default_choice: Choice,
   asked_at: Schema.optionalKey(Milliseconds),
   expires_at: Schema.optionalKey(Milliseconds),
-  /** Calls that a `retry` could run again, so that it has to be confirmed. */
+  /** Calls that a `retry` could run again. If there are any, a `retry` must be confirmed. */
   may_repeat: Schema.Array(Label),
   calls: Schema.Array(DecisionCall),
 });

@@ -28,7 +28,7 @@ export interface Treatment {
   readonly status: 400 | 424;
   /** The end of the body after the error event of `tell`: clean, or broken (inside an open chunk). */
   readonly ending: "clean" | "broken";
-  /** Keeps the client waiting until the first event of the response: the protocol's no-op, or a comment line. */
+  /** Sent before the first event of the response, so that the client does not time out: the protocol's no-op event, or a comment line. */
   readonly firstNoOp: "event" | "comment";
 }
 

@@ -235,7 +235,7 @@ export const entriesOf = (
 /** An object with named parts. */
 type Parts = Readonly<Record<string, unknown>>;
 
-/** Recognises a group of options by its plain object. Secrets and lists are not groups. */
+/** True if a value is a group of options, that is, a plain object. Secrets and lists are not. */
 export const isParts = (value: unknown): value is Parts =>
   typeof value === "object" && value !== null && [Object.prototype, null].includes(Object.getPrototypeOf(value));
 

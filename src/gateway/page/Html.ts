@@ -27,11 +27,7 @@ export const html = (parts: TemplateStringsArray, ...values: ReadonlyArray<HtmlV
 /** Empty markup. */
 export const none: Html = new Html("");
 
-/**
- * Renders a label of a record, isolated from the direction of the surrounding text.
- *
- * @param text any text
- */
+/** Renders a label of a record: escapes it, and isolates it from the direction of the surrounding text. */
 export const label = (text: string): Html => html`<bdi class="label">${text}</bdi>`;
 
 const markupOf = (value: HtmlValue): string => {

@@ -34,7 +34,7 @@ export interface Kept {
   readonly textOf: (item: KeptItem) => string;
 }
 
-/** The user message after the kept response; undefined if there is nothing to say, or if the request ends with the response. */
+/** Returns the user message after the kept response; undefined if there is nothing to say, or if the request ends with the response. */
 export const wordsBehind = (prepared: Prepared, kept: Kept): Result.Result<string | undefined, ContinuationError> => {
   const { items, seam, whole } = prepared;
   if (seam === undefined) return Result.succeed(closingWords(items, { ...kept, whole }));

@@ -10,7 +10,7 @@ import * as Json from "../../domain/Json.ts";
 export interface Places {
   /** All text that was shown, in bytes. */
   readonly bytes: number;
-  /** The text that was shown last: the text run. */
+  /** The text run: the last stretch of shown text that nothing but text interrupts. */
   readonly run: string;
   /** The new text before the seam, in bytes. */
   readonly cut: number;

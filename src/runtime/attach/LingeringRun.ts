@@ -148,7 +148,7 @@ export class LingeringRun<P> {
     return { take: this.take(reader), detach: (exit) => this.detach(reader, exit) };
   }
 
-  /** Makes the pull of a reader. */
+  /** Returns the effect with which a reader takes its next events. */
   take(reader: Reader<P>): Taken<P> {
     return Effect.suspend((): Taken<P> => {
       if (reader.isReplaced) return Effect.fail(this.#replacedError);

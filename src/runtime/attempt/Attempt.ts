@@ -172,7 +172,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   /** Handles the end of the source. A clean end after the marker releases the parts that the seam still withheld. */
   #resolveEnd(end: AttemptEnd): AttemptEnd {
     if (this.#stage === undefined || end._tag === "failed") return end;
-    // A response without a marker was cut. It does not prove the seam, and the withheld text may be part of a repetition.
+    // Without its terminal marker the response was cut. It cannot prove that it continues the shown text, and the text that the seam still
+    // holds may repeat that text.
     if (!this.#terminalAtEnd && !this.facts.snapshot().terminal_seen) return end;
     const rest = this.#stage.end();
     if (typeof rest === "string") return unproven(rest);

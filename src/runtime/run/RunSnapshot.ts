@@ -98,7 +98,9 @@ export const costOf = <P, E, R>(run: Run<P, E, R>, { attempt, failure }: BrokenA
   );
 };
 
-/** Returns the run as its group sees it. Each credential has its own groups, and the first route's credential counts on every route. */
+/**
+ * Returns the run as a member of its group. Each credential has its own groups, and the first route's credential counts on every route.
+ */
 export const memberOf = <P, E, R>({ options, routes, runId }: Run<P, E, R>): GroupMember => {
   const { group, path } = routes?.own ?? options;
   const credential = typeof path === "object" ? path.credential : undefined;

@@ -1,12 +1,12 @@
 /**
- * Copies committed pages from a file's journal into the file itself, in a separate thread.
+ * Copies committed pages from a file's journal (SQLite's write-ahead log) into the file itself, in a separate thread.
  *
- * SQLite itself copies them in the commit that fills the journal, on the committing thread. This copies for some milliseconds and waits for
- * the disk twice, which takes long on a busy disk, and every stream of the process waits meanwhile. A connection in another thread does the
- * same work concurrently. Durability does not change, because a commit returns once it is in the journal.
+ * By itself, SQLite copies them in the commit that fills the journal, on the thread of that commit. The commit then copies for some
+ * milliseconds and waits for the disk twice, which takes long on a busy disk, and every stream of the process waits meanwhile. A connection
+ * in another thread does the same work concurrently. Durability does not change, because a commit returns once it is in the journal.
  *
- * Under constant load, a checkpoint in a thread never reaches the end of the journal, and only then does the journal restart. So the
- * committing connection still does that once the journal reaches `journalPagesMax`; most of it is in the file by then.
+ * The journal restarts only after a checkpoint has reached its end. Under constant load, a checkpoint in another thread never does. So the
+ * committing connection still copies once the journal reaches `journalPagesMax`; by then most pages are in the file.
  */
 import { pathToFileURL } from "node:url";
 import type { Worker } from "node:worker_threads";
