@@ -1,8 +1,7 @@
 /**
- * Recovers broken model streams: in silence where recorded facts prove that nothing can be duplicated, by a question where
- * they do not.
+ * Recovers broken model streams: silently if recorded facts prove that nothing can be repeated, and otherwise by asking.
  *
- * The core. It loads nothing but stable `effect` modules; http, command line and test kit stand in entry points of their own.
+ * The core. It loads only stable modules of `effect`. HTTP, the command line and the test kit have separate entry points.
  */
 
 export * as Decision from "./domain/Decision.ts";

@@ -37,7 +37,7 @@ const anchorsOf = (entries: ReadonlyArray<Entry>): ReadonlyMap<string, string> =
 const overview = (chapters: ReadonlyArray<Chapter>, anchors: Anchors): string =>
   lines([
     "# API reference",
-    `Every export of every entry point. ${written}`,
+    `Every export of every entry point: the main ones first, the others in the order of the source. ${written}`,
     ...chapters.flatMap(({ docstring, entries, page }) => {
       const path = posix.relative(posix.dirname(index), page.file);
       const names = entries.map(({ name }) => `[\`${name}\`](${path}#${anchors.get(page)?.get(name) ?? ""})`);

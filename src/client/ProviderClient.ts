@@ -38,7 +38,7 @@ import {
 /** Default of the `connect` clock, in milliseconds, for name lookup, TCP and TLS together; see docs/stream-processor.md. */
 export const connectMsDefault = 30_000;
 
-/** Connection options of a client. All other clocks belong to the watchdog of a run. */
+/** Connection options of a client. `connectMs` is its only clock; the watchdog of a run has all others. */
 export interface ProviderClientOptions {
   /** The `connect` clock, in milliseconds, for proxy, name lookup, TCP and TLS together. Default 30,000. */
   readonly connectMs?: number;

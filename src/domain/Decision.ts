@@ -64,7 +64,7 @@ export const Decision = Schema.Struct({
   policy_version: Label,
   /** Facts that forced the decision, as `name=value`. */
   because: Schema.Array(Schema.String),
-  /** Calls that are open or ran, bounded by the ledger. */
+  /** Calls that are open or have run, at most as many as the facts list (`toolRowsMax`). */
   calls: Schema.optionalKey(Schema.Array(DecisionCall)),
   choices: Schema.optionalKey(Schema.Array(Choice)),
   /** Calls that ran or may have run and that a `retry` could repeat. */

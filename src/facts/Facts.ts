@@ -330,7 +330,7 @@ class Fold implements FactsFold {
     return this.#moment;
   }
 
-  /** Marks the position of text. Returns true if something happened since the last text. */
+  /** Records that text was the last thing observed. Returns true if anything else was observed since the previous text. */
   #markText(): boolean {
     const behind = this.#now.text_through !== this.#moment;
     if (this.#now.text_through === 0 || behind) this.#now.text_through = this.#nextMoment();

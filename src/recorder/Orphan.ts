@@ -47,8 +47,8 @@ export type Due =
 /**
  * Returns the next step of a run that no process owns.
  *
- * @param record a run that has not ended
- * @returns undefined if there is nothing to decide, because the record has no attempt or the run has ended
+ * @param record the record of the run
+ * @returns undefined if the run has ended or its record has no attempt
  */
 export const findDueStep = (record: RunRecord): Due | undefined => {
   const [first, ...resumed] = lastResponse(record);

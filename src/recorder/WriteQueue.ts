@@ -164,7 +164,7 @@ export class Queue {
   #dueSince: number | undefined;
   #lost = { entries: 0, run_id: "", saidAt: Number.NEGATIVE_INFINITY };
   readonly #outage = new OutageLog({
-    away: "cannot record runs; entries are kept until the store accepts them",
+    away: "cannot record runs; entries are kept for up to 10 minutes",
     back: "runs are recorded again",
   });
 

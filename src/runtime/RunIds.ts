@@ -21,7 +21,7 @@ export const makeRunId: Effect.Effect<string> = Effect.map(Random.Random, (rando
   ].join(""),
 );
 
-/** Formats 32 random bits as seven characters. */
+/** Formats 32 random bits as seven base-36 characters. */
 const wordOf = (part: number): string =>
   Math.floor(part * 2 ** 32)
     .toString(36)

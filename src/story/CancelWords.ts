@@ -13,7 +13,7 @@ export interface CancelTold {
   readonly record: RunRecord;
 }
 
-/** Describes a cancel in one or two sentences. */
+/** Describes the outcome of a cancel in a few sentences. */
 export const cancelWords = ({ driver, outcome, record }: CancelTold): string => {
   const its = endOf(record);
   switch (outcome) {
@@ -24,7 +24,7 @@ export const cancelWords = ({ driver, outcome, record }: CancelTold): string => 
     case "forwarded":
       return `Forwarded to the process that owns the run (${driver ?? "unknown"}), which cancels it. ${now(record)}`;
     case "unowned":
-      return `No process owns the run${driver === undefined ? "" : ` (${driver} is gone)`}. It was ended on record, and nothing more of it is sent. ${now(record)}`;
+      return `No process owned the run${driver === undefined ? "" : ` (${driver} is gone)`}, so the cancel was carried out in the store. No further request is sent for it. ${now(record)}`;
     case "pending":
       return `${driver ?? "A process"} owns the run and has not answered yet. The cancel stays pending for an hour. The process carries it out when it resumes, and any process that takes the run over treats it as cancelled.`;
     case "unreachable":

@@ -33,7 +33,7 @@ const Wasted = Schema.Struct({
   output_tokens: Schema.Natural,
   characters: Schema.Natural,
   bytes: Schema.Natural,
-}).annotate({ description: "Tokens of attempts that a replay has replaced, as far as the provider reported them" });
+}).annotate({ description: "Size of attempts that a replay has replaced; tokens only if the provider reported them" });
 
 const Spent = Schema.Struct({
   used: Schema.Natural,

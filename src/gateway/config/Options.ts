@@ -61,7 +61,7 @@ export const limits = {
   requestMs: limit("Maximum time to send a request", 300_000, { unit: "ms", from: "Node's own limit" }),
   slowClientMs: limit("Disconnects a client that has not read for this long while bytes are pending", 300_000, {
     unit: "ms",
-    from: "SDKs wait 10 minutes for a response, so a client that reads nothing for 5 is gone",
+    from: "half of the 10 minutes for which SDKs wait for a response",
   }),
   idleConnectionMs: limit("Closes a connection that has had no request for this long", 65_000, {
     unit: "ms",
@@ -216,7 +216,7 @@ export const server = {
   ),
   prefills: custom(
     "none",
-    "Providers that continue the text at the end of a request, by origin and model (`*` matches any text). They take precedence over the known ones, and the first match decides",
+    "Providers that accept a prefill, that is, continue an assistant message at the end of a request; by origin and model (`*` matches any text). Checked before the built-in rules; the first match decides",
     Schema.Array(PrefillRule),
     { default: [] },
   ),

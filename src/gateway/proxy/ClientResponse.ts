@@ -199,7 +199,10 @@ export class ClientResponse {
     });
   }
 
-  /** Breaks a response that has not ended, in any state, so that no client waits on after its handler has returned. */
+  /**
+   * Called after the handler has returned. Breaks a response that has not ended, so that no client keeps waiting. After a whole
+   * response, lets a client that is still sending read it.
+   */
   get settle(): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (!this.#over) return this.break;

@@ -217,7 +217,7 @@ const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
   }
 };
 
-/** True if a message contains anything but text: sound, a picture, or an unknown type. */
+/** True if a message contains anything other than text, with or without text: sound, a picture, or an unknown type. */
 const isWordless = (item: Json.JsonRecord): boolean =>
   Json.list(item.content).some((part) => !/^(?:(?:output_)?text|refusal)?$/.test(Json.string(Json.record(part)?.type)));
 

@@ -211,6 +211,7 @@ class ByteFramer implements Framer {
     this.#emit({ comment: this.#value(bytes, start, stop), bytes: taken });
   }
 
+  /** Processes a field line, as the HTML standard calls it. */
   #field(bytes: Uint8Array, start: number, stop: number): void {
     if (isNamed(bytes, start, stop, "data")) {
       this.#addData(bytes, start + 4, stop);

@@ -219,7 +219,7 @@ const makeTransaction = (
   return Effect.suspend(() => {
     if (tried || database.tables.dialect.name !== "postgres") return writeJobs(database, lease, jobs, false);
     tried = true;
-    // If a new run is already on record, this process's knowledge is incomplete.
+    // If a run that this process takes for new is already on record, its cached rows are stale. The next try reads every row.
     return Effect.catchIf(writeJobs(database, lease, jobs, true), isTaken, () =>
       Effect.fail(new SqlFailure.RowChanged()),
     );

@@ -172,7 +172,9 @@ const readRuns = (file: string): ReadonlyArray<Unwritten> | string => {
     const lines = readFileSync(file, "utf8").split("\n");
     const runs = lines.flatMap((line) => (line === "" ? [] : [lineOf(line)]));
     const known = runs.flatMap((it) => (Option.isSome(it) ? [it.value] : []));
-    return known.length === runs.length ? known : `${runs.length - known.length} of its ${runs.length} lines`;
+    return known.length === runs.length
+      ? known
+      : `${runs.length - known.length} of the file's ${runs.length} lines are damaged`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

@@ -144,6 +144,7 @@ const partialDigest = <P, E, R>(
  */
 export const decisionsMax = 100;
 
+/** True for the final result of a decision: a started attempt, or the end of the run. */
 const isStarted = <P>(next: Next<P>): next is Started<P> =>
   next === "ended" || (next !== "again" && !("incident" in next));
 

@@ -1,6 +1,9 @@
 /**
  * Tracks the shown text of a run that may be continued.
  *
+ * The *seam* is the place where a continuation joins the shown text. A *plan* says how to request the continuation and where it has to
+ * join. A part *leaves* the run when the caller gets it.
+ *
  * M1 Each part that leaves the run is reported to the seam once, in order and in the same step.
  * M2 A run sends at most `maxSeams` requests that continue shown text, including repeats, so that a persistent break is reported soon. A
  * request that was not sent or not processed does not count.

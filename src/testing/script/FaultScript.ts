@@ -26,7 +26,7 @@ export const scriptBytesMax = 16 * 1024 * 1024;
 /** Maximum deltas of one block. Prevents a short script from filling the memory. */
 export const deltasMax = 1_000_000;
 
-/** An error event of the provider, in the terms of its protocol. For a whole error response, use `status`. */
+/** An error event of the provider, written in the format of the script's protocol. For a whole error response, use `status`. */
 export const ProviderErrorName = Schema.Literals([
   "rate_limited",
   "overloaded",

@@ -1,5 +1,5 @@
 /**
- * Copies committed pages from a file's journal into the file itself, in a separate thread.
+ * Copies committed pages from a file's journal (SQLite's write-ahead log) into the file itself, in a separate thread.
  *
  * By default SQLite copies these pages during the commit that fills the journal, on the committing thread. That takes some milliseconds and
  * waits for the disk twice, which takes long on a busy disk, and meanwhile every stream of the process waits. A connection in another
