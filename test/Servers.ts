@@ -29,7 +29,10 @@ export const listening = (server: Server): Effect.Effect<number, never, Scope.Sc
 
 /** Serves HTTP and returns the address. */
 export const serverOf = (listener: RequestListener): Effect.Effect<string, never, Scope.Scope> =>
-  Effect.map(listening(createServer(listener)), (port) => `http://127.0.0.1:${port}`);
+  Effect.map(
+    Effect.suspend(() => listening(createServer(listener))),
+    (port) => `http://127.0.0.1:${port}`,
+  );
 
 /** A port without a listener, which was free a moment ago. */
-export const closedPort: Effect.Effect<number> = Effect.scoped(listening(createSocketServer()));
+export const closedPort: Effect.Effect<number> = Effect.scoped(Effect.suspend(() => listening(createSocketServer())));

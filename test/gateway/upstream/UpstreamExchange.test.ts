@@ -14,7 +14,7 @@ const opened = () => {
         return true;
       },
     },
-    connector: { dispatching: (_: unknown, dispatch: () => unknown) => dispatch() },
+    connector: { withWaiting: (_: unknown, dispatch: () => unknown) => dispatch() },
   };
   const exchange = new UpstreamExchange(
     { method: "POST", url: "http://127.0.0.1:1/v1", headers: [], body: "{}" },
