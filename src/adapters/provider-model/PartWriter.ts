@@ -147,7 +147,7 @@ export class PartWriter {
 
   #start(signal: CallSignal, out: Array<StreamPart>): string {
     this.#close(out);
-    const id = this.#idOf(signal);
+    const id = this.#assignId(signal);
     this.#open.set(signal.ordinal, id);
     out.push({ type: "tool-params-start", id, name: signal.tool ?? "" });
     return id;
@@ -170,7 +170,7 @@ export class PartWriter {
    * Returns the id of a call. If the provider's id is empty or was used before, a new id is generated, because a history distinguishes
    * calls by id.
    */
-  #idOf({ id = "", ordinal }: CallSignal): string {
+  #assignId({ id = "", ordinal }: CallSignal): string {
     const own = id === "" || this.#ids.has(id) ? `${this.#prefix}_${ordinal}` : id;
     this.#ids.add(own);
     return own;

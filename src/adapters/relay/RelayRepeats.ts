@@ -13,7 +13,7 @@ import { Effect, Fiber, type Scope } from "effect";
 import { dropOldest } from "../../domain/Limits.ts";
 import * as Runs from "../../domain/RunFacts.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
-import { type FormDigest, type FormPart, takeParts } from "./form/RequestForm.ts";
+import { type FormDigest, type FormPart, forEachPart } from "./form/RequestForm.ts";
 import { headerOf, type RelayHeaders, type RelayRequest } from "./RelayTransport.ts";
 
 /** Time for which a failed request is remembered, in milliseconds: longer than any SDK waits between its retries. */
@@ -272,8 +272,8 @@ export class RelayRepeats {
     return Effect.suspend(() => {
       if (this.isEmpty) return Effect.undefined;
       return Effect.flatMap(now, (at) => {
-        this.#failed.forget(at);
-        this.#told.forget(at);
+        this.#failed.dropExpired(at);
+        this.#told.dropExpired(at);
         return this.isEmpty ? Effect.undefined : this.#withKey(request, find);
       });
     });
@@ -332,7 +332,7 @@ class Recent<A> {
   }
 
   /** Drops expired values. */
-  forget(now: number): void {
+  dropExpired(now: number): void {
     for (const [key, { at }] of this.#values) {
       if (now - at <= repeatMs) return;
       this.#values.delete(key);
@@ -387,7 +387,7 @@ const webDigest: FormDigest = async (form) => {
   const parts: Array<FormPart> = [];
   // The bytes of a part are valid until the next one is created.
   const keep = (part: FormPart) => parts.push(typeof part === "string" ? part : part.slice());
-  await Effect.runPromise(takeParts(form, keep));
+  await Effect.runPromise(forEachPart(form, keep));
   const whole = await new Blob(parts).arrayBuffer();
   return hexOf(await crypto.subtle.digest("SHA-256", whole));
 };

@@ -3,7 +3,7 @@
  */
 import type { Hash, Hmac } from "node:crypto";
 import { Effect } from "effect";
-import { partsOf, type RequestForm, takeParts } from "../../adapters/relay/form/RequestForm.ts";
+import { forEachPart, partsOf, type RequestForm } from "../../adapters/relay/form/RequestForm.ts";
 import { wholeBytesMax } from "./BodyOutline.ts";
 
 /**
@@ -17,7 +17,7 @@ export const formHash = (form: RequestForm, begun: Hash | Hmac): string | Promis
   if (typeof body === "object" && body.byteLength > wholeBytesMax)
     return Effect.runPromise(
       Effect.map(
-        takeParts(form, (part) => begun.update(part)),
+        forEachPart(form, (part) => begun.update(part)),
         () => begun.digest("hex"),
       ),
     );

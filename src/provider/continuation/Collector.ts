@@ -86,9 +86,9 @@ class ItemCollector<Id extends string> implements Collector<Id> {
     if (!keep_alive) this.#atEnd = terminal_at_end === true ? moment : undefined;
     for (const { choice, item, key, text } of part.content) {
       this.#choices.add(choice);
-      if (item !== undefined) this.#piece(moment, item.key ?? key, item, text);
+      if (item !== undefined) this.#addPiece(moment, item.key ?? key, item, text);
     }
-    if (shows === "text" && !part.content.some(isSentBack)) this.#piece(moment, single, untold, "");
+    if (shows === "text" && !part.content.some(isSentBack)) this.#addPiece(moment, single, untold, "");
     if (this.#bytes <= this.#bytesMax) return;
     this.#overflow = true;
     this.#slots = [];
@@ -135,7 +135,7 @@ class ItemCollector<Id extends string> implements Collector<Id> {
     }
   }
 
-  #piece(moment: Moment, key: string, piece: ItemPiece, text: string): void {
+  #addPiece(moment: Moment, key: string, piece: ItemPiece, text: string): void {
     const slot = this.#slotOf(moment, key, piece);
     if (slot === undefined) return;
     if (piece.json !== undefined) this.#set(moment, slot, piece.json);

@@ -163,7 +163,7 @@ const claimRuns = Effect.fnUntraced(function* ({ database, lease }: Ownership, c
   let held = yield* lease.hold;
   let owners: ReadonlyArray<Owner> | undefined;
   const verdicts = new Map<Claim, Taken | "silent">();
-  const rows = new Map((yield* readOwned(tables, claims)).map((row) => [row.run_id, row]));
+  const rows = new Map((yield* readOwners(tables, claims)).map((row) => [row.run_id, row]));
   const standings = new Map<string, LeaseStanding>();
   const free = new Map<string, Claim>();
   for (const one of claims) {
@@ -262,7 +262,7 @@ interface Owned {
   readonly owner: string | null;
 }
 
-const readOwned = ({ ask, dialect, runs, sql }: SqlTables, claims: ReadonlyArray<Claim>) => {
+const readOwners = ({ ask, dialect, runs, sql }: SqlTables, claims: ReadonlyArray<Claim>) => {
   const runIds = [...new Set(claims.map(({ runId }) => runId))];
   return dialect.name === "postgres"
     ? ask<Owned>("SELECT run_id, state, owner FROM {runs} WHERE run_id = ANY (?::text[])", [runIds])

@@ -107,7 +107,7 @@ class Values implements JsonListener {
     if (opened === undefined) return;
     const { around, key, name } = opened;
     const bracket = closing - 2;
-    const parts = bracket === OPEN_OBJECT ? this.#sort(this.parts) : this.parts;
+    const parts = bracket === OPEN_OBJECT ? this.#sortAndDrop(this.parts) : this.parts;
     this.parts = around;
     this.#add({ key, name, value: { bracket, parts } });
   };
@@ -131,7 +131,7 @@ class Values implements JsonListener {
     else this.parts.push(part);
   }
 
-  #sort(parts: Array<Part>): ReadonlyArray<Part> {
+  #sortAndDrop(parts: Array<Part>): ReadonlyArray<Part> {
     if (parts.length > 1) parts.sort((one, other) => (one.key < other.key ? -1 : 1));
     // Only the provider decides which of two members of one name counts.
     this.isUnclear ||= parts.some(({ key }, index) => parts[index + 1]?.key === key);

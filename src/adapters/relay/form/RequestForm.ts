@@ -41,7 +41,7 @@ export const partsOf = (form: RequestForm): [words: string, body: Uint8Array<Arr
  *
  * @param take called with each part
  */
-export const takeParts = (form: RequestForm, take: (part: FormPart) => void): Effect.Effect<void> =>
+export const forEachPart = (form: RequestForm, take: (part: FormPart) => void): Effect.Effect<void> =>
   Effect.gen(function* () {
     const body = bytesOf(form);
     yield* Effect.yieldNow;

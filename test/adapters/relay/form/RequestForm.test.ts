@@ -2,13 +2,13 @@ import { assert, describe, it, vi } from "@effect/vitest";
 import { Effect } from "effect";
 import { canonicalBytesMax } from "../../../../src/adapters/relay/form/CanonicalBody.ts";
 import { membersMax } from "../../../../src/adapters/relay/form/JsonMembers.ts";
-import { partsOf, pieceBytes, takeParts } from "../../../../src/adapters/relay/form/RequestForm.ts";
+import { forEachPart, partsOf, pieceBytes } from "../../../../src/adapters/relay/form/RequestForm.ts";
 import { seeded } from "../../../Seeded.ts";
 import { anyTree, reference, spelt, type Tree } from "./Spellings.ts";
 
 const formOf = Effect.fnUntraced(function* (body: Uint8Array<ArrayBuffer> | string) {
   const taken: Array<string> = [];
-  yield* takeParts({ words: ["w"], body, leftOut: new Set(["stream"]) }, (part) =>
+  yield* forEachPart({ words: ["w"], body, leftOut: new Set(["stream"]) }, (part) =>
     taken.push(Buffer.from(part).toString("latin1")),
   );
   const [head, ...parts] = taken;
