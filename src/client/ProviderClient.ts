@@ -62,7 +62,7 @@ export interface ProviderClientOptions {
   readonly onExchange?: (record: ExchangeRecord) => void;
 }
 
-/** Distinguishes requests on the same path. */
+/** Options of `ProviderClient.path`: what distinguishes the account of a request from other accounts at the same address. */
 export interface PathOptions {
   /** An API key or token, together with any other value that selects the account. If omitted, all requests share one credential. */
   readonly credential?: string | Redacted.Redacted<string>;

@@ -98,8 +98,8 @@ export const layer = (
 };
 
 /**
- * Adds a write queue in front of the store: runs continue without a store, but may be lost with the process. Entries that an earlier
- * process spilled to disk are queued first.
+ * Adds a write queue in front of the store. While the store fails, runs continue and their records wait in the queue, where a crash of the
+ * process loses them. Entries that an earlier process spilled to disk are queued first.
  */
 const withQueue = <R, E>(
   program: GatewayProgram,

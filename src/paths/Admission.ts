@@ -88,7 +88,7 @@ export interface PathStatus {
 export interface PathsService {
   /** Registers how a path can be probed. */
   readonly attach: (path: string, way: PathWay) => void;
-  /** Marks a path as reached before this process began, because a record shows that. */
+  /** Marks a path as reached, because the record of an earlier process shows that it was. */
   readonly markReached: (path: string) => void;
   readonly hasReached: (path: string) => boolean;
   readonly standing: (scope: Scope, maxRetryAfterMs: number) => Standing;

@@ -149,7 +149,7 @@ export class Cooldowns {
   /**
    * Records a provider's refusal. A refusal that is about a single request does not delay others.
    *
-   * @param heardAt time at which it was received, perhaps by another process
+   * @param heardAt time at which the refusal was received, perhaps by another process
    */
   recordRefusal(scope: Scope, refusal: Refusal, now: number, heardAt = now): void {
     if (refusal.onlyThis || !(refusal.waitMs > 0)) return;

@@ -25,7 +25,7 @@ export const headlessMs = 20;
 export interface Left {
   /** Delay after which other requests may be released, in milliseconds. */
   readonly afterMs: number;
-  /** True if a cooldown counted the request too. */
+  /** True if a cooldown applied to the request, even one that was over. */
   readonly wasHeld: boolean;
 }
 
@@ -37,7 +37,7 @@ export class Outbox {
   readonly #onError: (error: unknown) => void;
   #isOpen = false;
 
-  /** @param onError called with the error of a call that throws, so that the other calls are still made */
+  /** @param failed called with the error of a call that throws, so that the other calls are still made */
   constructor(failed: (error: unknown) => void) {
     this.#onError = failed;
   }
@@ -61,7 +61,10 @@ export class Outbox {
   }
 }
 
-/** Readiness of a request. `waits`: another request of its lane may be ready. `closed`: no request of its lane is ready. */
+/**
+ * Readiness of a request. A lane contains the requests of one credential and model. `waits`: another request of the lane may be ready.
+ * `closed`: no request of the lane is ready.
+ */
 type Readiness = "ready" | "waits" | "closed";
 
 /** Requests of all paths that wait to be sent. */

@@ -12,7 +12,7 @@ export const probeFirstMs = 250;
 /** Maximum interval of probes in the first minute, in milliseconds. */
 export const probeSoonMs = 1_000;
 
-/** Time for which probes use the short interval, in milliseconds. */
+/** Time from the start of the schedule for which probes use the short intervals, in milliseconds. */
 export const probeSoonForMs = 60_000;
 
 /** Interval of probes after the first minute, in milliseconds. */
@@ -21,7 +21,10 @@ export const probeLateMs = 5_000;
 /** First interval between runs that are released in place of a probe, in milliseconds; it doubles. */
 export const trialFirstMs = 1_000;
 
-/** Maximum interval of such runs, in milliseconds; also the maximum wait for the outcome of one such run. */
+/**
+ * Maximum interval between runs that are released in place of a probe, in milliseconds. It is also the maximum wait for the outcome of one
+ * such run.
+ */
 export const trialMaxMs = 15_000;
 
 /** Maximum breaks within `massBreakMs`. More breaks count as an outage until a probe succeeds. */
@@ -40,7 +43,7 @@ export interface PathState {
   readonly reached: boolean;
   /** Time at which the schedule of probes began. */
   readonly scheduleAt: number;
-  /** Steps taken in the schedule. */
+  /** Number of failures since the schedule began. Each doubles the interval until the next probe, up to its maximum. */
   readonly tries: number;
   /** Failed probes since the path went down; 0 while an outage is only suspected. */
   readonly probes: number;
@@ -124,7 +127,7 @@ const startReturning = (state: PathState, proven: boolean, now: number): PathSta
 /** Marks the path as reached before this process began. */
 export const markReached = (state: PathState): PathState => (state.reached ? state : { ...state, reached: true });
 
-/** Makes the next probe due, but not right after another probe. */
+/** Makes the next probe due now or, if the last probe began less than `probeFirstMs` ago, `probeFirstMs` after it began. */
 const dueSoon = (state: PathState, now: number): PathState => {
   const probeAt = Math.min(state.probeAt, Math.max(now, state.probedAt + probeFirstMs));
   return probeAt === state.probeAt ? state : { ...state, probeAt };

@@ -2,8 +2,8 @@
  * Decides which requests may be sent, for all paths of a process. Each decision is made in the same step as the event that causes it.
  *
  * It has no fiber and no timer. `runDue` handles the work that is due, `nextAt` returns the time of the next work, and `TableWorld.due` is
- * called if that time moves earlier. Waiting requests are notified after the step, because a released run may continue at once and ask
- * again.
+ * called with each newly planned time, which may be earlier. Waiting requests are notified after the step, because a released run may
+ * continue at once and ask again.
  */
 import type { Admission, Admitted, PathStatus, Refusal, Scope, Standing } from "./Admission.ts";
 import { Cooldowns, type Hold } from "./Cooldowns.ts";

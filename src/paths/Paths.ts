@@ -73,10 +73,10 @@ const runProbe = (way: PathWay): Effect.Effect<Probed> =>
     },
   );
 
-/** The other processes of the same store, which share findings with this process. */
+/** Callbacks to the other processes of the same store, with which this process shares its findings. */
 export type Siblings = Pick<TableWorld, "reportFinding" | "processCount">;
 
-/** The paths of one of several processes. */
+/** The paths of one of several processes, and the methods that take the findings of the others. */
 export interface PathsAmong extends Pick<PathTable, "onFinding" | "recordRefusal"> {
   readonly own: PathsService;
 }
@@ -130,7 +130,7 @@ class Keeper {
     this.#timer = undefined;
     // Prevents timers during `runDue`. One timer is set afterwards, for all work that `runDue` has planned.
     this.#wakesAt = Number.NEGATIVE_INFINITY;
-    // Work that becomes due during `runDue` is not handled by that call. It is still pending afterwards, so the earlier time counts.
+    // Read before `runDue`, which does not handle work that becomes due while it runs. `nextAt` still finds that work below.
     const from = monotonicMs(this.#clock);
     this.table.runDue();
     this.#wakesAt = Number.POSITIVE_INFINITY;

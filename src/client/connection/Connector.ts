@@ -50,13 +50,12 @@ export interface Connector {
   /** Returns the request that is being dispatched. */
   readonly waiting: () => Waiting | undefined;
   /**
-   * Runs a dispatch, and records the socket that is opened within it. If a request waits for a free connection and undici opens a socket
-   * only later, that socket is not assigned to any request.
+   * Runs a dispatch, and assigns the socket that undici opens within it to the waiting request. If the request first waits for a free
+   * connection and undici opens a socket only later, that socket is not assigned to any request.
    */
   readonly withWaiting: <A>(waiting: Waiting, dispatch: () => A) => A;
 }
 
-/** Options of a connector. */
 export interface ConnectorOptions {
   /** Time limit for name lookup, TCP, CONNECT and TLS together, in milliseconds. */
   readonly connectMs: number;
@@ -82,7 +81,7 @@ const withPort = ({ hostname, port, protocol }: Undici.buildConnector.Options): 
 /** The request for which a connection is being opened. */
 const current = new AsyncLocalStorage<Waiting>();
 
-/** Creates a connector. */
+/** Creates a connector. It reads no certificate and opens no socket before the first connection. */
 export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Connector => {
   // Created for the first connection, so that an unreadable certificate counts as a failure to connect. All connections share one context,
   // because reading about a hundred and fifty certificates takes milliseconds.

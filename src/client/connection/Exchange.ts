@@ -107,7 +107,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     return this.#waitFor(() => this.#knownHead);
   }
 
-  /** Reads all bytes that arrived since the last read, at least one array; undefined at the clean end of the body. */
+  /** Waits for bytes, and reads all that have arrived since the last read; undefined at the clean end of the body. */
   get read(): Effect.Effect<ReadonlyArray<Uint8Array> | undefined, ExchangeBreak> {
     const look = () =>
       this.#chunks.length > 0 ? this.#take() : this.#over && this.#broken === undefined ? ended : undefined;

@@ -184,7 +184,7 @@ export const connectHeadBytesMax = 16 * 1024;
 
 /**
  * The response so far. `bad_response`: the bytes are not an HTTP/1 response, or data follows its head. The tunnel begins after the head,
- * and in it no server sends data first. `head_overflow`: the head is too long.
+ * and a server sends no data in it before the client does. `head_overflow`: the head is too long.
  */
 export type ConnectReading =
   | { readonly kind: "more" }

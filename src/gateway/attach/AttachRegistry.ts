@@ -283,7 +283,7 @@ export class AttachRegistry {
     return entry ?? "evicted";
   }
 
-  /** Evicts a response whose kept bytes have a gap. */
+  /** Evicts a response, for example because its buffered output exceeded the limit while it had no client. */
   evict(entry: AttachEntry, why: Eviction): void {
     if (entry.evicted === undefined) this.#evict(own(entry), why);
   }

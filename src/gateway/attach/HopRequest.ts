@@ -102,7 +102,7 @@ const forwardResponse = Effect.fnUntraced(function* (
 
 type Answer = Extract<HopHead, { readonly _tag: "Answer" }>;
 
-/** Forwards a document that the other gateway wrote. Documents are short, so this one is read completely first. */
+/** Forwards a document (for example an error) that the other process wrote. Documents are short, so this one is read completely first. */
 const forwardDocument = Effect.fnUntraced(function* (
   response: IncomingMessage,
   { headers, status }: Answer,

@@ -96,7 +96,10 @@ export class LingeringRun {
     return reader === undefined || (reader.at >= this.entry.log.length && reader.client.isReady());
   }
 
-  /** True if the response broke and has no bytes after an offset. A break before the head is reported differently. */
+  /**
+   * True if the response broke and has no bytes after an offset. False if the run failed before its head, because the client then gets an
+   * error.
+   */
   isBrokenAt(from: number): boolean {
     return this.#bodyEnd === "break" && this.#failed === undefined && from >= this.entry.log.length;
   }

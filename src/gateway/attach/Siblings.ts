@@ -249,8 +249,8 @@ export class Siblings {
   /**
    * Serves a sibling's run by id.
    *
-   * @returns `unreachable` if no sibling that answers has it and a worker does not answer now; a cancel for that one is put in the
-   *   store. An unreachable gateway counts as one without the run
+   * @returns `unreachable` if no sibling that answers has the run, but a worker does not answer in time; a cancel is then put in the store
+   *   for that worker. A gateway that does not answer counts as not having the run
    */
   readonly serveStream = Effect.fnUntraced(
     { self: this },
@@ -266,7 +266,7 @@ export class Siblings {
     },
   );
 
-  /** Serves a run of some siblings by id. `isLate`: one of them does not answer now. */
+  /** Serves a run by id from the workers, or from the gateways. `isLate`: one of them did not answer in time. */
   readonly #serveStreamAmong = Effect.fnUntraced(
     { self: this },
     function* (

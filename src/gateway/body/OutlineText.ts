@@ -21,7 +21,7 @@ export interface OutlineTerms {
   readonly textMax: (name: string) => number;
 }
 
-/** Replaces a string that is too long. It is not empty. */
+/** Text that replaces a string that is too long. It is not empty, so checks for a non-empty string still succeed. */
 export const standIn = "(left out)";
 
 /** Maximum size of a name that is examined, in bytes. */

@@ -383,7 +383,7 @@ export const programDefaults: Filled<typeof program> = defaultsOf(program);
 /** The name of an upstream that needs no prefix. */
 export type UpstreamName = keyof typeof upstreams;
 
-/** Base addresses of these upstreams, in the form in which a client of the provider configures them. */
+/** Base addresses of the upstreams that need no prefix, in the form in which a client of the provider configures them. */
 export type Upstreams = Readonly<Record<UpstreamName, string>>;
 
 /** The providers' own addresses, which are also the defaults of their SDKs. */

@@ -33,7 +33,7 @@ export const attachedHeader = "x-recovery-attached";
 /** Reason why a streamed response did not belong to a run. */
 export const passedHeader = "x-recovery-passed";
 
-/** Returns the distinct values of such a header, trimmed, in order. */
+/** Returns the distinct values of one of these headers, trimmed, in order. */
 export const wordsOf = (headers: RelayHeaders, name: string): ReadonlySet<string> => {
   const given = valuesOf(headers, name);
   return given.length === 0 ? noWords : new Set(given.map((value) => value.trim()));

@@ -31,5 +31,5 @@ export interface RouteList {
   readonly movesOn: ReadonlyArray<FinishFailure>;
 }
 
-/** Route lists by the name of the upstream that requests address. */
+/** Route lists by the name of the upstream to which clients address their requests. */
 export type RouteLists = Readonly<Record<string, RouteList>>;

@@ -1,6 +1,6 @@
 /**
- * Counts requests that are over as Effect metrics, by upstream, client and outcome. Each label is bounded, so that neither a
- * client's words nor a long configuration creates series without end (L11).
+ * Counts requests that are over as Effect metrics, by upstream, client and outcome. Each label is bounded, so that neither values from
+ * clients nor a long configuration create series without end (L11).
  */
 import { Context, Effect, Metric } from "effect";
 import type { RelayWait } from "../../adapters/relay/RelayWaits.ts";
@@ -101,12 +101,12 @@ const other = "other";
 
 type Attributes = Readonly<Record<string, string>>;
 
-/** The values and series of one metric registry, because each program has its own registry. */
+/** The label values and the series that one metric registry contains. Each program has its own registry. */
 class Labels {
   readonly #values = new Map<string, Set<string>>();
   readonly #series = new Set<string>();
 
-  /** Returns the value, or `other` if the label has too many. */
+  /** Returns the value, `none` if there is no value, or `other` if the label already has `labelValuesMax` values. */
   of(label: string, value: string | undefined): string {
     if (value === undefined) return "none";
     let known = this.#values.get(label);

@@ -51,7 +51,7 @@ export const overview = (model: OverviewModel): Html => html`
   ${runSection(model)}
   ${totalsTables(model.totals)}`;
 
-/** Returns the address of a run's view, formatRelative to the page. */
+/** Returns the address of a run's view, relative to the page. */
 export const runAddress = (runId: string): string => `./?run=${encodeURIComponent(runId)}`;
 
 const runSection = ({ absences, asked, found, now, totals }: OverviewModel): Html => {

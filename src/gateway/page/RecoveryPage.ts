@@ -3,7 +3,7 @@
  */
 
 import { readFileSync } from "node:fs";
-// Namespace import: Bun lacks an export of it, and a named import would end every command there.
+// Namespace import, because Bun does not export `stripTypeScriptTypes`: a named import of it would end every command in Bun.
 import * as modules from "node:module";
 import { Clock, type Context, Effect, Layer, Option, Result } from "effect";
 import { HttpRouter, HttpServer } from "effect/http";

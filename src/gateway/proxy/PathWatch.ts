@@ -20,7 +20,7 @@ export const cooldowns = Metric.counter("stream_recovery.gateway.cooldowns", {
 /** Interval between checks while a path is down or cools down, in milliseconds. */
 export const watchMs = 1_000;
 
-/** Maximum number of runs counted per outage, of paths whose outage is not logged yet, and of cooldowns that are remembered as logged. */
+/** Maximum number of each: runs counted per outage, paths whose outage is not logged yet, and cooldowns that are remembered as logged. */
 export const watchedMax = 10_000;
 
 /** Watches the paths of a gateway. */

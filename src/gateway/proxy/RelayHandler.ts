@@ -1,4 +1,4 @@
-/** Serves one model request: executes its run and writes the releasable bytes to a client that may leave at any moment. */
+/** Serves one model request: executes its run and writes the output to the client, which may leave at any moment. */
 import { Cause, Context, Effect, Exit, type Fiber, Scope } from "effect";
 import * as Relay from "../../adapters/relay/Relay.ts";
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
@@ -130,7 +130,7 @@ const leaving = (
   return () => void Effect.runForkWith(services)(left);
 };
 
-/** Builds the relay options for a client's manner. */
+/** Builds the relay options for the treatment that a client gets. */
 export const openingOf = ({ options, routing }: Pick<RelayServing, "options" | "routing">, manner: Manner) => ({
   ...options,
   ...routing.options,
@@ -140,7 +140,10 @@ export const openingOf = ({ options, routing }: Pick<RelayServing, "options" | "
   runIdPrefix,
 });
 
-/** Maps a client's manner to holding, keep-alives and the form of the ending. */
+/**
+ * Converts the treatment of a client to relay options: how long output is withheld, how the connection is kept alive, and how a broken
+ * response ends.
+ */
 const holdOptionsOf = ({ firstNoOp, holdMaxMs, onBreak, patienceMs, reveal }: Manner) => ({
   reveal,
   firstNoOp,

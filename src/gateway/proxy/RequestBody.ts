@@ -145,7 +145,7 @@ const gather = (request: IncomingMessage, take: TakeBytes, alarms: Alarms): Effe
       resume(body.whole);
     };
     const onBreak = () => fail("broken");
-    // By then most bodies have arrived in full and need no deadline.
+    // The checks start one turn later. By then most bodies have arrived in full and need no check.
     setImmediate(() => {
       if (!isOver) alarms.set(look, alarms.now() + uploadGraceMs);
     });

@@ -165,8 +165,8 @@ const rememberFailure = (
 };
 
 /**
- * Reports a failed run to its client. A known client gets the form in its row; an unknown client gets the provider's own refusal, if there
- * is one.
+ * Reports a failed run to its client. A known client gets the error in the form that its row of the client table defines. An unknown client
+ * gets the provider's own refusal, if there is one.
  */
 const refuse = ({ client, manner, plan }: EndedRequest, told: GivenUp): void => {
   const refusal = manner.client === unknownName ? told.said?.response : undefined;

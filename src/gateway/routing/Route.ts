@@ -89,8 +89,8 @@ const canTakeAnthropicHeaders = (
   vertex === true || (shared !== true && likeliest === "openai" && ownerOf(hostOf(upstreams.openai)) !== "openai");
 
 /**
- * Returns the candidate upstreams in order of preference. A header name that several vendors use (`x-api-key`, `?key=`) does not change the
- * order.
+ * Returns the candidate upstreams in order of preference. A header or parameter name that several vendors use (`x-api-key`, `?key=`) does
+ * not change the order.
  */
 const candidates = (
   { foreign: own, upstreams: known, vertex }: PathClaim,

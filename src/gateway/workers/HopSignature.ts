@@ -1,5 +1,5 @@
 /**
- * Signs messages between processes of a gateway: an HMAC over the message, the time and a nonce. Its key is derived from the store's secret
+ * Signs messages between processes of a gateway: an HMAC over the message, the time and a nonce. The key is derived from the store's secret
  * and is never sent. A signature is valid for a short time and only once.
  */
 import { createHmac, type KeyObject, randomUUID, timingSafeEqual } from "node:crypto";
