@@ -54,7 +54,6 @@ import type { ReportedPaths } from "./wires/PassedStreams.ts";
 import { mayBeReplayed, replayPlan } from "./wires/Replays.ts";
 import { type PassedReason, passThroughReason } from "./wires/Wires.ts";
 
-/** Services and settings for serving requests. */
 export interface RequestServing
   extends ProbeServing,
     Omit<RunServing, "routing">,

@@ -115,7 +115,10 @@ export interface PathsService {
   readonly recordBreak: (scope: Scope) => void;
   /** Probes a silent path, once for all callers, and returns true if it is lost. A path that cannot be probed is never lost. */
   readonly isLost: (path: string) => Effect.Effect<boolean>;
-  /** Reports that this process was suspended. Every path with runs on it is probed at once, and idle connections are closed. */
+  /**
+   * Reports that this process was suspended. Closes the idle connections of every path. Probes each path at once that has waiting requests
+   * or was used in the last hour.
+   */
   readonly onWake: () => void;
   /** Probes a path now, and releases its runs if it works again. Returns true if there is such a path. */
   readonly tryNow: (path: string) => Effect.Effect<boolean>;

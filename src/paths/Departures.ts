@@ -12,7 +12,7 @@ import * as State from "./PathState.ts";
 import type { Lane, Waiter } from "./Queue.ts";
 import { firstWaveSize, Waves } from "./Waves.ts";
 
-/** Maximum requests that wait. */
+/** Maximum requests that wait, for all paths together. Further requests end as `full`. */
 export const waitingMax = 10_000;
 
 /**
@@ -31,7 +31,7 @@ export interface Left {
 
 type OnLeft = (entry: Entry, now: number, left: Left) => void;
 
-/** Notifications of waiting requests, sent after the step that decides about them. */
+/** Calls that notify waiting requests. They are made after the step that decides about the requests. */
 export class Outbox {
   readonly #calls: Array<() => void> = [];
   readonly #onError: (error: unknown) => void;

@@ -4,7 +4,7 @@ import { type PathState, unknownPath } from "./PathState.ts";
 import { Queue } from "./Queue.ts";
 import type { Waves } from "./Waves.ts";
 
-/** Dependencies of a table. */
+/** Clocks, randomness and callbacks that a `PathTable` needs. */
 export interface TableWorld {
   /** Returns monotonic milliseconds. */
   readonly now: () => number;

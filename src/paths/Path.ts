@@ -4,7 +4,7 @@ import type * as Effect from "effect/Effect";
 
 /** The path of a request, and the credential to which its cooldowns apply. */
 export interface Path {
-  /** Identifies the path by scheme, host, port and the proxy before it, as the transport spells them. */
+  /** Identifies the path by scheme, host, port and the egress proxy (if any), as the transport spells them. */
   readonly id: string;
   /** Distinguishes credentials by a digest, never by the credential itself. Omitted: one credential for all. */
   readonly credential?: string;

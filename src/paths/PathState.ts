@@ -35,7 +35,7 @@ export const massBreakMs = 1_000;
 
 const never = Number.POSITIVE_INFINITY;
 
-/** State of a path. */
+/** State of a path. Times are in monotonic milliseconds. */
 export interface PathState {
   readonly state: "up" | "down" | "returning";
   readonly since: number;
@@ -153,7 +153,7 @@ export const recordResponse = (state: PathState, canProbe: boolean, now: number)
 export const requestProbe = (state: PathState, now: number): PathState =>
   state.probeAt <= now ? state : { ...state, probeAt: now };
 
-/** Records that a probe begins. */
+/** Records that a probe begins. No further probe is due before its result. */
 export const startProbe = (state: PathState, now: number): PathState => ({
   ...state,
   probing: true,
@@ -161,7 +161,7 @@ export const startProbe = (state: PathState, now: number): PathState => ({
   probeAt: never,
 });
 
-/** Records the result of a probe. */
+/** Records the result of a probe. A success marks the path as reached. A failure takes down only a path that was reached before. */
 export const recordProbe = (state: PathState, found: Probed, now: number, jitter: number): PathState => {
   if (found._tag === "failed") {
     if (!state.reached) return { ...state, probing: false, probeAt: never, code: found.code ?? state.code };

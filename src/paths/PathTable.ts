@@ -22,7 +22,7 @@ export const pathsMax = 1_024;
  */
 export const returningMs = 5_000;
 
-/** A path is probed after a suspension only if it was used within this time, in milliseconds. */
+/** A path without waiting requests is probed after a suspension only if it was used within this time, in milliseconds. */
 export const inUseMs = 3_600_000;
 
 /** Time for which a path that is down is still probed although no request needs it, in milliseconds. After that its state is unknown. */
@@ -30,7 +30,7 @@ export const wantedMs = 120_000;
 
 const nothing = (): void => {};
 
-/** State of all paths. */
+/** The paths of one process, with their waiting requests and cooldowns. The owner calls `runDue` at the time of `nextAt`. */
 export class PathTable {
   readonly #world: TableWorld;
   readonly #entries = new Map<string, Entry>();
@@ -154,8 +154,8 @@ export class PathTable {
   }
 
   /**
-   * Calls `done` as soon as it is known if the path is down. The returned function cancels this call; other callers still wait for the
-   * probe.
+   * Calls `done` as soon as it is known if the path is down. The returned function cancels only this `done`; other callers still wait for
+   * the probe.
    */
   recordConnectFailure(scope: Scope, code: string | undefined, done: () => void): () => void {
     const now = this.#world.now();
@@ -178,8 +178,8 @@ export class PathTable {
   }
 
   /**
-   * Calls `done` with true if the path is lost, as soon as that is known. The returned function cancels this call; other callers still wait
-   * for the probe.
+   * Calls `done` with true if the path is lost, as soon as that is known. The returned function cancels only this `done`; other callers
+   * still wait for the probe.
    */
   isLost(path: string, done: (lost: boolean) => void): () => void {
     const entry = this.#entries.get(path);
@@ -359,7 +359,7 @@ export class PathTable {
     this.#settle(entry, now);
   }
 
-  /** Ends the states that no request needs any more, plans the next step, and notifies the requests of this step. */
+  /** Resets a path whose state no request needs any more, plans the next step, and notifies the requests of this step. */
   #settle(entry: Entry, now: number): void {
     const { state, queue } = entry;
     if (queue.size === 0) {
@@ -410,7 +410,9 @@ const dropIdle = ({ way }: Entry): void => {
   }
 };
 
-/** Records that the state of a path with waiting requests is needed, so that it is still known after the last of them stops waiting. */
+/**
+ * Records that the state of a path with waiting requests is needed, so that it is still known after the last request has stopped waiting.
+ */
 const markWanted = (entry: Entry, now: number): void => {
   if (entry.queue.size > 0) entry.wantedAt = now;
 };

@@ -36,7 +36,7 @@ export interface Head {
 export interface ExchangeBreak {
   readonly error: unknown;
   readonly operation: TransportOperation;
-  /** True if this side refused the request, because its address, header or body cannot be sent. */
+  /** True if the request was refused before any byte was sent, because its address, a header or its body cannot be sent. */
   readonly unsendable: boolean;
 }
 

@@ -45,7 +45,7 @@ const Spent = Schema.Struct({
     "Tokens of delivered and of broken responses, reported or estimated, and their cost if models have prices",
 });
 
-/** Totals over the recorded runs. */
+/** Totals over all recorded runs or, if there are more, over the newest `totalsRunsMax`. */
 export const Totals = Schema.Struct({
   runs: Schema.Natural,
   /** Number of runs that a process owns now. */

@@ -33,7 +33,7 @@ export const processBytesMax = 256 * 1024 * 1024;
 /** Maximum number of registered runs. */
 export const runsMax = 1024;
 
-/** Limits of a registry. Beyond them it evicts responses. */
+/** Limits of a registry. If a limit is exceeded, the registry evicts responses. */
 export interface AttachLimits {
   readonly runBytes: number;
   readonly processBytes: number;
@@ -47,7 +47,7 @@ export type Eviction = "run_bytes" | "process_bytes" | "runs";
 
 type AttachPeriod = Pick<AttachWish, "idempotencyKey" | "lingerMs">;
 
-/** Keys by which an entry is found. */
+/** Keys of an entry. `request` identifies requests that repeat the same request. */
 export interface EntryKeys {
   readonly request: string;
   /** Key of the client that may read the response. */
@@ -114,7 +114,7 @@ export class AttachRegistry {
   /**
    * Registers a run that is being read.
    *
-   * @returns its entry, and the entries evicted for it
+   * @returns its entry, and the entries that were evicted to make room
    */
   begin(terms: AttachTerms): { readonly entry: AttachEntry; readonly evicted: ReadonlyArray<AttachEntry> } {
     const entry = this.open(terms);
@@ -134,7 +134,7 @@ export class AttachRegistry {
   /**
    * Registers an opened entry, even if its run has ended by now.
    *
-   * @returns the entries evicted for it
+   * @returns the entries that were evicted to make room
    */
   admit(of: AttachEntry, { holder, request }: EntryKeys): ReadonlyArray<AttachEntry> {
     const entry = own(of);
@@ -163,7 +163,7 @@ export class AttachRegistry {
   /**
    * Appends bytes of a response. The bytes of an evicted entry are kept until its reader has received them.
    *
-   * @returns the entries evicted for the bytes
+   * @returns the entries that were evicted because of the new bytes
    */
   append(of: AttachEntry, chunks: ReadonlyArray<Bytes>): ReadonlyArray<AttachEntry> {
     const entry = own(of);

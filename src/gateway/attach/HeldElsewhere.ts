@@ -39,7 +39,7 @@ interface HeldPlace {
 /** Identifies a sibling: a worker of this gateway by its number, another gateway by its address. */
 export type SiblingName = number | string;
 
-/** Keys of the runs without a reader, of the siblings and of this process. */
+/** Keys of the live runs without a reader: those of the siblings, and those of this process. */
 export class HeldElsewhere {
   /** Siblings that have live runs without a reader, by the key of the request. */
   #owners: ReadonlyMap<string, ReadonlySet<SiblingName>> = new Map();

@@ -145,7 +145,7 @@ export class LingeringRun {
   /**
    * Adds bytes of the response.
    *
-   * @returns the entries evicted for them
+   * @returns the entries that were evicted because of the new bytes
    */
   append(chunks: ReadonlyArray<Bytes>): ReadonlyArray<AttachEntry> {
     const from = this.entry.log.length;

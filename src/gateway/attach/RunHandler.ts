@@ -27,7 +27,6 @@ import type { Attachments } from "./Attachments.ts";
 import type { AttachWish } from "./AttachWish.ts";
 import type { LingeringRun, StopReason } from "./LingeringRun.ts";
 
-/** Services and settings that serve a run. */
 export interface RunServing extends RelayServing {
   readonly attachments: Attachments;
 }

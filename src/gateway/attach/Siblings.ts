@@ -60,7 +60,7 @@ export interface SiblingServing extends Pick<HopServing, "run">, Pick<HopSetting
 /** Processes that are reached in the same way. `workers`: those of this gateway. `gateways`: the other gateways over the store. */
 type Among = "workers" | "gateways";
 
-/** A process that can be asked. */
+/** Another process, to which this one can send queries and hops. */
 interface Sibling {
   readonly name: SiblingName;
   readonly ask: <A, B>(query: Query<A, B>, value: A) => Effect.Effect<B, AskError>;
@@ -133,8 +133,8 @@ export class Siblings {
   }
 
   /**
-   * Checks a client of any worker of this gateway. The clients of a dead worker are gone. A worker that does not answer in time proves
-   * nothing.
+   * Checks a client of any worker of this gateway. The clients of a dead worker are gone. If a worker does not answer in time, its client
+   * counts as connected.
    */
   #isSilentAt(of: typeof Hop.Type): Effect.Effect<boolean> {
     const sockets = this.#sockets;
@@ -185,7 +185,7 @@ export class Siblings {
     },
   );
 
-  /** An unreachable gateway proves nothing about its client. */
+  /** Checks a client of another gateway. If the gateway is unreachable, its client counts as connected. */
   #isSilentThere(from: string, of: typeof Hop.Type): Effect.Effect<boolean> {
     const gateways = this.#gateways;
     if (gateways === undefined) return Effect.succeed(false);
@@ -310,7 +310,7 @@ export class Siblings {
 const isPossibleRepeat = ({ asked, idempotencyKey, repeats }: AttachWish): boolean =>
   repeats || asked || idempotencyKey !== undefined;
 
-/** Services for a hop. */
+/** Callbacks of a process that serves hops. */
 export interface HopServing {
   /** Returns the current settings for a hop, since the configuration may change. */
   readonly setting: (asked: HopAsked) => HopSetting;
@@ -320,7 +320,7 @@ export interface HopServing {
   readonly run: (hop: Effect.Effect<void>) => void;
 }
 
-/** Creates the listener for hops. */
+/** Creates the listener for hops. A message that cannot be decoded gets status 400. */
 export const listenerOf =
   (serving: HopServing): HopListener =>
   (_, response, word) => {

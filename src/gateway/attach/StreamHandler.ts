@@ -18,7 +18,6 @@ import type { CancelsElsewhere } from "./CancelsElsewhere.ts";
 import type { StreamWish } from "./HopMessage.ts";
 import type { LingeringRun } from "./LingeringRun.ts";
 
-/** Services that serve a stream. */
 export interface StreamServing {
   readonly attachments: Attachments;
   /** Cancels runs of other processes; undefined if there can be none. */

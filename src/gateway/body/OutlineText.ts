@@ -37,7 +37,7 @@ const noText = bytesOf('""');
 /** Each sign of JSON as bytes, by its code. */
 const signs: ReadonlyArray<Uint8Array> = Array.from({ length: 128 }, (_, code) => Uint8Array.of(code));
 
-/** Writes one outline. */
+/** Writes one outline while a scan of the body reports its tokens. */
 export class OutlineText implements JsonListener {
   readonly #bytes: Uint8Array;
   readonly #terms: OutlineTerms;

@@ -374,10 +374,8 @@ export const defaultsOf = <T extends Readonly<Record<string, Option>>>(table: T)
 /** Limits of a gateway. Times are in milliseconds, sizes in bytes. */
 export interface GatewayLimits extends Required<Given<typeof limits>> {}
 
-/** Default limits. */
 export const limitsDefault: GatewayLimits = defaultsOf(limits);
 
-/** Default options of the program. */
 export const programDefaults: Filled<typeof program> = defaultsOf(program);
 
 /** The name of an upstream that needs no prefix. */

@@ -6,7 +6,7 @@ import { type RelayHeaders, valuesOf } from "../../adapters/relay/RelayTransport
 /** Contains the gateway's token. */
 export const tokenHeader = "x-recovery-token";
 
-/** Selects when text is sent to this client: `live` or `on_complete`. */
+/** Selects when text is sent to the client: as it arrives (`live`), or once the response is complete (`on_complete`). */
 export const revealHeader = "x-recovery-reveal";
 
 /** Names the route of a request. In a response, names the route that answered. */
@@ -15,7 +15,7 @@ export const routeHeader = "x-recovery-route";
 /** Names the group of runs (for example an agent and its sub-agents) that share a budget. */
 export const groupHeader = "x-recovery-group";
 
-/** Selects if shown text of this response is continued automatically: `auto` or `ask`. */
+/** Selects if a response that broke after text was shown is continued automatically: `auto` or `ask`. */
 export const continueTextHeader = "x-recovery-continue-text";
 
 /** Keeps a request on its route, with the value `never`. */

@@ -54,7 +54,7 @@ export interface AccessRecord {
   readonly client?: string;
   /** The run's id, for `stream-recovery runs show`. */
   readonly run_id?: string;
-  /** Attempts of the run. */
+  /** Number of attempts of the run. */
   readonly attempts?: number;
   /** The rule of the run's last decision. */
   readonly rule?: string;
@@ -110,7 +110,7 @@ type Learned =
   | "memory_ms"
   | "attached_at";
 
-/** Facts that parts of the gateway contribute. Undefined facts are ignored. */
+/** Facts that other modules of the gateway add with `addFacts`. Undefined facts are ignored. */
 export type AccessFacts = { readonly [Key in Learned]?: AccessRecord[Key] | undefined };
 
 type KnownFacts = { -readonly [Key in keyof AccessFacts]: AccessFacts[Key] };
@@ -338,7 +338,6 @@ const decodeSegment = (segment: string): string => {
 
 type Optional = { readonly [Key in keyof AccessRecord]: AccessRecord[Key] | undefined };
 
-/** Removes undefined fields. */
 const withoutUndefined = (fields: Optional): AccessRecord => {
   const known = {};
   copyDefined<object>(known, fields);

@@ -61,7 +61,7 @@ export const waits = makeMetric((attributes) =>
   }),
 );
 
-/** Counts a wait that is over. */
+/** Adds the duration of a wait that is over to `waits`. */
 export const countWait = ({ for: what, ms }: RelayWait, context: Context.Context<never>): void =>
   measure(waits, ms / 1_000, { for: what }, context);
 
@@ -83,11 +83,11 @@ export const evictions = makeMetric((attributes) =>
   }),
 );
 
-/** Counts a request that has attached. */
+/** Counts a request that has attached to a run, by the way in which it found the run. */
 export const countAttached = (how: "repeat" | "stream", context: Context.Context<never>): void =>
   measure(attached, 1, { how }, context);
 
-/** Counts an evicted response. */
+/** Counts an evicted response, by the limit that was exceeded. */
 export const countEvicted = (why: "run_bytes" | "process_bytes" | "runs", context: Context.Context<never>): void =>
   measure(evictions, 1, { why }, context);
 
@@ -139,7 +139,7 @@ const seriesOf = (labels: Attributes): string => {
 
 const registries = new WeakMap<object, Labels>();
 
-/** Counts a request that is over. */
+/** Counts a request that is over, in every metric of this module that applies to it. */
 export const count = (record: AccessRecord): Effect.Effect<void> =>
   Effect.withFiber(({ context }) => {
     const registry = Context.get(context, Metric.MetricRegistry);

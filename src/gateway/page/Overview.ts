@@ -22,7 +22,6 @@ import { type Asked, type Filter, filters, isNarrowed, listAddress, searchForm }
 import { sparkline } from "./TimelineFigure.ts";
 import { totalsTables, totalsTiles } from "./TotalsBoard.ts";
 
-/** The data of the overview. */
 export interface OverviewModel {
   /** Wall clock, milliseconds since the epoch. */
   readonly now: number;

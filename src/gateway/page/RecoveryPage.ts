@@ -80,7 +80,7 @@ interface PageSources {
   readonly context: Context.Context<never>;
   readonly totals: Effect.Effect<Totals.Totals, RecorderError>;
   readonly script: string;
-  /** The known paths. */
+  /** Lists the paths that this process and its sibling workers know. */
   readonly list: Effect.Effect<ReadonlyArray<PathStatus>>;
   readonly metrics: Effect.Effect<string>;
   readonly api: (request: Request) => Promise<Response>;

@@ -23,7 +23,7 @@ export const watchMs = 1_000;
 /** Maximum number of each: runs counted per outage, paths whose outage is not logged yet, and cooldowns that are remembered as logged. */
 export const watchedMax = 10_000;
 
-/** Watches the paths of a gateway. */
+/** Watches the paths of a gateway. `look` requests a check. */
 export interface PathWatch {
   readonly look: () => void;
   /** Called when a request that is not a run has received a response over a path. */

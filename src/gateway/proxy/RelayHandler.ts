@@ -19,7 +19,6 @@ import { beforeHead, behindHead, type EndedRequest, fromMemory } from "./RunEndi
 import { withStoreWord } from "./StoreWord.ts";
 import type { TrafficMeter } from "./TrafficMeter.ts";
 
-/** Services and settings for relaying a request. */
 export interface RelayServing {
   readonly options: Pick<
     Relay.RelayOptions,

@@ -11,8 +11,8 @@ import { type Bytes, decodeBody } from "../upstream/ContentDecoding.ts";
 import { concatBytes, GatheredBody } from "./GatheredBody.ts";
 
 /**
- * A body is refused: it exceeds its limit, all bodies exceed theirs, its client exceeds its share, it arrives too slowly, or the
- * client left while sending it.
+ * A body is refused: it exceeds the limit per body, all bodies together exceed the limit for all, its client exceeds its share, it arrives
+ * too slowly, or the client left while sending it.
  */
 export class BodyRefused extends Schema.TaggedError<BodyRefused>()("BodyRefused", {
   reason: Schema.Literals(["too_long", "busy", "share", "slow", "broken"]),

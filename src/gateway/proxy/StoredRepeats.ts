@@ -88,7 +88,7 @@ const decodeFailedRequest = ({ value }: Fact): FailedRequest | undefined => {
 const takeFailed = (facts: SharedFacts, key: string): Effect.Effect<Fact | undefined, FactsFault> =>
   Effect.andThen(facts.take("told", key), facts.take("failed", key));
 
-/** Applies rule R2. */
+/** Applies rule R2: the run began after the failure, and at most `repeatMs` after it. */
 const isInRepeatWindow = ({ ageMs }: Fact, begunMs: number): boolean => ageMs >= begunMs && ageMs - begunMs <= repeatMs;
 
 const storeChange = (facts: SharedFacts, change: RepeatChange): Effect.Effect<unknown, FactsFault> => {

@@ -13,7 +13,6 @@ import type { KnownBody } from "../body/BodyOutline.ts";
 import { ItemTexts } from "../body/ItemTexts.ts";
 import { boundRows, toolRow, unsearched } from "./BoundRows.ts";
 
-/** The result of a search. */
 export interface Found {
   /** Field of the first row of `boundRows` that binds the request; undefined if any provider can answer it. */
   readonly bound: string | undefined;
@@ -105,8 +104,8 @@ class Searcher {
 }
 
 /**
- * True for a tool's input or output. It is not searched, because no provider uses it to look anything up. It is not called for the body
- * itself.
+ * True for a tool's input or output. It is not searched, because no provider uses it to look anything up. The caller does not ask this
+ * about the outermost object.
  */
 const isProgram = (key: string, { name, type }: Json.JsonRecord): boolean =>
   ((key === "args" || key === "response") && typeof name === "string") ||

@@ -125,7 +125,7 @@ const leaving = (request: RelayRequest, { changes, from, read, route, server, up
   };
 };
 
-/** True if the client's credential for one upstream may be sent to the other. */
+/** True if the client's credential for the upstream `from` may be sent to the upstream `to`. */
 const canShareCredential = (from: UpstreamSettings, to: UpstreamSettings): boolean => {
   if (hasOwnCredential(to)) return true; // Its own credential replaces the client's.
   if (hasOwnCredential(from)) return false;

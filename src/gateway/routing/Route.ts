@@ -178,7 +178,7 @@ export const nowhere: Refused = { status: 404, reason: "target", message: "The p
 /**
  * Joins the base address of an upstream and the path of a request.
  *
- * @param upstream the vendor; OpenAI's base addresses contain the version, those of the others do not
+ * @param upstream the vendor; OpenAI's base addresses contain the version, those of Anthropic and Gemini do not
  * @returns undefined for a path that leaves the base address
  */
 export const urlOf = (target: string, upstream: UpstreamName, address: string): string | undefined => {

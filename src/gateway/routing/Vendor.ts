@@ -93,7 +93,7 @@ const owners: ReadonlyArray<readonly [domain: string, vendor: Vendor]> = [
 export interface PathClaim {
   /** Upstreams whose servers may have the path, most likely first. */
   readonly upstreams: ReadonlyArray<UpstreamName>;
-  /** The only vendor with this path, if that is none of the three. */
+  /** The only vendor with this path, if it is none of the three that have an upstream by default. */
   readonly foreign?: ForeignVendor;
   /** True for a path of Vertex AI, which also accepts Anthropic's headers. */
   readonly vertex?: true;

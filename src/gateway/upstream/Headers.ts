@@ -73,7 +73,10 @@ const guarding: RelayHeaders = [
   ["content-security-policy", "sandbox; default-src 'none'"],
 ];
 
-/** The prefix of the gateway's own response headers. An upstream's would be mistaken for them. */
+/**
+ * The prefix of the gateway's own response headers. Upstream headers with this prefix are removed, because clients would take them for the
+ * gateway's.
+ */
 const ownPrefix = "x-recovery-";
 
 /**

@@ -44,7 +44,6 @@ export interface Upstream {
   readonly pathOf: (url: string) => Path;
 }
 
-/** The parts of an upstream. */
 export interface UpstreamParts {
   readonly wire: HttpConnections;
   readonly origins: Origins;
@@ -56,7 +55,7 @@ export interface UpstreamParts {
   readonly begin: () => () => void;
 }
 
-/** Creates an upstream from its parts. */
+/** Creates an upstream over existing connections. */
 export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts): Upstream => ({
   transport: {
     open: (request, reporters) => {

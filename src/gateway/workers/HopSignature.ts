@@ -31,7 +31,7 @@ export class HopSignature {
     this.#max = max;
   }
 
-  /** @param aheadMs offset of the receiver's clock from this one, in milliseconds */
+  /** @param aheadMs offset of the receiver's clock from this process's clock, in milliseconds */
   sign(word: string, aheadMs = 0): string {
     const signed = `${this.#now() + Math.round(aheadMs)}.${randomUUID()}`;
     return `${signed}.${this.#hmac(signed, word)}`;
