@@ -9,7 +9,7 @@ import type { Exchange } from "./connection/Exchange.ts";
  * only known words of error codes. All times are milliseconds of the monotonic clock, all sizes bytes.
  */
 export interface ExchangeRecord {
-  /** Number of the exchange at its client, from 1, in starting order. */
+  /** Number of the exchange. The client counts its exchanges from 1, in the order in which they start. */
   readonly number: number;
   /** Scheme, host and port; empty if the address cannot be read. */
   readonly origin: string;
@@ -20,7 +20,7 @@ export interface ExchangeRecord {
    * have been dead.
    */
   readonly recycled: number;
-  /** Number of the connection at its client, from 1; undefined if the exchange never had a connection. */
+  /** Number of the connection, which the client counts from 1; undefined if the exchange never had a connection. */
   readonly connection: number | undefined;
   /** True if the connection had carried an earlier request. */
   readonly reused: boolean;

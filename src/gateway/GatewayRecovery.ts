@@ -26,7 +26,7 @@ export interface GatewayRecoveryOptions {
   readonly intervalMs?: number;
   /** Minimum time between sweeps of parked runs, in milliseconds. By default every sweep includes them. */
   readonly parkedMs?: number;
-  /** Dead processes of the same gateway, if several serve as one. */
+  /** Reports the dead processes of this gateway, if several processes serve as one gateway. */
   readonly siblings?: DeadSiblings;
 }
 
@@ -71,7 +71,7 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
           : { due: fenceDeadSibling(Context.get(services, RunRecorder), options.siblings) }),
       }),
     ),
-    // Runs that an earlier process decided but did not end are not part of a sweep's result, so they are ended here.
+    // An earlier process may have decided about a run without ending it. A sweep does not return such runs, so they are ended here.
   ).pipe(Layer.merge(Layer.effectDiscard(Effect.forkScoped(ended))));
 };
 

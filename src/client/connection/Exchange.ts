@@ -175,7 +175,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     this.times.firstByteAt ??= this.#now();
     this.receivedBytes += chunk.byteLength;
     this.#reporters.bytes?.(chunk.byteLength);
-    // Usually a read brings one chunk, and V8 reserves room for seventeen elements when an empty array grows.
+    // Usually a read brings one chunk. An array literal has room for that chunk only, but V8 reserves room for seventeen elements when an
+    // empty array grows.
     if (this.#chunks.length === 0) this.#chunks = [chunk];
     else this.#chunks.push(chunk);
     this.#unread += chunk.byteLength;

@@ -158,7 +158,7 @@ const readNew = Effect.fnUntraced(function* (
   return reachedEnd;
 });
 
-/** Updates what a run contributes, or removes it while the run's record may be incomplete. */
+/** Updates the contribution of a run to the totals, or removes it while the run's record may be incomplete. */
 const updateShares = (shares: Map<string, RunShare>, record: RunRecord, prices: Prices): void => {
   if (isIncomplete(record)) shares.delete(record.run_id);
   else shares.set(record.run_id, shareOf(record, prices));

@@ -188,7 +188,7 @@ export class LingeringRun {
     this.#serving.registry.recordEnd(this.entry, how, this.#serving.now());
     // The run has ended and cannot be stopped any more, and the callback would keep its state in memory.
     this.#onStop = undefined;
-    // The log outlives the run, so its result replaces the function and the parser of the response can be freed.
+    // The log outlives the run. The function is replaced by its result, so that the parser of the response can be freed.
     this.#isComplete = this.#isComplete() ? always : never;
     this.endBody("break");
   }

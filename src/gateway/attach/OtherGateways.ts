@@ -126,7 +126,7 @@ export class OtherGateways {
     );
   }
 
-  /** Returns the destination for requests to a gateway. They are signed with the time of that gateway's clock. */
+  /** Returns the destination for requests to a gateway. The requests are signed with the time of that gateway's clock. */
   to(origin: string): Destination {
     return { origin, aheadMs: this.#known.get(origin) ?? 0 };
   }

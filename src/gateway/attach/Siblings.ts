@@ -284,7 +284,7 @@ export class Siblings {
         const result = has ? yield* this.#hop(sibling, client, asked) : "none";
         if (result !== "none") return { result, isLate: false };
       }
-      // A dead worker has no runs any more.
+      // A dead worker has no runs any more, so only a worker that is late may still have this one.
       const isLate = all.some(({ said }) => Result.isFailure(said) && said.failure.reason === "late");
       return { result: "none", isLate };
     },

@@ -34,7 +34,7 @@ const bytesOf = (text: string): Uint8Array => Buffer.from(text);
 const standInBytes = bytesOf(JSON.stringify(standIn));
 const noText = bytesOf('""');
 
-/** Each sign of JSON as bytes, by its code. */
+/** Each ASCII character as bytes, by its code. Only those that are JSON tokens are used. */
 const signs: ReadonlyArray<Uint8Array> = Array.from({ length: 128 }, (_, code) => Uint8Array.of(code));
 
 /** Writes one outline while a scan of the body reports its tokens. */
@@ -43,7 +43,7 @@ export class OutlineText implements JsonListener {
   readonly #terms: OutlineTerms;
   readonly #parts: Array<Uint8Array> = [];
   #length = 0;
-  /** 1 for each level that already has a part. */
+  /** By level: 1 if something was already written there, so that a comma must precede the next part. */
   readonly #begun = new Uint8Array(levelsMax + 2);
   #level = 0;
   /** The number of open levels within an omitted value. */

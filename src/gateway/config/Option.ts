@@ -180,7 +180,7 @@ export const custom = <A, const D extends A | undefined = undefined>(
   about: About<D> = {},
 ): Option<A, D> => makeOption<A, D>(form, description, schema, about);
 
-/** Creates an option that needs more than its schema to be built. */
+/** Creates an option that its schema alone cannot build (see `ApartOption`). */
 export const apart =
   <A>() =>
   (
@@ -193,7 +193,7 @@ export const apart =
     apart: true,
   });
 
-/** An option with its names in all places. */
+/** An option with its names in programs, in the configuration file, as a flag and as a variable. */
 export interface Entry extends Omit<Option, "flag" | "key"> {
   /** Name of the option in errors and logs. */
   readonly name: string;

@@ -75,11 +75,11 @@ export interface AccessRecord {
   readonly passed?: PassedReason;
   /** The byte of the run's response at which an attached request starts. */
   readonly attached_at?: number;
-  /** Events and comments that the gateway itself sent to keep the client waiting. */
+  /** Number of events and comments that the gateway itself sent, so that the client does not time out. */
   readonly no_ops?: number;
   /** Time that the run waited for the path to its provider and for announced cooldowns, in milliseconds. */
   readonly waited_ms?: number;
-  /** Times that shown text was continued at a proven seam. */
+  /** Number of times that shown text was continued, each time at a proven seam (the place where the continuation joins). */
   readonly seams?: number;
   /** Bytes of the response's body that were written. */
   readonly bytes: number;
@@ -197,7 +197,7 @@ export class Access {
     this.#bytes += bytes;
   }
 
-  /** Records an event or comment that the gateway added to keep the client waiting. */
+  /** Records an event or comment that the gateway itself sent, so that the client does not time out. */
   recordNoOp(): void {
     this.#noOps += 1;
   }

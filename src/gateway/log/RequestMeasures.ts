@@ -16,7 +16,7 @@ const served = makeMetric((attributes) =>
   }),
 );
 
-/** Requests that are over, of upstreams with further routes, by the route of the last attempt. */
+/** Requests that are over and whose upstream has further routes, by the route of the last attempt. */
 const routed = makeMetric((attributes) =>
   Metric.counter("stream_recovery.gateway.routed", {
     description: "Requests to upstreams with several routes, by the last route used",
@@ -25,7 +25,7 @@ const routed = makeMetric((attributes) =>
   }),
 );
 
-/** Time from a request to the first bytes of its response's body, including any time that they were held. */
+/** Time from a request to the first bytes of its response's body, including the time for which the gateway withheld these bytes. */
 const firstBytes = makeMetric((attributes) =>
   Metric.histogram("stream_recovery.gateway.time_to_first_bytes", {
     description: "Time from a request to the first bytes of its response",
@@ -43,7 +43,7 @@ const passed = makeMetric((attributes) =>
   }),
 );
 
-/** Events and comments that the gateway itself sent. */
+/** Events and comments that the gateway itself sent, so that clients do not time out. */
 const noOps = makeMetric((attributes) =>
   Metric.counter("stream_recovery.gateway.no_ops", {
     description: "Events and comments sent to keep a client waiting",
@@ -91,10 +91,10 @@ export const countAttached = (how: "repeat" | "stream", context: Context.Context
 export const countEvicted = (why: "run_bytes" | "process_bytes" | "runs", context: Context.Context<never>): void =>
   measure(evictions, 1, { why }, context);
 
-/** Maximum values of one label. Further ones become `other`. There are about 20 clients, 40 rules and a dozen refusals. */
+/** Maximum values of one label. Further values are replaced by `other`. There are about 20 clients, 40 rules and a dozen refusals. */
 export const labelValuesMax = 64;
 
-/** Maximum series of `served`. A further one is counted as `other` in each label but the outcome. */
+/** Maximum series of `served`. A request that would need a further series is counted with `other` in each label except the outcome. */
 export const seriesMax = 512;
 
 const other = "other";
