@@ -201,7 +201,7 @@ const pathOf = (target: string): string => {
   return (plainPath(path) ?? path).toLowerCase();
 };
 
-/** Identifies the gateway to a program. A browser learns of the page from the refusal of its navigation. */
+/** Identifies the gateway to a program. A browser that opens this path was refused earlier, with a message that names the page. */
 const servePointer = (client: ClientResponse, { page }: RequestServing): Effect.Effect<void> =>
   Effect.suspend(() => {
     client.access.markOwn();

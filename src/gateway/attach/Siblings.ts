@@ -108,7 +108,7 @@ export class Siblings {
     this.held = held;
   }
 
-  /** Creates the service; undefined if this process serves alone or reaches no other. */
+  /** Creates the service; undefined if this process serves alone or cannot reach any other process. */
   static readonly make = Effect.fnUntraced(function* (
     sockets: WorkerSockets["Service"] | undefined,
     gateways: OtherGateways | undefined,

@@ -34,7 +34,7 @@ const bytesOf = (text: string): Uint8Array => Buffer.from(text);
 const standInBytes = bytesOf(JSON.stringify(standIn));
 const noText = bytesOf('""');
 
-/** Each ASCII character as bytes, by its code. Only those that are JSON tokens are used. */
+/** Each ASCII character as an array of one byte, by its code. */
 const signs: ReadonlyArray<Uint8Array> = Array.from({ length: 128 }, (_, code) => Uint8Array.of(code));
 
 /** Writes one outline while a scan of the body reports its tokens. */

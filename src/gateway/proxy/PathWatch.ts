@@ -110,7 +110,7 @@ class Watcher {
       const status = known.get(path);
       if (status?.state === "down") continue;
       this.#outages.delete(path);
-      // The path is no longer in the list, so it is not known to work again.
+      // The path is no longer in the list, so the gateway does not know if it works again.
       if (status === undefined) continue;
       yield ["a provider can be reached again", { path, down_ms: Math.max(0, status.since - since), runs: runs.size }];
     }

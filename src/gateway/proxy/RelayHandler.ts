@@ -154,7 +154,7 @@ const holdOptionsOf = ({ firstNoOp, holdMaxMs, onBreak, patienceMs, reveal }: Ma
 /** Marks an interrupt as the user's cancel. */
 export const userGone = Context.make(InterruptSignature, "user");
 
-/** Receivers of a run's events besides its access record, and the routes that it may take. */
+/** Receivers of the events of a run besides its access record, and the routes that the run may take. */
 interface Listeners {
   readonly meter: TrafficMeter["Service"];
   readonly watch: PathWatch;

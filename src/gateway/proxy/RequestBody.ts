@@ -33,7 +33,7 @@ export class BodyStore {
   readonly #decoding = Semaphore.makeUnsafe(decodingMax);
   readonly #shares = new Shares();
 
-  /** @param limits maximum size of one body and of all, in bytes */
+  /** @param limits maximum size of one body and of all bodies together, in bytes */
   constructor(limits: Pick<GatewayLimits, "maxBodyBytes" | "maxBodiesBytes">) {
     this.#limits = limits;
   }
@@ -166,7 +166,7 @@ export async function* counted(request: IncomingMessage, maxBytes: number): Asyn
   let bytes = 0;
   // Destroying the request would also destroy its socket, and with it the response.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-    // A request without an encoding yields buffers; its type leaves that open.
+    // A request on which no encoding was set yields buffers, although its type does not say so.
     const buffer = chunk as Buffer;
     bytes += buffer.byteLength;
     if (bytes > maxBytes) throw new BodyRefused({ reason: "too_long" });

@@ -27,7 +27,7 @@ import { askAgain, isOutOfDescriptors, outOfDescriptors, reportOutOfDescriptors 
 import type { Refused } from "../routing/Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 
-/** A request whose run has ended, and the client or a substitute for it. */
+/** A request whose run has ended, with its client or a substitute for the client. */
 export interface EndedRequest<Client = ClientResponse> {
   readonly plan: RelayPlan;
   readonly manner: Manner;

@@ -193,7 +193,7 @@ export interface Sign {
  * @param query the request's query
  */
 export const signsOf = (headers: RelayHeaders, query: URLSearchParams): ReadonlyArray<Sign> => {
-  // Some clients send the same key under several names, or send an empty value.
+  // Some clients send the same key under several names, or send an empty value. The further names are then no sign of a vendor.
   const isRepeat = (value: string) => value.trim() === "" || bearersIn(headers).includes(value.trim());
   const signs: Array<Sign> = [];
   for (const [name, value] of headers) {

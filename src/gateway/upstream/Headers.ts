@@ -100,7 +100,7 @@ export const upstreamHeadersOf = (headers: RelayHeaders, plain: boolean): RelayH
   return plain ? [...passed, ["accept-encoding", "identity"]] : passed;
 };
 
-/** Returns the headers of an upstream's response that are forwarded to a client, and those that guard a browser. */
+/** Returns the headers of an upstream's response that are forwarded to a client, and adds those that protect a browser. */
 export const clientHeadersOf = (headers: RelayHeaders): RelayHeaders => [
   ...endToEnd(
     headers,
