@@ -9,7 +9,7 @@ export const refreshMs = 30_000;
 export interface CredentialSource<E, R> {
   /** Reads the headers of a request. Run for every attempt. */
   readonly read: Effect.Effect<RequestHeaders, E>;
-  /** Stores new credentials for the next read. */
+  /** Obtains new credentials and stores them for the next `read`. */
   readonly refresh: Effect.Effect<unknown, E, R>;
 }
 

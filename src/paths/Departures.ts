@@ -37,7 +37,7 @@ export class Outbox {
   readonly #onError: (error: unknown) => void;
   #isOpen = false;
 
-  /** @param failed called with the error of a call that throws, so that the other calls are still made */
+  /** @param failed called with the error if a call throws; the other calls are still made */
   constructor(failed: (error: unknown) => void) {
     this.#onError = failed;
   }

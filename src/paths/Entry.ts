@@ -12,7 +12,7 @@ export interface TableWorld {
   readonly wall: () => number;
   /** Returns a number between 0 and 1. */
   readonly jitter: () => number;
-  /** Called with each newly planned time at which work is due. It may be earlier than those before. */
+  /** Called with each newly planned time at which work is due. It may be earlier than a time that was planned before. */
   readonly due: (at: number) => void;
   /** Called when a path must be probed now. The result is passed to `recordProbe`. */
   readonly probe: (due: DueProbe) => void;

@@ -25,7 +25,10 @@ export const returningMs = 5_000;
 /** A path without waiting requests is probed after a suspension only if it was used within this time, in milliseconds. */
 export const inUseMs = 3_600_000;
 
-/** Time for which a path that is down is still probed although no request needs it, in milliseconds. After that its state is unknown. */
+/**
+ * Time for which a path that is down is still probed although no request needs it, in milliseconds. After that the path is no longer probed
+ * and counts as up again.
+ */
 export const wantedMs = 120_000;
 
 const nothing = (): void => {};

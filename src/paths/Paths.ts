@@ -76,7 +76,7 @@ const runProbe = (way: PathWay): Effect.Effect<Probed> =>
 /** Callbacks to the other processes of the same store, with which this process shares its findings. */
 export type Siblings = Pick<TableWorld, "reportFinding" | "processCount">;
 
-/** The paths of one of several processes, and the methods that take the findings of the others. */
+/** The paths of one of several processes, and the methods that take the findings of the other processes. */
 export interface PathsAmong extends Pick<PathTable, "onFinding" | "recordRefusal"> {
   readonly own: PathsService;
 }

@@ -274,7 +274,7 @@ export class AttachRegistry {
    * Finds a run by id, for the client that may read it.
    *
    * @param holder key of the requesting client
-   * @returns `evicted` if the response is no longer kept, undefined if this client has no such run
+   * @returns `evicted` if the response is no longer kept, undefined if there is no run with this id that the client may read
    */
   find(runId: string, holder: string): AttachEntry | "evicted" | undefined {
     const entry = this.#byRun.get(runId);

@@ -14,7 +14,7 @@ export interface OutlineTerms {
    * Decides if the value of a member is left out: an object or a list with its contents, or the characters of a string.
    *
    * @param name the name as written; empty if it is escaped or long
-   * @param level of the object that contains the member: 1 for the outermost
+   * @param level nesting level of the object that contains the member; 1 for the outermost object
    */
   readonly shouldOmit: (name: string, level: number) => boolean;
   /** Maximum size of a string that is kept as the value of a member, in bytes. */

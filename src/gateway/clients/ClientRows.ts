@@ -57,10 +57,10 @@ const row = (
  */
 const told: Difference = { ending: "clean" };
 
-/** For clients that decide by the status alone if they retry. */
+/** For clients whose retries depend on the status alone. */
 const byStatus: Difference = { asksByWords: false };
 
-/** For clients that retry after a broken connection, with or without the gateway. For an SDK, the program above it may be what retries. */
+/** For clients that retry after a broken connection, with or without the gateway. With an SDK, the program that uses it may retry. */
 const mending: Difference = { ...told, mends: "errors" };
 
 const agent =

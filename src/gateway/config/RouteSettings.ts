@@ -4,7 +4,7 @@
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 
-/** A finish that a list of routes may treat as a failure. */
+/** A finish (the reason for which a response ended) that a list of routes may treat as a failure. */
 export type FinishFailure = "refused" | "empty" | "model_length";
 
 /** A further route. */

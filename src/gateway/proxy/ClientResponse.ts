@@ -85,8 +85,8 @@ export class ClientResponse {
   };
 
   /**
-   * Checks that the client's socket is silent: it is gone, or accepts none of its pending bytes for `silentMs`. On systems that report
-   * unacknowledged bytes, they count too.
+   * Checks that the client's socket is silent: it is gone, or accepts none of its pending bytes for `silentMs`. Bytes that the client has
+   * not acknowledged also count as pending, on systems that report them.
    */
   get isSilent(): Effect.Effect<boolean> {
     return Effect.suspend(() => {

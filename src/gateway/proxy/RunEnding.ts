@@ -39,7 +39,7 @@ export interface EndedRequest<Client = ClientResponse> {
 }
 
 /**
- * Answers a repeat of a request that failed recently from memory, without a request to a provider.
+ * Answers from memory if the request repeats one that failed recently. Nothing is sent to a provider.
  *
  * @returns true if the request was answered
  */
