@@ -24,7 +24,7 @@ export interface GatewayRecoveryOptions {
   /** True if the program answers questions with `stop` because there is no person to answer them. */
   readonly headless: boolean;
   readonly intervalMs?: number;
-  /** Minimum time between sweeps of parked runs, in milliseconds. By default every sweep includes them. */
+  /** Minimum time between sweeps of parked runs, in milliseconds. By default every sweep includes the parked runs. */
   readonly parkedMs?: number;
   /** Reports the dead processes of this gateway, if several processes serve as one gateway. */
   readonly siblings?: DeadSiblings;

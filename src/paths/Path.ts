@@ -22,7 +22,7 @@ export type Probed =
       readonly code?: string;
     };
 
-/** A transport's way to probe its path. */
+/** Lets the table of paths probe a path and close its idle connections, through the transport that uses the path. */
 export interface PathWay {
   /**
    * Makes a connection (TCP, a proxy's CONNECT, TLS with its certificate checked) and closes it. It never sends a request, and it ends

@@ -6,7 +6,7 @@
  */
 import type { Probed } from "./Path.ts";
 
-/** First interval of probes, in milliseconds; it doubles. */
+/** First interval of probes, in milliseconds. Each further interval is twice as long, up to `probeSoonMs`. */
 export const probeFirstMs = 250;
 
 /** Maximum interval of probes in the first minute, in milliseconds. */
@@ -18,7 +18,10 @@ export const probeSoonForMs = 60_000;
 /** Interval of probes after the first minute, in milliseconds. */
 export const probeLateMs = 5_000;
 
-/** First interval between runs that are released in place of a probe, in milliseconds; it doubles. */
+/**
+ * First interval between runs that are released in place of a probe, in milliseconds. Each further interval is twice as long, up to
+ * `trialMaxMs`.
+ */
 export const trialFirstMs = 1_000;
 
 /**

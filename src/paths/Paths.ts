@@ -81,7 +81,7 @@ export interface PathsAmong extends Pick<PathTable, "onFinding" | "recordRefusal
   readonly own: PathsService;
 }
 
-/** Serves a table: runs its timer, and probes the paths that are due. */
+/** Serves a table: runs its timer, and probes the paths whose probe is due. */
 class Keeper {
   readonly table: PathTable;
   readonly #clock: Clock.Clock;

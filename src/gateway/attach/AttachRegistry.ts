@@ -47,7 +47,7 @@ export type Eviction = "run_bytes" | "process_bytes" | "runs";
 
 type AttachPeriod = Pick<AttachWish, "idempotencyKey" | "lingerMs">;
 
-/** Keys of an entry. `request` identifies requests that repeat the same request. */
+/** Keys of an entry. A request and its repeats have the same `request` key. */
 export interface EntryKeys {
   readonly request: string;
   /** Key of the client that may read the response. */

@@ -71,7 +71,7 @@ export interface GatewaySettings extends Filled<typeof server> {
 }
 
 /**
- * Adds defaults and validates.
+ * Adds the defaults to the options and validates the result.
  *
  * @returns the settings, or the first problem as one line
  */

@@ -44,9 +44,9 @@ export interface RelayServing {
 export const runIdPrefix = "gw_";
 
 /**
- * Relays a request to its end.
+ * Relays a request until its response has ended.
  *
- * @param way the request's options, and the provider in whose format gateway errors are written
+ * @param way the mode that the request asks for (`reveal`), and the provider in whose format gateway errors are written
  */
 export const relay = (
   plan: RelayPlan,

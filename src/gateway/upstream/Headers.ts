@@ -33,7 +33,7 @@ const own: ReadonlySet<string> = new Set([
   ...[tokenHeader, revealHeader, routeHeader, moveHeader, groupHeader, lingerHeader, attachHeader, continueTextHeader],
 ]);
 
-/** A browser shares cookies among all ports of a host name, so they may belong to another program on this machine. */
+/** A browser shares cookies among all ports of a host name, so a cookie may belong to another program on this machine. */
 const cookies: ReadonlySet<string> = new Set(["cookie", "cookie2"]);
 
 const endsHere: ReadonlySet<string> = new Set([...own, ...cookies]);
