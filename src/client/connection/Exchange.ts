@@ -42,7 +42,7 @@ export interface ExchangeBreak {
 
 /** The connection that carries an exchange. */
 export interface Carried {
-  /** Number of the connection at its client, from 1. */
+  /** Number of the connection, which the client counts from 1. */
   readonly connection: number;
   /** True if the connection had carried an earlier request. */
   readonly reused: boolean;

@@ -57,7 +57,7 @@ export interface TrafficStatus {
   /** Runs to whose responses a client can attach, oldest first; missing if lingering is not available. */
   readonly attachable?: ReadonlyArray<AttachableRun>;
   readonly connections: number;
-  /** True after a shutdown has begun, so that no new connection is accepted. */
+  /** True after a shutdown has begun. No new connection is accepted then. */
   readonly draining: boolean;
   /** Time at which the server started to listen, in milliseconds since the epoch. */
   readonly since: number;

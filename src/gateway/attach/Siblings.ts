@@ -235,7 +235,7 @@ export class Siblings {
       if (owners.size === 0 && !isPossibleRepeat(wish)) return false;
       const all = yield* this.#all(among);
       const told = all.filter(({ name }) => owners.has(name));
-      // Runs that were read to their end are not published, so the other siblings are asked too.
+      // Runs that have a reader or were read to their end are not published, so a possible repeat is also sent to the other siblings.
       const others = all.filter(({ name }) => !owners.has(name));
       const asked = isPossibleRepeat(wish) ? [...told, ...others] : told;
       const known = yield* Effect.filter(asked, (it) => Effect.orElseSucceed(it.ask(repeatKnown, key), () => false), {

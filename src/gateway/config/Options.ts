@@ -340,7 +340,8 @@ export const program = {
 };
 
 /**
- * Groups of options that have a common key in the file and in programs: their description, and the flag that accepts them as `NAME=VALUE`.
+ * Groups of options, by the key that they have in common in the file and in programs. `pairs` is the flag that accepts them as
+ * `NAME=VALUE`.
  */
 export const groups: Readonly<Record<string, { readonly description: string; readonly pairs?: string }>> = {
   listen: { description: "The address that it listens on" },

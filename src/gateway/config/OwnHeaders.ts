@@ -18,7 +18,7 @@ export const groupHeader = "x-recovery-group";
 /** Selects if a response that broke after text was shown is continued automatically: `auto` or `ask`. */
 export const continueTextHeader = "x-recovery-continue-text";
 
-/** Keeps a request on its route, with the value `never`. */
+/** With the value `never`, keeps a request on its route. */
 export const moveHeader = "x-recovery-move";
 
 /** Sets the time for which a run continues without its client, in milliseconds. In a response, the time in which a client may attach. */

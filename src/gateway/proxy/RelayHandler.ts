@@ -116,8 +116,8 @@ const copyTo = (
 };
 
 /**
- * Builds the action for a client that leaves after its head. After the terminal marker it cancels nothing, because the run ends with its
- * reader.
+ * Builds the action for a client that leaves after the response head was sent. After the terminal marker the action does not cancel the
+ * run, but closes its scope.
  */
 const leaving = (
   { cancel }: Relay.RelayedResponse,
