@@ -35,7 +35,7 @@ export class Hold {
   readonly credential: string | undefined;
   readonly model: string | undefined;
   readonly kind: Refusal["kind"];
-  /** The credential that received the refusal; undefined if two credentials received one. */
+  /** The credential that received the refusal; undefined if two credentials received a refusal. */
   heardBy: string | undefined;
   heardAt: number;
   until: number;

@@ -62,8 +62,8 @@ export class Outbox {
 }
 
 /**
- * Readiness of a request. A lane contains the requests of one credential and model. `waits`: another request of the lane may be ready.
- * `closed`: no request of the lane is ready.
+ * Readiness of a request. A lane contains the requests of one credential and model. `waits`: this request is not ready, but another request
+ * of the lane may be. `closed`: no request of the lane is ready.
  */
 type Readiness = "ready" | "waits" | "closed";
 

@@ -140,7 +140,8 @@ export const flatOf = (headers: RelayHeaders): Array<string> => {
 };
 
 /**
- * Flattens the headers that can be written. A name must be a token, and a value must not contain control characters (RFC 9110, 5.1 and 5.5).
+ * Flattens the headers that can be written. A name must be a token, and a value must not contain control characters (RFC 9110, 5.1 and
+ * 5.5).
  */
 export const sendable = (headers: RelayHeaders): Array<string> =>
   flatOf(headers.filter(([name, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && isText(value)));
