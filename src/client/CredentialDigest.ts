@@ -15,10 +15,10 @@ let key = generateKeySync("hmac", { length: 256 });
  * Sets the key, so that several processes that act as one compute the same digests. Call it before the first digest is computed.
  *
  * The key belongs to the process and not to a gateway, because paths and their waits are per process, and so are clients that compute
- * digests outside any gateway. If one process has gateways over several stores, the last key applies to all of them. On the other stores,
- * this process's digests then differ from those of other processes, so the processes do not share the announced waits of a credential and
- * each of them learns of a wait from the provider. Nothing else depends on these digests, and no store can read a credential from another
- * store's digests.
+ * digests outside any gateway. If one process has gateways over several stores, the key that was set last applies to all its gateways. For
+ * every other store, the digests of this process then differ from those of the store's other processes. These processes do not share the
+ * announced waits of a credential, and each learns of a wait from the provider. Nothing else depends on these digests, and no store can
+ * read a credential from another store's digests.
  */
 export const setKey = (shared: KeyObject): void => {
   key = shared;

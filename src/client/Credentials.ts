@@ -9,16 +9,17 @@ export const refreshMs = 30_000;
 export interface CredentialSource<E, R> {
   /** Reads the headers of a request. Run for every attempt. */
   readonly read: Effect.Effect<RequestHeaders, E>;
-  /** Stores new credentials for the next read. */
+  /** Obtains new credentials and stores them for the next `read`. */
   readonly refresh: Effect.Effect<unknown, E, R>;
 }
 
-/** Credentials for a client and a run. */
+/** Shared credentials: a client reads them for each request, and a run renews them. */
 export interface Credentials<E, R> {
-  /** For `ProviderRequest.headers`. */
+  /** Reads the headers of a request. Pass it as `ProviderRequest.headers`. */
   readonly headers: Effect.Effect<RequestHeaders, E>;
   /**
-   * For `RunOptions.refreshCredentials`. A run waits for it once, after a 401. The next attempt of the run then reads the headers again.
+   * Renews the credentials. Pass it as `RunOptions.refreshCredentials`. A run waits for it once, after a 401. The next attempt of the run
+   * then reads the headers again.
    */
   readonly refreshCredentials: Effect.Effect<unknown, E | CredentialsStalled, R>;
 }

@@ -9,24 +9,27 @@ import type { Exchange } from "./connection/Exchange.ts";
  * only known words of error codes. All times are milliseconds of the monotonic clock, all sizes bytes.
  */
 export interface ExchangeRecord {
-  /** Number of the exchange at its client, from 1, in starting order. */
+  /** Number of the exchange. The client counts its exchanges from 1, in the order in which they start. */
   readonly number: number;
   /** Scheme, host and port; empty if the address cannot be read. */
   readonly origin: string;
   /** Time since the end of the previous call to this origin; 0 while another call is running, undefined for the first call. */
   readonly idle_ms: number | undefined;
   /**
-   * Number of kept connections to this origin that the client has closed since its previous call, because they were idle too long or may
-   * have been dead.
+   * Number of kept connections to this origin that the client has closed since the previous call to this origin, because they were idle too
+   * long or may have been dead.
    */
   readonly recycled: number;
-  /** Number of the connection at its client, from 1; undefined if the exchange never had a connection. */
+  /** Number of the connection, which the client counts from 1; undefined if the exchange never had a connection. */
   readonly connection: number | undefined;
   /** True if the connection had carried an earlier request. */
   readonly reused: boolean;
   /** Time for which the connection was idle before this request; 0 for a new connection. */
   readonly connection_idle_ms: number | undefined;
-  /** Time from the start to the request's first byte. It includes credentials, waiting for a connection, name lookup, TCP and TLS. */
+  /**
+   * Time from the start of the exchange to the first byte of the request. It includes credentials, waiting for a connection, name lookup,
+   * TCP and TLS.
+   */
   readonly wait_ms: number | undefined;
   readonly request_bytes: number;
   /** Time from the request's first byte to the response head. */

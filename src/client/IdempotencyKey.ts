@@ -12,8 +12,9 @@ export type KeyedAttempt = Pick<AttemptContext, "run_id" | "attempt" | "mode" | 
  * @returns the key of an attempt's request, equal for all replays and resumptions of that request
  */
 export const ofRun = (): ((attempt: KeyedAttempt) => string) => {
-  // Number of the attempt that first sent this request. A replay repeats the request of the previous attempt (L3). If another process sent
-  // the previous attempt, only a first request is known to be the same.
+  // Number of the attempt that first sent the current request. A replay repeats the request of the previous attempt (L3). If another
+  // process sent that attempt, its number is known only for the first request of a run, which attempt 1 sent. Any other replay then gets a
+  // new key.
   let origin: number | undefined;
   return ({ attempt, mode, request, run_id }) => {
     if (request === "first") origin = 1;

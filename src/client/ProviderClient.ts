@@ -62,7 +62,7 @@ export interface ProviderClientOptions {
   readonly onExchange?: (record: ExchangeRecord) => void;
 }
 
-/** Distinguishes requests on the same path. */
+/** Options of `ProviderClient.path`: what distinguishes the account of a request from other accounts at the same address. */
 export interface PathOptions {
   /** An API key or token, together with any other value that selects the account. If omitted, all requests share one credential. */
   readonly credential?: string | Redacted.Redacted<string>;
@@ -176,7 +176,7 @@ const readExchange = <S, Id extends string>(
   const decoder = decoderOf(request);
   const { broken, fail } = failureReporters(exchange, origin, telemetry, times);
   let head: Head | undefined;
-  // The first bytes, kept until they prove to be a stream. Otherwise they contain the provider's error.
+  // The first bytes of the body, kept until they prove to be a stream. If they are not, the error is read from them.
   let unproven: Array<Uint8Array> | undefined = [];
   let document: Uint8Array | undefined;
   let last: Pull.Pull<Parts<Id>, ProviderError> | undefined;

@@ -17,7 +17,7 @@ export class ProviderError extends Schema.TaggedError<ProviderError>()("Provider
   cause: Schema.optionalKey(Schema.Defect()),
 }) {}
 
-/** A response that was not a stream, up to the limit of bytes that are read. */
+/** A response that was not a stream. Its body is cut at `errorBodyBytesMax` bytes. */
 export interface ProviderResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

@@ -10,7 +10,7 @@ import type { Exchange, Reporters } from "./connection/Exchange.ts";
 /** Header names and values. */
 export type RequestHeaders = Readonly<Record<string, string>>;
 
-/** One streaming request, with the reporters of its progress. `S` is the state of its protocol's fold. */
+/** One streaming request, with the reporters of its progress. `S` is the state that its protocol keeps while it reads a response. */
 export interface ProviderRequest<S, Id extends string = ProtocolId> extends Reporters {
   readonly protocol: Protocol<S, Id>;
   readonly tolerance?: Tolerance;
@@ -40,7 +40,10 @@ export interface HttpConnections {
   readonly connector: Connector;
 }
 
-/** Reads the credentials and sends the request. If this side fails before the request is sent, the exchange is refused. */
+/**
+ * Reads the credentials and sends the request. If the credentials cannot be read or the request is invalid, nothing is sent and the
+ * exchange fails.
+ */
 export const send = (wire: HttpConnections, request: SentRequest, exchange: Exchange): Effect.Effect<void> =>
   Effect.match(headersOf(request), {
     onSuccess: (headers) => dispatch(wire, request, headers, exchange),

@@ -38,7 +38,8 @@ export const sizeOf = (chunks: ReadonlyArray<Uint8Array>): number =>
   chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
 
 /**
- * Reads a response that is not a stream, within its limits. The bytes that have arrived count, even if the body broke.
+ * Reads a response that is not a stream, up to `errorBodyBytesMax` bytes and for at most `errorBodyMs`. If the body breaks, the bytes that
+ * have arrived are returned.
  *
  * @param first the bytes of the response that were already read
  */
@@ -48,7 +49,7 @@ export const readResponse = Effect.fnUntraced(function* (
   first: ReadonlyArray<Uint8Array>,
 ) {
   const chunks = [...first];
-  // The status keeps its meaning, even if the body broke or stalled.
+  // A body that breaks or stalls is not an error here, because the response still has its status.
   yield* Effect.ignore(Effect.timeoutOption(gather(exchange, chunks, errorBodyBytesMax), Duration.millis(errorBodyMs)));
   const bytes = Buffer.concat(chunks).subarray(0, errorBodyBytesMax);
   const response: ProviderResponse = { ...head, body: new TextDecoder().decode(bytes) };

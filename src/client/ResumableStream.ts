@@ -77,7 +77,7 @@ const withHeaders = (
 type Parts<Id extends string> = readonly [Resume.CursorPart<Id>, ...Array<Resume.CursorPart<Id>>];
 
 /**
- * Passes a stream through a verifier. Parts before a failure in the same chunk are delivered first.
+ * Passes a stream through a verifier. If a part fails the check, the parts before it in the same chunk are still delivered.
  *
  * @param stream the parts of one attempt
  * @param verifier a verifier for that attempt alone

@@ -95,8 +95,8 @@ const storeState = Effect.map(Effect.serviceOption(StoreHealth), (health) =>
 );
 
 /**
- * Closes the processor during a shutdown. Its runs still write their ends, and a failing store could block them, so the recorder is told to
- * hurry first.
+ * Closes the processor during a shutdown. Its runs still write their ends, and a failing store could block them, so the recorder is first
+ * told (`hurry`) to wait only a few seconds for the store.
  */
 const closer = Effect.gen(function* () {
   const { close } = yield* StreamProcessor;
@@ -247,10 +247,13 @@ const flushMs = 2_000;
 /** Maximum time that a shutdown waits for the first requests on new connections, in milliseconds. */
 const firstRequestMs = 1_000;
 
-/** Interval at which a shutdown checks those connections, in milliseconds. */
+/** Interval at which a shutdown checks for connections that have not sent a request yet, in milliseconds. */
 const firstRequestLookMs = 10;
 
-/** Returns after each connection has sent a request. Sockets take real time, even in a test that moves the clock. */
+/**
+ * Returns after each open connection has sent a request, or after `firstRequestMs`. Sockets take real time, even in a test that moves the
+ * clock.
+ */
 const firstRequests = (connections: Connections): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (connections.unclaimed === 0) return Effect.void;
@@ -270,13 +273,13 @@ const drain = Effect.fnUntraced(function* (
 ) {
   yield* Effect.sync(() => void server.close());
   yield* firstRequests(connections);
-  // Feeds have ended by now, and the page's other responses take less time than this.
+  // Feeds have ended by now, and the page's other responses take less time than `flushMs`.
   yield* within(FiberSet.awaitEmpty(pages), flushMs);
   yield* FiberSet.clear(pages);
   yield* within(FiberSet.awaitEmpty(served), drainMs);
   yield* processor.close("the gateway is shutting down");
   yield* within(FiberSet.awaitEmpty(served), 2 * flushMs);
-  // Passed-through requests get the same time. If they are still open, their bodies are broken like those of runs.
+  // Interrupts the requests that are left, which pass through without a run. Their bodies are broken like those of runs.
   yield* within(FiberSet.clear(served), flushMs);
   yield* Effect.sync(close);
 });

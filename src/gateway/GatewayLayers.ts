@@ -67,7 +67,8 @@ export const layer = (
   const hold = program.onQuestion === "hold";
   const leaseMs = program.leaseMs ?? programDefaults.leaseMs;
   const holdMs = program.holdMs ?? programDefaults.holdMs;
-  // An open question never parks its run, because the client of a parked run is disconnected. An expired question takes its default answer.
+  // A run with an open question stays in its process and is never parked, because the client of a parked run is disconnected. An expired
+  // question takes its default answer.
   const decisions = hold
     ? UserDecisions.layerDurable({ expiryMs: holdMs, parkAfterMs: Number.POSITIVE_INFINITY })
     : UserDecisions.layerHeadless();
@@ -98,8 +99,8 @@ export const layer = (
 };
 
 /**
- * Adds a write queue in front of the store: runs continue without a store, but may be lost with the process. Entries that an earlier
- * process spilled to disk are queued first.
+ * Adds a write queue in front of the store. While the store fails, runs continue and their records wait in the queue, where a crash of the
+ * process loses them. Entries that an earlier process spilled to disk are queued first.
  */
 const withQueue = <R, E>(
   program: GatewayProgram,

@@ -24,9 +24,9 @@ export interface GatewayRecoveryOptions {
   /** True if the program answers questions with `stop` because there is no person to answer them. */
   readonly headless: boolean;
   readonly intervalMs?: number;
-  /** Minimum time between sweeps of parked runs, in milliseconds. By default every sweep includes them. */
+  /** Minimum time between sweeps of parked runs, in milliseconds. By default every sweep includes the parked runs. */
   readonly parkedMs?: number;
-  /** Dead processes of the same gateway, if several serve as one. */
+  /** Reports the dead processes of this gateway, if several processes serve as one gateway. */
   readonly siblings?: DeadSiblings;
 }
 
@@ -71,7 +71,7 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
           : { due: fenceDeadSibling(Context.get(services, RunRecorder), options.siblings) }),
       }),
     ),
-    // Runs that an earlier process decided but did not end are not part of a sweep's result, so they are ended here.
+    // An earlier process may have decided about a run without ending it. A sweep does not return such runs, so they are ended here.
   ).pipe(Layer.merge(Layer.effectDiscard(Effect.forkScoped(ended))));
 };
 

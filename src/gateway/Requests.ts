@@ -54,7 +54,6 @@ import type { ReportedPaths } from "./wires/PassedStreams.ts";
 import { mayBeReplayed, replayPlan } from "./wires/Replays.ts";
 import { type PassedReason, passThroughReason } from "./wires/Wires.ts";
 
-/** Services and settings for serving requests. */
 export interface RequestServing
   extends ProbeServing,
     Omit<RunServing, "routing">,
@@ -154,7 +153,7 @@ const serveRequest = (
     return serveByVerdict(request, asked, verdict, client, serving);
   });
 
-/** Serves a request as the account guard's verdict permits. */
+/** Serves a request after the account guard has judged its path: refuses it, passes it through, or reads it as a possible model request. */
 const serveByVerdict = (
   request: IncomingMessage,
   asked: Omit<RoutedRequest, "isNaming">,
@@ -202,7 +201,7 @@ const pathOf = (target: string): string => {
   return (plainPath(path) ?? path).toLowerCase();
 };
 
-/** Identifies the gateway to a program. A browser learns of the page from the refusal of its navigation. */
+/** Identifies the gateway to a program. A browser that opens this path was refused earlier, with a message that names the page. */
 const servePointer = (client: ClientResponse, { page }: RequestServing): Effect.Effect<void> =>
   Effect.suspend(() => {
     client.access.markOwn();
@@ -258,7 +257,7 @@ const modelRequest = (
   );
 };
 
-/** Recognises and routes a request. Everything else that is known of its body is released, since a run may take minutes. */
+/** Recognises and routes a request. The parsed body is released afterwards, since the run may take minutes. */
 const routeBody = (
   body: Bytes,
   asked: RoutedRequest,
@@ -283,7 +282,7 @@ const routeBody = (
 
 const encodingOf = ({ headers }: Pick<RelayRequest, "headers">): string => headerOf(headers, "content-encoding") ?? "";
 
-/** Sends on a request whose body no protocol knows. */
+/** Forwards a request whose body matches no protocol or is too large to be read. */
 const passUnknown = (
   request: IncomingMessage,
   { body, why }: { readonly body: Bytes; readonly why: UnknownBody },
@@ -312,7 +311,7 @@ const serveRouting = (
   serving.meter.count("relayed");
   const options = asked.group === undefined ? serving.options : { ...serving.options, ...groupOf(asked) };
   const run = { ...serving, options, routing };
-  // An opaque response can be requested again for free, so no client attaches to it.
+  // An opaque response (a document, for example a token count) can be requested again for free, so no client attaches to it.
   const serve = routing.plan.isOpaque ? relay : serveRun;
   const served = serve(routing.plan, asked, client, run);
   return routing.left_out.length === 0 ? served : Effect.andThen(logSkippedRoutes(routing), served);
@@ -344,7 +343,7 @@ const continuesByDefault = new Derived(({ continueText, servers }: GatewaySettin
 /**
  * Recognises a request by its decoded body. A compressed body is decoded into a copy, and the original is sent.
  *
- * @param keeps the plan keeps the copy, because its body may have to be changed
+ * @param keeps true if the decoded copy is kept for the whole run, because a continuation of the response may be built from it
  */
 const recognise = (
   request: RelayRequest & { readonly body: Bytes },

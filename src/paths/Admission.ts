@@ -88,7 +88,7 @@ export interface PathStatus {
 export interface PathsService {
   /** Registers how a path can be probed. */
   readonly attach: (path: string, way: PathWay) => void;
-  /** Marks a path as reached before this process began, because a record shows that. */
+  /** Marks a path as reached, because the record of an earlier process shows that it was. */
   readonly markReached: (path: string) => void;
   readonly hasReached: (path: string) => boolean;
   readonly standing: (scope: Scope, maxRetryAfterMs: number) => Standing;
@@ -115,7 +115,10 @@ export interface PathsService {
   readonly recordBreak: (scope: Scope) => void;
   /** Probes a silent path, once for all callers, and returns true if it is lost. A path that cannot be probed is never lost. */
   readonly isLost: (path: string) => Effect.Effect<boolean>;
-  /** Reports that this process was suspended. Every path with runs on it is probed at once, and idle connections are closed. */
+  /**
+   * Reports that this process was suspended. Closes the idle connections of every path. Probes each path at once that has waiting requests
+   * or was used in the last hour.
+   */
   readonly onWake: () => void;
   /** Probes a path now, and releases its runs if it works again. Returns true if there is such a path. */
   readonly tryNow: (path: string) => Effect.Effect<boolean>;

@@ -2,13 +2,14 @@
  * Decides if a route accepts requests, as pure functions of the failures and successes of the runs that used it.
  *
  * Five failures of different runs within thirty seconds open a breaker for ten seconds. Each further opening lasts twice as long, up to
- * five minutes. After that time one run at a time may try the route. Its success closes the breaker, and its failure opens it again.
+ * five minutes. When the time is over, one run at a time may try the route. A success of that run closes the breaker, and a failure opens
+ * it again.
  */
 
 /** Number of failures of different runs that open a breaker. */
 export const failuresToOpen = 5;
 
-/** Time within which those failures count, in milliseconds. */
+/** Time within which the failures must occur to open a breaker, in milliseconds. */
 export const failuresWithinMs = 30_000;
 
 /** Time for which a breaker stays open the first time, in milliseconds. */
@@ -85,13 +86,13 @@ export const trip = (breaker: Breaker, now: number): Breaker => {
   }
 };
 
-/** Records a response to a run. Has no effect while the breaker is open, because that request was sent before. */
+/** Records a response to a run. Has no effect while the breaker is open, because the run sent its request before the breaker opened. */
 export const recordResponse = (breaker: Breaker, run: string): Breaker => {
   if (breaker._tag === "closed") return breaker.failures.length === 0 ? breaker : closed;
   return breaker._tag === "trying" && breaker.run === run ? closed : breaker;
 };
 
-/** Records that the run on trial left without an outcome, so that another run may try the route. */
+/** Records that the run on trial left the route without a success or a failure, so that another run may try the route. */
 export const abandonTrial = (breaker: Breaker, run: string, now: number): Breaker =>
   breaker._tag === "trying" && breaker.run === run ? { _tag: "open", until: now, forMs: breaker.forMs } : breaker;
 

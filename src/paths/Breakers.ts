@@ -1,4 +1,4 @@
-/** Holds the current breaker of each of a process's routes. */
+/** Holds the breakers of a process, one per route. */
 import { dropOldest } from "../domain/Limits.ts";
 import * as Breaker from "./Breaker.ts";
 

@@ -19,8 +19,8 @@ export const waitMaxMs = 366 * 86_400_000;
 export const overloadOthersMs = 5_000;
 
 /**
- * The one request that is sent before its cooldown is over, because it has waited for its own maximum and the wait was announced to another
- * request.
+ * A request that is sent before its cooldown is over, at most one per cooldown. The wait was announced to another request, and this request
+ * has waited for its own maximum.
  */
 export interface Trial {
   /** True if its response head has arrived. */
@@ -35,7 +35,7 @@ export class Hold {
   readonly credential: string | undefined;
   readonly model: string | undefined;
   readonly kind: Refusal["kind"];
-  /** The credential that received the refusal; undefined if two credentials received one. */
+  /** The credential that received the refusal; undefined if two credentials received a refusal. */
   heardBy: string | undefined;
   heardAt: number;
   until: number;
@@ -91,7 +91,7 @@ export class Hold {
 /** Returns a model's name as part of a key. A client may send a name of any length, so the name is truncated. */
 export const modelKey = (model: string | undefined): string => (model === undefined ? "" : label(model));
 
-/** Keys of a scope's cooldowns. */
+/** Keys of the two cooldowns that may apply to a scope: a rate limit and an overload. */
 export interface HoldKeys {
   readonly limit: string;
   readonly overload: string;
@@ -149,7 +149,7 @@ export class Cooldowns {
   /**
    * Records a provider's refusal. A refusal that is about a single request does not delay others.
    *
-   * @param heardAt time at which it was received, perhaps by another process
+   * @param heardAt time at which the refusal was received, perhaps by another process
    */
   recordRefusal(scope: Scope, refusal: Refusal, now: number, heardAt = now): void {
     if (refusal.onlyThis || !(refusal.waitMs > 0)) return;

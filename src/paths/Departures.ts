@@ -12,7 +12,7 @@ import * as State from "./PathState.ts";
 import type { Lane, Waiter } from "./Queue.ts";
 import { firstWaveSize, Waves } from "./Waves.ts";
 
-/** Maximum requests that wait. */
+/** Maximum requests that wait, for all paths together. Further requests end as `full`. */
 export const waitingMax = 10_000;
 
 /**
@@ -25,19 +25,19 @@ export const headlessMs = 20;
 export interface Left {
   /** Delay after which other requests may be released, in milliseconds. */
   readonly afterMs: number;
-  /** True if a cooldown counted the request too. */
+  /** True if a cooldown applied to the request, even one that was over. */
   readonly wasHeld: boolean;
 }
 
 type OnLeft = (entry: Entry, now: number, left: Left) => void;
 
-/** Notifications of waiting requests, sent after the step that decides about them. */
+/** Calls that notify waiting requests. They are made after the step that decides about the requests. */
 export class Outbox {
   readonly #calls: Array<() => void> = [];
   readonly #onError: (error: unknown) => void;
   #isOpen = false;
 
-  /** @param onError called with the error of a call that throws, so that the other calls are still made */
+  /** @param failed called with the error if a call throws; the other calls are still made */
   constructor(failed: (error: unknown) => void) {
     this.#onError = failed;
   }
@@ -61,7 +61,10 @@ export class Outbox {
   }
 }
 
-/** Readiness of a request. `waits`: another request of its lane may be ready. `closed`: no request of its lane is ready. */
+/**
+ * Readiness of a request. A lane contains the requests of one credential and model. `waits`: this request is not ready, but another request
+ * of the lane may be. `closed`: no request of the lane is ready.
+ */
 type Readiness = "ready" | "waits" | "closed";
 
 /** Requests of all paths that wait to be sent. */

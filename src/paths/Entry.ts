@@ -4,7 +4,7 @@ import { type PathState, unknownPath } from "./PathState.ts";
 import { Queue } from "./Queue.ts";
 import type { Waves } from "./Waves.ts";
 
-/** Dependencies of a table. */
+/** Clocks, randomness and callbacks that a `PathTable` needs. */
 export interface TableWorld {
   /** Returns monotonic milliseconds. */
   readonly now: () => number;
@@ -12,7 +12,7 @@ export interface TableWorld {
   readonly wall: () => number;
   /** Returns a number between 0 and 1. */
   readonly jitter: () => number;
-  /** Called when work becomes due, possibly earlier than planned. */
+  /** Called with each newly planned time at which work is due. It may be earlier than a time that was planned before. */
   readonly due: (at: number) => void;
   /** Called when a path must be probed now. The result is passed to `recordProbe`. */
   readonly probe: (due: DueProbe) => void;
@@ -48,7 +48,7 @@ export interface Entry {
   readonly queue: Queue;
   /** Time at which a run last used the path or reported on it. */
   usedAt: number;
-  /** Time at which the state of the path was last needed. */
+  /** Time at which a request last needed the state of the path. */
   wantedAt: number;
   /**
    * Time at which requests may be released because of an event. The release happens in a later step, because the current step may still

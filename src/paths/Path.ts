@@ -4,7 +4,7 @@ import type * as Effect from "effect/Effect";
 
 /** The path of a request, and the credential to which its cooldowns apply. */
 export interface Path {
-  /** Identifies the path by scheme, host, port and the proxy before it, as the transport spells them. */
+  /** Identifies the path by scheme, host, port and the egress proxy (if any), as the transport spells them. */
   readonly id: string;
   /** Distinguishes credentials by a digest, never by the credential itself. Omitted: one credential for all. */
   readonly credential?: string;
@@ -22,7 +22,7 @@ export type Probed =
       readonly code?: string;
     };
 
-/** A transport's way to probe its path. */
+/** Lets the table of paths probe a path and close its idle connections, through the transport that uses the path. */
 export interface PathWay {
   /**
    * Makes a connection (TCP, a proxy's CONNECT, TLS with its certificate checked) and closes it. It never sends a request, and it ends

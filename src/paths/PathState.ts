@@ -6,22 +6,28 @@
  */
 import type { Probed } from "./Path.ts";
 
-/** First interval of probes, in milliseconds; it doubles. */
+/** First interval of probes, in milliseconds. Each further interval is twice as long, up to `probeSoonMs`. */
 export const probeFirstMs = 250;
 
 /** Maximum interval of probes in the first minute, in milliseconds. */
 export const probeSoonMs = 1_000;
 
-/** Time for which probes use the short interval, in milliseconds. */
+/** Time from the start of the schedule for which probes use the short intervals, in milliseconds. */
 export const probeSoonForMs = 60_000;
 
 /** Interval of probes after the first minute, in milliseconds. */
 export const probeLateMs = 5_000;
 
-/** First interval between runs that are released in place of a probe, in milliseconds; it doubles. */
+/**
+ * First interval between runs that are released in place of a probe, in milliseconds. Each further interval is twice as long, up to
+ * `trialMaxMs`.
+ */
 export const trialFirstMs = 1_000;
 
-/** Maximum interval of such runs, in milliseconds; also the maximum wait for the outcome of one such run. */
+/**
+ * Maximum interval between runs that are released in place of a probe, in milliseconds. It is also the maximum wait for the outcome of one
+ * such run.
+ */
 export const trialMaxMs = 15_000;
 
 /** Maximum breaks within `massBreakMs`. More breaks count as an outage until a probe succeeds. */
@@ -32,7 +38,7 @@ export const massBreakMs = 1_000;
 
 const never = Number.POSITIVE_INFINITY;
 
-/** State of a path. */
+/** State of a path. Times are in monotonic milliseconds. */
 export interface PathState {
   readonly state: "up" | "down" | "returning";
   readonly since: number;
@@ -40,7 +46,7 @@ export interface PathState {
   readonly reached: boolean;
   /** Time at which the schedule of probes began. */
   readonly scheduleAt: number;
-  /** Steps taken in the schedule. */
+  /** Number of failures since the schedule began. Each doubles the interval until the next probe, up to its maximum. */
   readonly tries: number;
   /** Failed probes since the path went down; 0 while an outage is only suspected. */
   readonly probes: number;
@@ -124,7 +130,7 @@ const startReturning = (state: PathState, proven: boolean, now: number): PathSta
 /** Marks the path as reached before this process began. */
 export const markReached = (state: PathState): PathState => (state.reached ? state : { ...state, reached: true });
 
-/** Makes the next probe due, but not right after another probe. */
+/** Makes the next probe due now or, if the last probe began less than `probeFirstMs` ago, `probeFirstMs` after it began. */
 const dueSoon = (state: PathState, now: number): PathState => {
   const probeAt = Math.min(state.probeAt, Math.max(now, state.probedAt + probeFirstMs));
   return probeAt === state.probeAt ? state : { ...state, probeAt };
@@ -150,7 +156,7 @@ export const recordResponse = (state: PathState, canProbe: boolean, now: number)
 export const requestProbe = (state: PathState, now: number): PathState =>
   state.probeAt <= now ? state : { ...state, probeAt: now };
 
-/** Records that a probe begins. */
+/** Records that a probe begins. No further probe is due before its result. */
 export const startProbe = (state: PathState, now: number): PathState => ({
   ...state,
   probing: true,
@@ -158,7 +164,7 @@ export const startProbe = (state: PathState, now: number): PathState => ({
   probeAt: never,
 });
 
-/** Records the result of a probe. */
+/** Records the result of a probe. A success marks the path as reached. A failure takes down only a path that was reached before. */
 export const recordProbe = (state: PathState, found: Probed, now: number, jitter: number): PathState => {
   if (found._tag === "failed") {
     if (!state.reached) return { ...state, probing: false, probeAt: never, code: found.code ?? state.code };

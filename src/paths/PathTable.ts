@@ -2,8 +2,8 @@
  * Decides which requests may be sent, for all paths of a process. Each decision is made in the same step as the event that causes it.
  *
  * It has no fiber and no timer. `runDue` handles the work that is due, `nextAt` returns the time of the next work, and `TableWorld.due` is
- * called if that time moves earlier. Waiting requests are notified after the step, because a released run may continue at once and ask
- * again.
+ * called with each newly planned time, which may be earlier. Waiting requests are notified after the step, because a released run may
+ * continue at once and ask again.
  */
 import type { Admission, Admitted, PathStatus, Refusal, Scope, Standing } from "./Admission.ts";
 import { Cooldowns, type Hold } from "./Cooldowns.ts";
@@ -22,15 +22,18 @@ export const pathsMax = 1_024;
  */
 export const returningMs = 5_000;
 
-/** A path is probed after a suspension only if it was used within this time, in milliseconds. */
+/** A path without waiting requests is probed after a suspension only if it was used within this time, in milliseconds. */
 export const inUseMs = 3_600_000;
 
-/** Time for which a path that is down is still probed although no request needs it, in milliseconds. After that its state is unknown. */
+/**
+ * Time for which a path that is down is still probed although no request needs it, in milliseconds. After that the path is no longer probed
+ * and counts as up again.
+ */
 export const wantedMs = 120_000;
 
 const nothing = (): void => {};
 
-/** State of all paths. */
+/** The paths of one process, with their waiting requests and cooldowns. The owner calls `runDue` at the time of `nextAt`. */
 export class PathTable {
   readonly #world: TableWorld;
   readonly #entries = new Map<string, Entry>();
@@ -154,8 +157,8 @@ export class PathTable {
   }
 
   /**
-   * Calls `done` as soon as it is known if the path is down. The returned function cancels this call; other callers still wait for the
-   * probe.
+   * Calls `done` as soon as it is known if the path is down. The returned function cancels only this `done`; other callers still wait for
+   * the probe.
    */
   recordConnectFailure(scope: Scope, code: string | undefined, done: () => void): () => void {
     const now = this.#world.now();
@@ -178,8 +181,8 @@ export class PathTable {
   }
 
   /**
-   * Calls `done` with true if the path is lost, as soon as that is known. The returned function cancels this call; other callers still wait
-   * for the probe.
+   * Calls `done` with true if the path is lost, as soon as that is known. The returned function cancels only this `done`; other callers
+   * still wait for the probe.
    */
   isLost(path: string, done: (lost: boolean) => void): () => void {
     const entry = this.#entries.get(path);
@@ -359,7 +362,7 @@ export class PathTable {
     this.#settle(entry, now);
   }
 
-  /** Ends the states that no request needs any more, plans the next step, and notifies the requests of this step. */
+  /** Resets a path whose state no request needs any more, plans the next step, and notifies the requests of this step. */
   #settle(entry: Entry, now: number): void {
     const { state, queue } = entry;
     if (queue.size === 0) {
@@ -410,7 +413,9 @@ const dropIdle = ({ way }: Entry): void => {
   }
 };
 
-/** Records that the state of a path with waiting requests is needed, so that it is still known after the last of them stops waiting. */
+/**
+ * Records that the state of a path with waiting requests is needed, so that it is still known after the last request has stopped waiting.
+ */
 const markWanted = (entry: Entry, now: number): void => {
   if (entry.queue.size > 0) entry.wantedAt = now;
 };

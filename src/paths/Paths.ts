@@ -73,15 +73,15 @@ const runProbe = (way: PathWay): Effect.Effect<Probed> =>
     },
   );
 
-/** The other processes of the same store, which share findings with this process. */
+/** Callbacks to the other processes of the same store, with which this process shares its findings. */
 export type Siblings = Pick<TableWorld, "reportFinding" | "processCount">;
 
-/** The paths of one of several processes. */
+/** The paths of one of several processes, and the methods that take the findings of the other processes. */
 export interface PathsAmong extends Pick<PathTable, "onFinding" | "recordRefusal"> {
   readonly own: PathsService;
 }
 
-/** Serves a table: runs its timer, and probes the paths that are due. */
+/** Serves a table: runs its timer, and probes the paths whose probe is due. */
 class Keeper {
   readonly table: PathTable;
   readonly #clock: Clock.Clock;
@@ -130,7 +130,7 @@ class Keeper {
     this.#timer = undefined;
     // Prevents timers during `runDue`. One timer is set afterwards, for all work that `runDue` has planned.
     this.#wakesAt = Number.NEGATIVE_INFINITY;
-    // Work that becomes due during `runDue` is not handled by that call. It is still pending afterwards, so the earlier time counts.
+    // Read before `runDue`, which does not handle work that becomes due while it runs. `nextAt` still finds that work below.
     const from = monotonicMs(this.#clock);
     this.table.runDue();
     this.#wakesAt = Number.POSITIVE_INFINITY;

@@ -59,9 +59,12 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
     });
   }
 
-  /** Assigns a carrier to a request before undici may write the request. The carrier is never a connection that may be dead. */
+  /**
+   * Assigns this slot to a request before undici may write the request. An idle connection that may be dead is closed first, so that undici
+   * opens a new one.
+   */
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    // undici's timer is up to a second late, and later after a blocked event loop or a suspension. So the idle time is checked here.
+    // undici's timer is up to a second late, or more after a blocked event loop or a suspension. So the idle time is checked here.
     const spent = this.#suspected || this.#idle.isLongerThan(this.#host.keepAliveMs);
     if (spent && this.#idle.idle) {
       this.#held.waiting = handler instanceof Exchange ? handler : this.#host.connector.waiting();

@@ -9,7 +9,6 @@ import type { ClientClocks } from "./IdleTime.ts";
 import type { Origins } from "./Origin.ts";
 import { Agent, Pool } from "./Undici.ts";
 
-/** Options for the connections of a client. */
 export interface ConnectionOptions extends ClientClocks {
   readonly connector: Connector;
   /** Maximum idle time of a kept connection, in milliseconds. */
@@ -19,14 +18,14 @@ export interface ConnectionOptions extends ClientClocks {
   readonly origins: Origins;
 }
 
-/** Opens the connections and closes them with their scope. */
+/** Creates the dispatcher. It opens connections as requests need them, and closes them with the scope. */
 export const make = (options: ConnectionOptions): Effect.Effect<Undici.Dispatcher, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => open(options)),
     (agent) => Effect.promise(() => agent.destroy()),
   );
 
-/** Opens the connections. The caller has to destroy them. */
+/** Creates the dispatcher. The caller has to destroy it, which closes its connections. */
 export const open = ({
   connections,
   connector,

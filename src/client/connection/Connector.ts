@@ -39,30 +39,29 @@ export interface Waiting {
 export interface Connector {
   /** For undici's `connect` option. */
   readonly connect: Undici.buildConnector.connector;
-  /** Opens a connection outside any request, within the `connect` clock or a shorter limit in milliseconds. */
+  /** Opens a connection that belongs to no request, within the `connect` clock, or within `limitMs` if that is shorter. */
   readonly open: (
     options: Undici.buildConnector.Options,
     callback: Undici.buildConnector.Callback,
     limitMs?: number,
   ) => Opening | undefined;
-  /** Returns the egress proxy of an origin, which is written as in `URL.origin`. */
+  /** Returns the egress proxy of an origin. The origin is written as in `URL.origin`. */
   readonly proxyOf: (origin: string) => EgressProxy | undefined;
   /** Returns the request that is being dispatched. */
   readonly waiting: () => Waiting | undefined;
   /**
-   * Runs a dispatch, and records the socket that is opened within it. If a request waits for a free connection and undici opens a socket
-   * only later, that socket is not assigned to any request.
+   * Runs a dispatch, and assigns the socket that undici opens within it to the waiting request. If the request first waits for a free
+   * connection and undici opens a socket only later, that socket is not assigned to any request.
    */
   readonly withWaiting: <A>(waiting: Waiting, dispatch: () => A) => A;
 }
 
-/** Options of a connector. */
 export interface ConnectorOptions {
   /** Time limit for name lookup, TCP, CONNECT and TLS together, in milliseconds. */
   readonly connectMs: number;
   /** Private certificate authority and client certificate for the origin. */
   readonly tls: TlsOptions;
-  /** Authorities in addition to those that Node trusts, in PEM. */
+  /** Certificate authorities that are trusted in addition to those that Node trusts, in PEM format. */
   readonly moreCa?: string | undefined;
   readonly proxy: ProxyChoice;
 }
@@ -82,10 +81,10 @@ const withPort = ({ hostname, port, protocol }: Undici.buildConnector.Options): 
 /** The request for which a connection is being opened. */
 const current = new AsyncLocalStorage<Waiting>();
 
-/** Creates a connector. */
+/** Creates a connector. It reads no certificate and opens no socket before the first connection. */
 export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Connector => {
-  // Created for the first connection, so that an unreadable certificate counts as a failure to connect. All connections share one context,
-  // because reading about a hundred and fifty certificates takes milliseconds.
+  // The connectors are created for the first connection, so that an unreadable certificate counts as a failure to connect. All connections
+  // share one context, because reading about a hundred and fifty certificates takes milliseconds.
   const toOrigin = memoize(() => originConnector({ moreCa, tls }));
   const toProxy = memoize(() => proxyConnector(moreCa ?? tls.ca));
   const open = (options: Undici.buildConnector.Options, settle: Undici.buildConnector.Callback): unknown => {

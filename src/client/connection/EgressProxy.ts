@@ -76,8 +76,8 @@ export interface ProxyVariables {
 }
 
 /**
- * Chooses by the environment: the proxy for the target's scheme, except for this machine, the link-local network, and the hosts in
- * `NO_PROXY`.
+ * Chooses the environment's proxy for the target's scheme. This machine, the link-local network and the hosts in `NO_PROXY` are reached
+ * directly.
  */
 export const fromEnvironment = ({ http, https, none }: ProxyVariables): ProxyChoice => {
   const exempt = parseExemptions(none);
@@ -87,7 +87,7 @@ export const fromEnvironment = ({ http, https, none }: ProxyVariables): ProxyCho
   };
 };
 
-/** Uses one proxy for every target, or none. There are no exemptions, because an upstream's own setting overrides them. */
+/** Uses one proxy for every target, or none. `NO_PROXY` does not apply, because an explicit setting overrides the environment. */
 export const always =
   (proxy: EgressProxy | undefined): ProxyChoice =>
   () =>

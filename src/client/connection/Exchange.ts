@@ -36,13 +36,13 @@ export interface Head {
 export interface ExchangeBreak {
   readonly error: unknown;
   readonly operation: TransportOperation;
-  /** True if this side refused the request, because its address, header or body cannot be sent. */
+  /** True if the request was refused before any byte was sent, because its address, a header or its body cannot be sent. */
   readonly unsendable: boolean;
 }
 
 /** The connection that carries an exchange. */
 export interface Carried {
-  /** Number of the connection at its client, from 1. */
+  /** Number of the connection, which the client counts from 1. */
   readonly connection: number;
   /** True if the connection had carried an earlier request. */
   readonly reused: boolean;
@@ -107,7 +107,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     return this.#waitFor(() => this.#knownHead);
   }
 
-  /** Reads all bytes that arrived since the last read, at least one array; undefined at the clean end of the body. */
+  /** Waits for bytes, and reads all that have arrived since the last read; undefined at the clean end of the body. */
   get read(): Effect.Effect<ReadonlyArray<Uint8Array> | undefined, ExchangeBreak> {
     const look = () =>
       this.#chunks.length > 0 ? this.#take() : this.#over && this.#broken === undefined ? ended : undefined;
@@ -175,7 +175,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     this.times.firstByteAt ??= this.#now();
     this.receivedBytes += chunk.byteLength;
     this.#reporters.bytes?.(chunk.byteLength);
-    // Usually a read brings one chunk, and V8 reserves room for seventeen elements when an empty array grows.
+    // Usually a read brings one chunk. An array literal has room for that chunk only, but V8 reserves room for seventeen elements when an
+    // empty array grows.
     if (this.#chunks.length === 0) this.#chunks = [chunk];
     else this.#chunks.push(chunk);
     this.#unread += chunk.byteLength;

@@ -6,7 +6,6 @@ import { ConnectStalled } from "./Connector.ts";
 import type { Exchange, ExchangeBreak } from "./Exchange.ts";
 import type { Origin } from "./Origin.ts";
 
-/** Context of a broken exchange. */
 export interface BreakContext {
   readonly origin: Origin;
   readonly exchange: Pick<Exchange, "times">;
@@ -16,7 +15,7 @@ export interface BreakContext {
   readonly nowMs: number;
 }
 
-/** Returns the failure of a broken exchange. */
+/** Returns the failure. If no connection could be made, the history of the origin decides if the same request may succeed later. */
 export const failureOf = (broken: ExchangeBreak, context: BreakContext): Failure => {
   const failure = failureAt(broken, context);
   if (broken.operation !== "connect" || !(failure.kind === "transport" || failure.kind === "stalled")) return failure;

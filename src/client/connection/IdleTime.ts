@@ -11,7 +11,6 @@ export interface ClientClocks {
   readonly nowMs: () => number;
 }
 
-/** The idle time of one connection. */
 export class IdleTime {
   readonly #clocks: ClientClocks;
   #since: { readonly now: number; readonly nowMs: number } | undefined;

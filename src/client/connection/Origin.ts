@@ -80,7 +80,7 @@ export class Origin {
   }
 }
 
-/** The origins of one client. */
+/** The origins of one client, at most `originsMax`. */
 export class Origins {
   readonly #origins = new Map<string, Origin>();
 

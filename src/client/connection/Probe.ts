@@ -51,7 +51,7 @@ const connectOnce = (connector: Pick<Connector, "open">, origin: string, limitMs
       };
       opening = connector.open(targetOf(origin), opened, limitMs);
     } catch (error) {
-      // This throws if the certificate cannot be read.
+      // `connector.open` throws if the certificate cannot be read.
       settle(failureOf(error));
     }
     return Effect.sync(() => opening?.destroy(new Error("The probe was abandoned")));

@@ -74,7 +74,10 @@ export class Tunnel implements Opening {
     this.#fail(error);
   }
 
-  /** Continues after the connection to the proxy. With an error, undici omits the socket, although its type says null. */
+  /**
+   * Continues after the connection to the proxy was opened or has failed. With an error, undici omits the socket, although its type says
+   * null.
+   */
   #onConnected(error: Error | null, socket: Socket | null | undefined): void {
     if (socket === null || socket === undefined) {
       this.#fail(proxyFailureOf(error));
@@ -159,7 +162,7 @@ const read = (socket: Socket): Uint8Array | null => {
   return bytes instanceof Uint8Array ? bytes : null;
 };
 
-/** Keeps the code of the error if it is a known code of a proxy. */
+/** Wraps the error of the connection to the proxy. Keeps the code of the error only if it is a known one. */
 const proxyFailureOf = (error: Error | null): ProxyFailed => {
   const inner: unknown = error !== null && "code" in error ? error.code : undefined;
   const code = typeof inner === "string" ? `${proxyPrefix}${inner}` : "";
@@ -184,7 +187,7 @@ export const connectHeadBytesMax = 16 * 1024;
 
 /**
  * The response so far. `bad_response`: the bytes are not an HTTP/1 response, or data follows its head. The tunnel begins after the head,
- * and in it no server sends data first. `head_overflow`: the head is too long.
+ * and a server sends no data in it before the client does. `head_overflow`: the head is too long.
  */
 export type ConnectReading =
   | { readonly kind: "more" }

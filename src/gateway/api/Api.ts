@@ -139,7 +139,7 @@ const Health = Schema.Struct({
     reason: Schema.optionalKey(Label),
     since: Schema.optionalKey(Milliseconds),
   }),
-  /** True if runs outlive the process. */
+  /** True if the record of a run outlives the process. */
   durable: Schema.Boolean,
   live: Schema.Natural,
   draining: Schema.Boolean,

@@ -24,7 +24,7 @@ export interface FeedMessage {
 /** Interval between polls of the record while there is a reader, in milliseconds. */
 export const lookMs = 1_000;
 
-/** Number of newest runs that a poll compares. */
+/** Number of newest runs that a poll compares with the previous poll. */
 export const lookRunsMax = 50;
 
 /** Number of newest runs with an open question that a poll also compares. It is also the maximum that the page displays. */
@@ -156,7 +156,7 @@ const diffRuns = (before: Prints | undefined, now: Prints): ReadonlyArray<string
   return [...others, ...[...(before.asking ?? [])].filter((runId) => !now.runs.has(runId))];
 };
 
-/** Summarises a record by the counts and fields that change with it. */
+/** Computes text that differs if a record has changed, from the counts and fields that every change of a record affects. */
 const fingerprint = ({ attempts, evidence, incidents, questions, ...record }: RunRecord): string => {
   const newest = attempts.at(-1);
   return [

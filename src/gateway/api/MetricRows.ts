@@ -14,7 +14,7 @@ const described = {
   attributes: Schema.Record(Schema.String, Schema.String),
 };
 
-/** One series. */
+/** One series of a metric: a counter, a gauge or a histogram. */
 export const MetricRow = Schema.Union([
   Schema.TaggedStruct("Counter", { ...described, count: Finite }),
   Schema.TaggedStruct("Gauge", { ...described, value: Finite }),

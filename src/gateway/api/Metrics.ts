@@ -66,7 +66,10 @@ const conventional = ({ attributes, id, type }: Metric.Metric.Snapshot): string 
   return `${inUnit}${ending}`;
 };
 
-/** Writes these values into a separate registry, so that they are not kept and the program's other exporters do not report them again. */
+/**
+ * Writes the values of the process, its traffic, its store and its paths into a separate registry. So they are not kept, and the other
+ * exporters of the program do not report them again.
+ */
 const processMetrics = (
   status: TrafficStatus | undefined,
   store: StoreState | undefined,
@@ -99,9 +102,7 @@ const processMetrics = (
   return context;
 };
 
-/**
- * Maximum number of paths with their own gauge. The label of a request metric is limited to as many values. Paths that are down come first.
- */
+/** Maximum number of paths with their own gauge. Each label of a request metric has the same limit. Paths that are down come first. */
 const pathGaugesMax = 64;
 
 const addPaths = (paths: ReadonlyArray<PathStatus>, context: Context.Context<never>): void => {

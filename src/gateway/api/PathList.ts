@@ -18,7 +18,7 @@ const PathCooldown = Schema.Struct({
 
 /** The path to one origin. All times are wall clock, in milliseconds since the epoch. */
 export const PathView = Schema.Struct({
-  /** Scheme, host and port, preceded by the proxy if there is one. */
+  /** Scheme, host and port, followed by `via` and the egress proxy if there is one. */
   path: Schema.String,
   /** `returning`: the path works again, and waiting runs are released in batches. */
   state: Schema.Literals(["up", "down", "returning"]),

@@ -12,7 +12,7 @@ import { ApiInvalid } from "./Api.ts";
 
 /**
  * Maximum number of records that one search by rule or end reads. The store has no column for either, so the records are read one by one.
- * The next page continues after the last one read.
+ * The next page continues after the last record that was read.
  */
 export const scannedRunsMax = 2_000;
 

@@ -45,8 +45,8 @@ const readRefused = Schema.decodeUnknownOption(Schema.fromJsonString(Refused));
 const readFound = Schema.decodeUnknownOption(Schema.fromJsonString(Found));
 
 /**
- * A cooldown is published again only if it ends at least this much later than published, in milliseconds. A burst of refusals therefore
- * causes few writes.
+ * A cooldown is published again only if its end is at least this much later than the published end, in milliseconds. A burst of refusals
+ * therefore causes few writes.
  */
 export const laterMs = 250;
 

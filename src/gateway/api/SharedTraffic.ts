@@ -26,8 +26,8 @@ const Status = Schema.Struct({
 const told = query("traffic_told", Schema.Null, Status);
 
 /**
- * Reports the traffic of all workers instead of this worker's, if there are several. Changes are reported for this worker only, because the
- * feed finds the others' changes in the store.
+ * Reports the traffic of all workers if there are several, instead of this worker's alone. Changes are reported for this worker only,
+ * because the feed finds the changes of other workers in the store.
  *
  * @param own provides the traffic of this process
  */

@@ -45,7 +45,7 @@ const Spent = Schema.Struct({
     "Tokens of delivered and of broken responses, reported or estimated, and their cost if models have prices",
 });
 
-/** Totals over the recorded runs. */
+/** Totals over all recorded runs or, if there are more, over the newest `totalsRunsMax`. */
 export const Totals = Schema.Struct({
   runs: Schema.Natural,
   /** Number of runs that a process owns now. */
@@ -158,7 +158,7 @@ const readNew = Effect.fnUntraced(function* (
   return reachedEnd;
 });
 
-/** Updates what a run contributes, or removes it while the run's record may be incomplete. */
+/** Updates the contribution of a run to the totals, or removes it while the run's record may be incomplete. */
 const updateShares = (shares: Map<string, RunShare>, record: RunRecord, prices: Prices): void => {
   if (isIncomplete(record)) shares.delete(record.run_id);
   else shares.set(record.run_id, shareOf(record, prices));

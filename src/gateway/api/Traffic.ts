@@ -57,17 +57,17 @@ export interface TrafficStatus {
   /** Runs to whose responses a client can attach, oldest first; missing if lingering is not available. */
   readonly attachable?: ReadonlyArray<AttachableRun>;
   readonly connections: number;
-  /** True after a shutdown has begun, so that no new connection is accepted. */
+  /** True after a shutdown has begun. No new connection is accepted then. */
   readonly draining: boolean;
   /** Time at which the server started to listen, in milliseconds since the epoch. */
   readonly since: number;
-  /** Number of requests since then by outcome. Refused requests reached no upstream. */
+  /** Number of requests since the server started to listen, by outcome. Refused requests reached no upstream. */
   readonly requests: {
     readonly relayed: number;
     readonly passed_through: number;
     readonly refused: number;
   };
-  /** Number of requests since then by the name of their token. The number of names is bounded. */
+  /** Number of requests since the server started to listen, by the name of their token. The number of names is bounded. */
   readonly tokens: Readonly<Record<string, number>>;
 }
 

@@ -33,7 +33,7 @@ export const processBytesMax = 256 * 1024 * 1024;
 /** Maximum number of registered runs. */
 export const runsMax = 1024;
 
-/** Limits of a registry. Beyond them it evicts responses. */
+/** Limits of a registry. If a limit is exceeded, the registry evicts responses. */
 export interface AttachLimits {
   readonly runBytes: number;
   readonly processBytes: number;
@@ -47,7 +47,7 @@ export type Eviction = "run_bytes" | "process_bytes" | "runs";
 
 type AttachPeriod = Pick<AttachWish, "idempotencyKey" | "lingerMs">;
 
-/** Keys by which an entry is found. */
+/** Keys of an entry. A request and its repeats have the same `request` key. */
 export interface EntryKeys {
   readonly request: string;
   /** Key of the client that may read the response. */
@@ -114,7 +114,7 @@ export class AttachRegistry {
   /**
    * Registers a run that is being read.
    *
-   * @returns its entry, and the entries evicted for it
+   * @returns its entry, and the entries that were evicted to make room
    */
   begin(terms: AttachTerms): { readonly entry: AttachEntry; readonly evicted: ReadonlyArray<AttachEntry> } {
     const entry = this.open(terms);
@@ -134,7 +134,7 @@ export class AttachRegistry {
   /**
    * Registers an opened entry, even if its run has ended by now.
    *
-   * @returns the entries evicted for it
+   * @returns the entries that were evicted to make room
    */
   admit(of: AttachEntry, { holder, request }: EntryKeys): ReadonlyArray<AttachEntry> {
     const entry = own(of);
@@ -163,7 +163,7 @@ export class AttachRegistry {
   /**
    * Appends bytes of a response. The bytes of an evicted entry are kept until its reader has received them.
    *
-   * @returns the entries evicted for the bytes
+   * @returns the entries that were evicted because of the new bytes
    */
   append(of: AttachEntry, chunks: ReadonlyArray<Bytes>): ReadonlyArray<AttachEntry> {
     const entry = own(of);
@@ -274,7 +274,7 @@ export class AttachRegistry {
    * Finds a run by id, for the client that may read it.
    *
    * @param holder key of the requesting client
-   * @returns `evicted` if the response is no longer kept, undefined if this client has no such run
+   * @returns `evicted` if the response is no longer kept, undefined if there is no run with this id that the client may read
    */
   find(runId: string, holder: string): AttachEntry | "evicted" | undefined {
     const entry = this.#byRun.get(runId);
@@ -283,7 +283,7 @@ export class AttachRegistry {
     return entry ?? "evicted";
   }
 
-  /** Evicts a response whose kept bytes have a gap. */
+  /** Evicts a response, for example because its buffered output exceeded the limit while it had no client. */
   evict(entry: AttachEntry, why: Eviction): void {
     if (entry.evicted === undefined) this.#evict(own(entry), why);
   }

@@ -29,7 +29,7 @@ import {
 } from "./LingeringRun.ts";
 import type { Siblings } from "./Siblings.ts";
 
-/** Services that lingering runs call. */
+/** Services of the gateway that `Attachments` uses. */
 export interface AttachListeners {
   readonly meter: Pick<TrafficMeter["Service"], "changed">;
   /** Succeeds when a shutdown begins. */
@@ -158,8 +158,8 @@ export class Attachments {
   }
 
   /**
-   * Computes the keys of a run that began without them. The caller does so synchronously after `begin`, so that no repeat of the request
-   * can miss the run.
+   * Computes the keys of a run that began without them. The caller must call this in the same step as `begin`, so that no repeat of the
+   * request can miss the run.
    */
   registerKeys(run: LingeringRun, request: KeyedRequest): void {
     const { holder, request: key } = this.#keys.both(request);

@@ -39,11 +39,11 @@ interface HeldPlace {
 /** Identifies a sibling: a worker of this gateway by its number, another gateway by its address. */
 export type SiblingName = number | string;
 
-/** Keys of the runs without a reader, of the siblings and of this process. */
+/** Keys of the live runs without a reader: those of the siblings, and those of this process. */
 export class HeldElsewhere {
-  /** Siblings with such runs, by the key of the run's request. */
+  /** Siblings that have live runs without a reader, by the key of the request. */
   #owners: ReadonlyMap<string, ReadonlySet<SiblingName>> = new Map();
-  /** Number of such runs of this process, by key. */
+  /** Number of this process's live runs without a reader, by the key of the request. */
   readonly #own = new Map<string, number>();
   readonly #tell: (key: string, isHeld: boolean) => void;
 
@@ -81,12 +81,12 @@ export class HeldElsewhere {
     return made;
   });
 
-  /** Returns the siblings that have a run with this key. */
+  /** Returns the siblings that have a live run without a reader whose request has this key. */
   ownersOf(key: string): ReadonlySet<SiblingName> {
     return this.#owners.get(key) ?? none;
   }
 
-  /** True if no sibling has such a run. */
+  /** True if no sibling is known to have a live run without a reader. */
   get isEmpty(): boolean {
     return this.#owners.size === 0;
   }
@@ -98,7 +98,7 @@ export class HeldElsewhere {
     if (runs === 0) this.#tell(key, true);
   }
 
-  /** Records that such a run has ended or has a reader again. */
+  /** Records that a run that was added has ended or has a reader again. */
   over(key: string): void {
     const runs = this.#own.get(key) ?? 0;
     if (runs > 1) return void this.#own.set(key, runs - 1);

@@ -15,7 +15,7 @@ export const decideMs = 2_000;
 
 const documentBytesMax = 1024 * 1024;
 
-/** Result of a hop. `none`: the sibling has no such run, and nothing was written to the client. */
+/** Result of a hop. `none`: the sibling has no run to which the client may attach, and nothing was written to the client. */
 export type HopResult = "none" | "served" | "refused";
 
 /** Requests a run from a sibling and copies the response. */
@@ -102,7 +102,7 @@ const forwardResponse = Effect.fnUntraced(function* (
 
 type Answer = Extract<HopHead, { readonly _tag: "Answer" }>;
 
-/** Forwards a document that the other gateway wrote. Documents are short, so this one is read completely first. */
+/** Forwards a document (for example an error) that the other process wrote. Documents are short, so this one is read completely first. */
 const forwardDocument = Effect.fnUntraced(function* (
   response: IncomingMessage,
   { headers, status }: Answer,

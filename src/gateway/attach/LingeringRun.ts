@@ -96,7 +96,10 @@ export class LingeringRun {
     return reader === undefined || (reader.at >= this.entry.log.length && reader.client.isReady());
   }
 
-  /** True if the response broke and has no bytes after an offset. A break before the head is reported differently. */
+  /**
+   * True if the response broke and has no bytes after an offset. False if the run failed before its head, because the client then gets an
+   * error.
+   */
   isBrokenAt(from: number): boolean {
     return this.#bodyEnd === "break" && this.#failed === undefined && from >= this.entry.log.length;
   }
@@ -142,7 +145,7 @@ export class LingeringRun {
   /**
    * Adds bytes of the response.
    *
-   * @returns the entries evicted for them
+   * @returns the entries that were evicted because of the new bytes
    */
   append(chunks: ReadonlyArray<Bytes>): ReadonlyArray<AttachEntry> {
     const from = this.entry.log.length;
@@ -185,7 +188,7 @@ export class LingeringRun {
     this.#serving.registry.recordEnd(this.entry, how, this.#serving.now());
     // The run has ended and cannot be stopped any more, and the callback would keep its state in memory.
     this.#onStop = undefined;
-    // The log outlives the run, so its result replaces the function and the parser of the response can be freed.
+    // The log outlives the run. The function is replaced by its result, so that the parser of the response can be freed.
     this.#isComplete = this.#isComplete() ? always : never;
     this.endBody("break");
   }

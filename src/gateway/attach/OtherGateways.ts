@@ -61,7 +61,7 @@ export class OtherGateways {
     away: "cannot ask another gateway for the runs of returning clients",
     back: "other gateways can be asked for the runs of returning clients again",
   });
-  /** Last known origins, at most `gatewaysMax`, each with the offset of its clock from this one's, in milliseconds. */
+  /** Last known origins, at most `gatewaysMax`, each with the offset of its clock from this gateway's clock, in milliseconds. */
   #known: ReadonlyMap<string, number> = new Map();
 
   private constructor(origin: string, wire: SignedWire, facts: SharedFacts, clock: Clock.Clock) {
@@ -81,7 +81,7 @@ export class OtherGateways {
     return new OtherGateways(origin, wire, facts, yield* Clock.Clock);
   });
 
-  /** Reads the addresses of the other gateways. */
+  /** Reads the addresses of the other gateways. If the store does not reply within `readMs`, returns the last known addresses. */
   readonly others: Effect.Effect<ReadonlyArray<string>> = Effect.suspend(() =>
     Effect.map(this.#reads.tryWithin(this.#facts.all("gateway"), readMs), (rows) => {
       if (rows !== undefined) this.#known = this.#knownOf(rows);
@@ -126,7 +126,7 @@ export class OtherGateways {
     );
   }
 
-  /** Returns the destination for requests to a gateway. They are signed with the time of that gateway's clock. */
+  /** Returns the destination for requests to a gateway. The requests are signed with the time of that gateway's clock. */
   to(origin: string): Destination {
     return { origin, aheadMs: this.#known.get(origin) ?? 0 };
   }

@@ -2,8 +2,9 @@
  * Serves a model request from the run that it repeats, if it may attach to one, or else from a new run. The new run outlives its client if
  * lingering is configured.
  *
- * The fiber of a lingering run is that of its first request. The request's body is kept in memory and counted while the run is live,
- * because a retry may need it. All clients, including the first, read from the log (`LingeringRun`).
+ * A lingering run has a fiber of its own, a child of the fiber of its first request, which waits until the run ends. The request's body is
+ * kept in memory and counted while the run is live, because a retry may need it. All clients, including the first, read from the log
+ * (`LingeringRun`).
  */
 import { Context, Effect, Exit, Fiber, Scope } from "effect";
 import * as Relay from "../../adapters/relay/Relay.ts";
@@ -26,7 +27,6 @@ import type { Attachments } from "./Attachments.ts";
 import type { AttachWish } from "./AttachWish.ts";
 import type { LingeringRun, StopReason } from "./LingeringRun.ts";
 
-/** Services and settings that serve a run. */
 export interface RunServing extends RelayServing {
   readonly attachments: Attachments;
 }

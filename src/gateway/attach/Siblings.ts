@@ -60,7 +60,7 @@ export interface SiblingServing extends Pick<HopServing, "run">, Pick<HopSetting
 /** Processes that are reached in the same way. `workers`: those of this gateway. `gateways`: the other gateways over the store. */
 type Among = "workers" | "gateways";
 
-/** A process that can be asked. */
+/** Another process, to which this one can send queries and hops. */
 interface Sibling {
   readonly name: SiblingName;
   readonly ask: <A, B>(query: Query<A, B>, value: A) => Effect.Effect<B, AskError>;
@@ -108,7 +108,7 @@ export class Siblings {
     this.held = held;
   }
 
-  /** Creates the service; undefined if this process serves alone or reaches no other. */
+  /** Creates the service; undefined if this process serves alone or cannot reach any other process. */
   static readonly make = Effect.fnUntraced(function* (
     sockets: WorkerSockets["Service"] | undefined,
     gateways: OtherGateways | undefined,
@@ -133,8 +133,8 @@ export class Siblings {
   }
 
   /**
-   * Checks a client of any worker of this gateway. The clients of a dead worker are gone. A worker that does not answer in time proves
-   * nothing.
+   * Checks a client of any worker of this gateway. The clients of a dead worker are gone. If a worker does not answer in time, its client
+   * counts as connected.
    */
   #isSilentAt(of: typeof Hop.Type): Effect.Effect<boolean> {
     const sockets = this.#sockets;
@@ -185,7 +185,7 @@ export class Siblings {
     },
   );
 
-  /** An unreachable gateway proves nothing about its client. */
+  /** Checks a client of another gateway. If the gateway is unreachable, its client counts as connected. */
   #isSilentThere(from: string, of: typeof Hop.Type): Effect.Effect<boolean> {
     const gateways = this.#gateways;
     if (gateways === undefined) return Effect.succeed(false);
@@ -235,7 +235,7 @@ export class Siblings {
       if (owners.size === 0 && !isPossibleRepeat(wish)) return false;
       const all = yield* this.#all(among);
       const told = all.filter(({ name }) => owners.has(name));
-      // Runs that were read to their end are not published, so the other siblings are asked too.
+      // Runs that have a reader or were read to their end are not published, so a possible repeat is also sent to the other siblings.
       const others = all.filter(({ name }) => !owners.has(name));
       const asked = isPossibleRepeat(wish) ? [...told, ...others] : told;
       const known = yield* Effect.filter(asked, (it) => Effect.orElseSucceed(it.ask(repeatKnown, key), () => false), {
@@ -249,8 +249,8 @@ export class Siblings {
   /**
    * Serves a sibling's run by id.
    *
-   * @returns `unreachable` if no sibling that answers has it and a worker does not answer now; a cancel for that one is put in the
-   *   store. An unreachable gateway counts as one without the run
+   * @returns `unreachable` if no sibling that answers has the run, but a worker does not answer in time; a cancel is then put in the store
+   *   for that worker. A gateway that does not answer counts as not having the run
    */
   readonly serveStream = Effect.fnUntraced(
     { self: this },
@@ -266,7 +266,7 @@ export class Siblings {
     },
   );
 
-  /** Serves a run of some siblings by id. `isLate`: one of them does not answer now. */
+  /** Serves a run by id from the workers, or from the gateways. `isLate`: one of them did not answer in time. */
   readonly #serveStreamAmong = Effect.fnUntraced(
     { self: this },
     function* (
@@ -284,7 +284,7 @@ export class Siblings {
         const result = has ? yield* this.#hop(sibling, client, asked) : "none";
         if (result !== "none") return { result, isLate: false };
       }
-      // A dead worker has no runs any more.
+      // A dead worker has no runs any more, so only a worker that is late may still have this one.
       const isLate = all.some(({ said }) => Result.isFailure(said) && said.failure.reason === "late");
       return { result: "none", isLate };
     },
@@ -310,7 +310,7 @@ export class Siblings {
 const isPossibleRepeat = ({ asked, idempotencyKey, repeats }: AttachWish): boolean =>
   repeats || asked || idempotencyKey !== undefined;
 
-/** Services for a hop. */
+/** Callbacks of a process that serves hops. */
 export interface HopServing {
   /** Returns the current settings for a hop, since the configuration may change. */
   readonly setting: (asked: HopAsked) => HopSetting;
@@ -320,7 +320,7 @@ export interface HopServing {
   readonly run: (hop: Effect.Effect<void>) => void;
 }
 
-/** Creates the listener for hops. */
+/** Creates the listener for hops. A message that cannot be decoded gets status 400. */
 export const listenerOf =
   (serving: HopServing): HopListener =>
   (_, response, word) => {

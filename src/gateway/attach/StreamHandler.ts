@@ -18,7 +18,6 @@ import type { CancelsElsewhere } from "./CancelsElsewhere.ts";
 import type { StreamWish } from "./HopMessage.ts";
 import type { LingeringRun } from "./LingeringRun.ts";
 
-/** Services that serve a stream. */
 export interface StreamServing {
   readonly attachments: Attachments;
   /** Cancels runs of other processes; undefined if there can be none. */
@@ -101,8 +100,8 @@ const tryServe = Effect.fnUntraced(function* (
     client,
   );
   if (elsewhere !== "none" && elsewhere !== "unreachable") return elsewhere;
-  // A client that gets `unknown` does not ask again, although the run may be live in a worker that did not reply. The response is therefore
-  // `unreachable`.
+  // If a worker did not reply, the run may be live in that worker. The response is then `unreachable`, because a client that gets `unknown`
+  // does not ask again.
   const nowhere = elsewhere === "unreachable" ? unreachable : unknown;
   // A worker that does not reply now reads the cancel from the store later.
   if (method !== "DELETE" || elsewhere === "unreachable" || cancels === undefined || !(yield* cancels(run_id, holder)))

@@ -18,7 +18,7 @@ export interface ItemTerms extends Pick<OutlineTerms, "bytesMax" | "textMax"> {
   readonly take: (items: ReadonlyArray<unknown>, level: number) => boolean;
 }
 
-/** Minimum size of a batch, in bytes. One call per item would cost more than the items, if there are a million empty ones. */
+/** Minimum size of a batch, in bytes. For a million empty items, one call per item would cost more than the items themselves. */
 const batchBytes = 8 * 1_024;
 
 const { CLOSE_LIST, OPEN_LIST } = sign;

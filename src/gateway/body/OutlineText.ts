@@ -14,14 +14,14 @@ export interface OutlineTerms {
    * Decides if the value of a member is left out: an object or a list with its contents, or the characters of a string.
    *
    * @param name the name as written; empty if it is escaped or long
-   * @param level of the object that contains the member: 1 for the outermost
+   * @param level nesting level of the object that contains the member; 1 for the outermost object
    */
   readonly shouldOmit: (name: string, level: number) => boolean;
   /** Maximum size of a string that is kept as the value of a member, in bytes. */
   readonly textMax: (name: string) => number;
 }
 
-/** Replaces a string that is too long. It is not empty. */
+/** Text that replaces a string that is too long. It is not empty, so checks for a non-empty string still succeed. */
 export const standIn = "(left out)";
 
 /** Maximum size of a name that is examined, in bytes. */
@@ -34,16 +34,16 @@ const bytesOf = (text: string): Uint8Array => Buffer.from(text);
 const standInBytes = bytesOf(JSON.stringify(standIn));
 const noText = bytesOf('""');
 
-/** Each sign of JSON as bytes, by its code. */
+/** Each ASCII character as an array of one byte, by its code. */
 const signs: ReadonlyArray<Uint8Array> = Array.from({ length: 128 }, (_, code) => Uint8Array.of(code));
 
-/** Writes one outline. */
+/** Writes one outline while a scan of the body reports its tokens. */
 export class OutlineText implements JsonListener {
   readonly #bytes: Uint8Array;
   readonly #terms: OutlineTerms;
   readonly #parts: Array<Uint8Array> = [];
   #length = 0;
-  /** 1 for each level that already has a part. */
+  /** By level: 1 if something was already written there, so that a comma must precede the next part. */
   readonly #begun = new Uint8Array(levelsMax + 2);
   #level = 0;
   /** The number of open levels within an omitted value. */

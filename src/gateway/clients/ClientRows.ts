@@ -27,9 +27,9 @@ export const unknownTreatment: Treatment = {
 };
 
 /**
- * Differences that apply to every client of a protocol. In these two protocols only comments may precede the provider's first event:
- * OpenAI's own helper throws if the first event of Responses is not `response.created`, and the AI SDK takes the id and the model of a Chat
- * response from the first delta.
+ * Differences that apply to every client of a protocol. In the two protocols of OpenAI only comments may precede the provider's first
+ * event: OpenAI's own helper throws if the first event of Responses is not `response.created`, and the AI SDK takes the id and the model of
+ * a Chat response from the first delta.
  */
 export const protocolDifferences: Readonly<Partial<Record<ProtocolId, Difference>>> = {
   "openai-chat": { firstNoOp: "comment" },
@@ -57,10 +57,10 @@ const row = (
  */
 const told: Difference = { ending: "clean" };
 
-/** These clients decide to retry by the status alone. */
+/** For clients whose retries depend on the status alone. */
 const byStatus: Difference = { asksByWords: false };
 
-/** These clients, or the programs above these SDKs, retry after a broken connection, with or without the gateway. */
+/** For clients that retry after a broken connection, with or without the gateway. With an SDK, the program that uses it may retry. */
 const mending: Difference = { ...told, mends: "errors" };
 
 const agent =

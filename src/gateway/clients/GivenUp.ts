@@ -1,6 +1,6 @@
 /**
- * Describes the final failure of a run to its client. The description does not look transient to the client. It quotes the provider if the
- * provider refused the run.
+ * Describes the final failure of a run to its client. The description contains no words that make the client retry. It quotes the provider
+ * if the provider refused the run.
  */
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import type { ProviderWords, Recalled, ToldClient } from "../../adapters/relay/RelayRepeats.ts";

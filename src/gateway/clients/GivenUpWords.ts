@@ -56,7 +56,7 @@ export const quoting = (
   const quote = text === undefined ? `answers${coded}` : `says "${text}"${coded}`;
   const own = named === undefined ? message : message.replace(coded, "");
   const quoted = `${speaker}the model provider ${quote}: ${own.slice(speaker.length)}`;
-  // Two harmless strings may together contain such a word.
+  // Two harmless strings may together contain a word that makes clients retry.
   return asksByWords && isTransientText(quoted) ? message : quoted;
 };
 

@@ -23,7 +23,9 @@ const passing = new RegExp(words.map(({ source }) => source).join("|"), "i");
 /** Codes of Node. If a message or a document contains one, opencode retries without end, regardless of the status. */
 const codes = /getaddrinfo|enotfound|eai_again|econn(?:refused|reset|aborted)|etimedout|epipe/i;
 
-/** Matches the whole word that contains a listed one, because clients would still recognise the listed word inside a fragment. */
+/**
+ * Matches the whole word that contains a listed one. If a part of the word were left, clients could still recognise a listed word in it.
+ */
 const whole = new RegExp(`\\w*(?:${passing.source}|${codes.source})\\w*`, "gi");
 
 /**

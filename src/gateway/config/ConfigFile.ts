@@ -212,7 +212,7 @@ class Reader {
     ];
   }
 
-  /** Reports tokens with equal secrets. The name and the permissions of such a secret would be ambiguous. */
+  /** Reports tokens with equal secrets. A client that sends the secret could then have the name and permissions of either token. */
   #checkTokens(tokens: ReadonlyArray<GatewayToken>): void {
     for (const [name, other] of findRepeatedTokens(tokens))
       this.#addProblem(["tokens", name, "token"], `expected a different secret than that of the token ${other}`);

@@ -187,7 +187,7 @@ export const token = Schema.Struct({
   metrics: Schema.optionalKey(Schema.Boolean.annotate(describe("Permits `/metrics`; if omitted, no"))),
 });
 
-/** The parts of a file that the reader has to resolve. */
+/** The parts of a configuration file that refer to files, variables or each other. `ConfigFile` resolves these references. */
 export interface ConfigParts {
   readonly clients?: { readonly [name: string]: typeof client.Type };
   readonly listen?: { readonly tls?: typeof certificate.Type };

@@ -57,7 +57,7 @@ export interface GatewaySettings extends Filled<typeof server> {
   readonly upstreams: Upstreams;
   /** All upstreams by name, including the three in `upstreams`. */
   readonly servers: ReadonlyMap<string, UpstreamSettings>;
-  /** Further routes, by the name of the upstream that requests address. */
+  /** Further routes, by the name of the upstream to which clients address their requests. */
   readonly routes: ReadonlyMap<string, RouteList>;
   /** Settings for all clients, and the configured rows of the client table. A configured row takes precedence over the settings. */
   readonly manner: Given<Pick<typeof server, "reveal" | "onBreak" | "holdMaxMs" | "clients">>;
@@ -71,7 +71,7 @@ export interface GatewaySettings extends Filled<typeof server> {
 }
 
 /**
- * Adds defaults and validates.
+ * Adds the defaults to the options and validates the result.
  *
  * @returns the settings, or the first problem as one line
  */
@@ -98,7 +98,7 @@ const serverDefaults = defaultsOf(server);
 
 const settledNames = new Set(entriesOf(server).flatMap(({ apart, name }) => (apart ? [] : [name])));
 
-/** Returns the options that are settings without conversion. */
+/** Returns the options that become settings without a conversion. */
 const directSettings = (options: GatewayOptions): Given<typeof server> =>
   // The filtered entries are a subset of the options, all of which are optional, so the cast is safe.
   Object.fromEntries(Object.entries(options).filter(([name]) => settledNames.has(name))) as Given<typeof server>;
@@ -202,7 +202,7 @@ const problemOf = (
   return problemOfLinger === undefined ? undefined : `lingerMs: ${problemOfLinger}`;
 };
 
-/** Validates each option with its schema. An option whose type differs from that in the file is checked where it is built. */
+/** Validates each option with its schema. An option whose type differs from its type in the file is checked where it is built. */
 const problemsOfValues = (options: GatewayOptions): ReadonlyArray<string> =>
   entries.flatMap((entry) => {
     const value = entry.apart || entry.read !== undefined ? undefined : valueAt(options, entry.path);

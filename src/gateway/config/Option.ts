@@ -180,7 +180,7 @@ export const custom = <A, const D extends A | undefined = undefined>(
   about: About<D> = {},
 ): Option<A, D> => makeOption<A, D>(form, description, schema, about);
 
-/** Creates an option that needs more than its schema to be built. */
+/** Creates an option that its schema alone cannot build (see `ApartOption`). */
 export const apart =
   <A>() =>
   (
@@ -193,7 +193,7 @@ export const apart =
     apart: true,
   });
 
-/** An option with its names in all places. */
+/** An option with its names in programs, in the configuration file, as a flag and as a variable. */
 export interface Entry extends Omit<Option, "flag" | "key"> {
   /** Name of the option in errors and logs. */
   readonly name: string;
@@ -204,7 +204,7 @@ export interface Entry extends Omit<Option, "flag" | "key"> {
   /** Flag of the option, without `--`. */
   readonly flag: string | undefined;
   readonly variable: string | undefined;
-  /** True if the gateway's settings contain the option in another form. */
+  /** True if the option is built separately (see `ApartOption`). */
   readonly apart: boolean;
 }
 
@@ -258,7 +258,7 @@ export const withValue = <T extends object>(options: T, [name, inner]: Entry["pa
   return made as T;
 };
 
-/** Parse options that report every problem and reject unknown keys. */
+/** Options for parsing: report every problem, and reject unknown keys. */
 export const parsing = { errors: "all", onExcessProperty: "error" } as const;
 
 /** Validates and converts an option's value from a file or a flag. On failure, returns all problems. */

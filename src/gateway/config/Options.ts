@@ -340,7 +340,8 @@ export const program = {
 };
 
 /**
- * Groups of options that have a common key in the file and in programs: their description, and the flag that accepts them as `NAME=VALUE`.
+ * Groups of options, by the key that they have in common in the file and in programs. `pairs` is the flag that accepts them as
+ * `NAME=VALUE`.
  */
 export const groups: Readonly<Record<string, { readonly description: string; readonly pairs?: string }>> = {
   listen: { description: "The address that it listens on" },
@@ -374,16 +375,14 @@ export const defaultsOf = <T extends Readonly<Record<string, Option>>>(table: T)
 /** Limits of a gateway. Times are in milliseconds, sizes in bytes. */
 export interface GatewayLimits extends Required<Given<typeof limits>> {}
 
-/** Default limits. */
 export const limitsDefault: GatewayLimits = defaultsOf(limits);
 
-/** Default options of the program. */
 export const programDefaults: Filled<typeof program> = defaultsOf(program);
 
 /** The name of an upstream that needs no prefix. */
 export type UpstreamName = keyof typeof upstreams;
 
-/** Base addresses of these upstreams, in the form in which a client of the provider configures them. */
+/** Base addresses of the upstreams that need no prefix, in the form in which a client of the provider configures them. */
 export type Upstreams = Readonly<Record<UpstreamName, string>>;
 
 /** The providers' own addresses, which are also the defaults of their SDKs. */

@@ -19,7 +19,7 @@ export const workersOf = ({ workers = 1 }: ProgramOptions): number =>
 /** Returns the store of a program: the configured one, or the default file. */
 export const storeOf = ({ db }: ProgramOptions): string => db ?? defaultFile();
 
-/** Describes the first problem of the options that are not the server's, as one line. */
+/** Checks the options that only a whole program has, for example the number of workers. Returns the first problem as one line. */
 export const problemOf = (program: ProgramOptions): string | undefined =>
   problemOfWorkers(program) ?? problemOfAdvertise(program) ?? problemOfRetention(program);
 

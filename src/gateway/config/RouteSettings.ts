@@ -4,7 +4,7 @@
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 
-/** A finish that a list of routes may treat as a failure. */
+/** A finish (the reason for which a response ended) that a list of routes may treat as a failure. */
 export type FinishFailure = "refused" | "empty" | "model_length";
 
 /** A further route. */
@@ -31,5 +31,5 @@ export interface RouteList {
   readonly movesOn: ReadonlyArray<FinishFailure>;
 }
 
-/** Route lists by the name of the upstream that requests address. */
+/** Route lists by the name of the upstream to which clients address their requests. */
 export type RouteLists = Readonly<Record<string, RouteList>>;

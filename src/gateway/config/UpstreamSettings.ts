@@ -38,8 +38,8 @@ export interface UpstreamSettings {
   /** Ways in which a healthy stream of this server may differ from its protocol. */
   readonly tolerance?: Pick<Tolerance, "doneWithoutFinish">;
   /**
-   * Name of the provider account. Upstreams with the same name share an account, so requests that are bound to the account may move between
-   * them.
+   * Name of the provider account. Upstreams with the same `state` share an account, so a request that refers to files or responses stored
+   * in the account may move between them.
    */
   readonly state?: string;
   /** Time for which a run continues without its client, in milliseconds. Default: the gateway's setting. */

@@ -71,7 +71,7 @@ let toldAt = Number.NEGATIVE_INFINITY;
 /** Logs that descriptors are exhausted, at most once per `ranOutEveryMs`. */
 export const reportOutOfDescriptors: Effect.Effect<void> = Effect.flatMap(Clock.Clock, (clock) => {
   const now = monotonicMs(clock);
-  // The clock of a test may restart at zero.
+  // The clock of a test may restart at zero. The time of the last log line is then ignored.
   if (now >= toldAt && now - toldAt < ranOutEveryMs) return Effect.void;
   toldAt = now;
   return Effect.logError("the process has no file descriptors left and cannot open connections; raise ulimit -n", {

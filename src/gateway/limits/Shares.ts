@@ -30,7 +30,7 @@ export class Shares {
     return this.#total;
   }
 
-  /** True if a client may hold this much more. A client's first request may exceed its share. */
+  /** True if a client may hold `more` in addition. With `isFirst` (the client holds nothing else yet) it may exceed its share. */
   mayHold(holder: Holder, more: number, max: number, isFirst = false): boolean {
     if (holder === undefined || isFirst) return true;
     const held = this.#held.get(holder) ?? 0;

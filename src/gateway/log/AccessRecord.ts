@@ -54,7 +54,7 @@ export interface AccessRecord {
   readonly client?: string;
   /** The run's id, for `stream-recovery runs show`. */
   readonly run_id?: string;
-  /** Attempts of the run. */
+  /** Number of attempts of the run. */
   readonly attempts?: number;
   /** The rule of the run's last decision. */
   readonly rule?: string;
@@ -75,11 +75,11 @@ export interface AccessRecord {
   readonly passed?: PassedReason;
   /** The byte of the run's response at which an attached request starts. */
   readonly attached_at?: number;
-  /** Events and comments that the gateway itself sent to keep the client waiting. */
+  /** Number of events and comments that the gateway itself sent, so that the client does not time out. */
   readonly no_ops?: number;
   /** Time that the run waited for the path to its provider and for announced cooldowns, in milliseconds. */
   readonly waited_ms?: number;
-  /** Times that shown text was continued at a proven seam. */
+  /** Number of times that shown text was continued, each time at a proven seam (the place where the continuation joins). */
   readonly seams?: number;
   /** Bytes of the response's body that were written. */
   readonly bytes: number;
@@ -110,7 +110,7 @@ type Learned =
   | "memory_ms"
   | "attached_at";
 
-/** Facts that parts of the gateway contribute. Undefined facts are ignored. */
+/** Facts that other modules of the gateway add with `addFacts`. Undefined facts are ignored. */
 export type AccessFacts = { readonly [Key in Learned]?: AccessRecord[Key] | undefined };
 
 type KnownFacts = { -readonly [Key in keyof AccessFacts]: AccessFacts[Key] };
@@ -197,7 +197,7 @@ export class Access {
     this.#bytes += bytes;
   }
 
-  /** Records an event or comment that the gateway added to keep the client waiting. */
+  /** Records an event or comment that the gateway itself sent, so that the client does not time out. */
   recordNoOp(): void {
     this.#noOps += 1;
   }
@@ -338,7 +338,6 @@ const decodeSegment = (segment: string): string => {
 
 type Optional = { readonly [Key in keyof AccessRecord]: AccessRecord[Key] | undefined };
 
-/** Removes undefined fields. */
 const withoutUndefined = (fields: Optional): AccessRecord => {
   const known = {};
   copyDefined<object>(known, fields);

@@ -1,6 +1,6 @@
 /**
- * Counts requests that are over as Effect metrics, by upstream, client and outcome. Each label is bounded, so that neither a
- * client's words nor a long configuration creates series without end (L11).
+ * Counts requests that are over as Effect metrics, by upstream, client and outcome. Each label is bounded, so that neither values from
+ * clients nor a long configuration create series without end (L11).
  */
 import { Context, Effect, Metric } from "effect";
 import type { RelayWait } from "../../adapters/relay/RelayWaits.ts";
@@ -16,7 +16,7 @@ const served = makeMetric((attributes) =>
   }),
 );
 
-/** Requests that are over, of upstreams with further routes, by the route of the last attempt. */
+/** Requests that are over and whose upstream has further routes, by the route of the last attempt. */
 const routed = makeMetric((attributes) =>
   Metric.counter("stream_recovery.gateway.routed", {
     description: "Requests to upstreams with several routes, by the last route used",
@@ -25,7 +25,7 @@ const routed = makeMetric((attributes) =>
   }),
 );
 
-/** Time from a request to the first bytes of its response's body, including any time that they were held. */
+/** Time from a request to the first bytes of its response's body, including the time for which the gateway withheld these bytes. */
 const firstBytes = makeMetric((attributes) =>
   Metric.histogram("stream_recovery.gateway.time_to_first_bytes", {
     description: "Time from a request to the first bytes of its response",
@@ -43,7 +43,7 @@ const passed = makeMetric((attributes) =>
   }),
 );
 
-/** Events and comments that the gateway itself sent. */
+/** Events and comments that the gateway itself sent, so that clients do not time out. */
 const noOps = makeMetric((attributes) =>
   Metric.counter("stream_recovery.gateway.no_ops", {
     description: "Events and comments sent to keep a client waiting",
@@ -61,7 +61,7 @@ export const waits = makeMetric((attributes) =>
   }),
 );
 
-/** Counts a wait that is over. */
+/** Adds the duration of a wait that is over to `waits`. */
 export const countWait = ({ for: what, ms }: RelayWait, context: Context.Context<never>): void =>
   measure(waits, ms / 1_000, { for: what }, context);
 
@@ -83,30 +83,30 @@ export const evictions = makeMetric((attributes) =>
   }),
 );
 
-/** Counts a request that has attached. */
+/** Counts a request that has attached to a run, by the way in which it found the run. */
 export const countAttached = (how: "repeat" | "stream", context: Context.Context<never>): void =>
   measure(attached, 1, { how }, context);
 
-/** Counts an evicted response. */
+/** Counts an evicted response, by the limit that was exceeded. */
 export const countEvicted = (why: "run_bytes" | "process_bytes" | "runs", context: Context.Context<never>): void =>
   measure(evictions, 1, { why }, context);
 
-/** Maximum values of one label. Further ones become `other`. There are about 20 clients, 40 rules and a dozen refusals. */
+/** Maximum values of one label. Further values are replaced by `other`. There are about 20 clients, 40 rules and a dozen refusals. */
 export const labelValuesMax = 64;
 
-/** Maximum series of `served`. A further one is counted as `other` in each label but the outcome. */
+/** Maximum series of `served`. A request that would need a further series is counted with `other` in each label except the outcome. */
 export const seriesMax = 512;
 
 const other = "other";
 
 type Attributes = Readonly<Record<string, string>>;
 
-/** The values and series of one metric registry, because each program has its own registry. */
+/** The label values and the series that one metric registry contains. Each program has its own registry. */
 class Labels {
   readonly #values = new Map<string, Set<string>>();
   readonly #series = new Set<string>();
 
-  /** Returns the value, or `other` if the label has too many. */
+  /** Returns the value, `none` if there is no value, or `other` if the label already has `labelValuesMax` values. */
   of(label: string, value: string | undefined): string {
     if (value === undefined) return "none";
     let known = this.#values.get(label);
@@ -139,7 +139,7 @@ const seriesOf = (labels: Attributes): string => {
 
 const registries = new WeakMap<object, Labels>();
 
-/** Counts a request that is over. */
+/** Counts a request that is over, in every metric of this module that applies to it. */
 export const count = (record: AccessRecord): Effect.Effect<void> =>
   Effect.withFiber(({ context }) => {
     const registry = Context.get(context, Metric.MetricRegistry);

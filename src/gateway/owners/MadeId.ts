@@ -64,7 +64,7 @@ export class MadeId {
 /**
  * Wraps an exchange so that the id is extracted from its bytes.
  *
- * @param onFound called at most once
+ * @param found called at most once
  */
 export const withIdListener = (exchange: RelayExchange, found: (id: string) => void): RelayExchange => {
   const made = new MadeId(found);

@@ -321,7 +321,7 @@ const listen = (tell: (said: Said) => void): (() => void) => {
       now.source.close();
       now = openSource();
     }
-    // While the feed is reopened to watch another run, its state stays the same.
+    // While the feed is reopened to watch a further run, the tabs are not told that it is closed.
     if (!isNarrow) tell({ open: now.source.readyState === 1, opened: false });
   }, tickMs);
   return () => {
@@ -330,7 +330,10 @@ const listen = (tell: (said: Said) => void): (() => void) => {
   };
 };
 
-/** Name of the lock and of the channel. It contains the feed's address, because one origin may serve several gateways or tokens. */
+/**
+ * Name of the Web Lock for the leading tab, and of the channel between the tabs. It contains the feed's address, because one origin may
+ * serve several gateways or tokens.
+ */
 const shared = `stream-recovery ${new URL("api/events", location.href).pathname}`;
 
 /** Leaves the feed; undefined if this tab has not joined. */

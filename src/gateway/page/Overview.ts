@@ -22,7 +22,6 @@ import { type Asked, type Filter, filters, isNarrowed, listAddress, searchForm }
 import { sparkline } from "./TimelineFigure.ts";
 import { totalsTables, totalsTiles } from "./TotalsBoard.ts";
 
-/** The data of the overview. */
 export interface OverviewModel {
   /** Wall clock, milliseconds since the epoch. */
   readonly now: number;
@@ -51,7 +50,7 @@ export const overview = (model: OverviewModel): Html => html`
   ${runSection(model)}
   ${totalsTables(model.totals)}`;
 
-/** Returns the address of a run's view, formatRelative to the page. */
+/** Returns the address of a run's view, relative to the page. */
 export const runAddress = (runId: string): string => `./?run=${encodeURIComponent(runId)}`;
 
 const runSection = ({ absences, asked, found, now, totals }: OverviewModel): Html => {

@@ -3,7 +3,7 @@
  */
 
 import { readFileSync } from "node:fs";
-// Namespace import: Bun lacks an export of it, and a named import would end every command there.
+// Namespace import, because Bun does not export `stripTypeScriptTypes`: a named import of it would end every command in Bun.
 import * as modules from "node:module";
 import { Clock, type Context, Effect, Layer, Option, Result } from "effect";
 import { HttpRouter, HttpServer } from "effect/http";
@@ -80,7 +80,7 @@ interface PageSources {
   readonly context: Context.Context<never>;
   readonly totals: Effect.Effect<Totals.Totals, RecorderError>;
   readonly script: string;
-  /** The known paths. */
+  /** Lists the paths that this process and its sibling workers know. */
   readonly list: Effect.Effect<ReadonlyArray<PathStatus>>;
   readonly metrics: Effect.Effect<string>;
   readonly api: (request: Request) => Promise<Response>;
@@ -100,7 +100,7 @@ const handle = (sources: PageSources, request: Request): Effect.Effect<Response 
   return request.method === "HEAD" ? Effect.flatMap(response, headOf) : response;
 };
 
-/** Returns the same head without a body, and stops a feed. */
+/** Returns the response to a HEAD request: the same head without a body. The body is cancelled, which stops a feed. */
 const headOf = ({ body, headers, status }: Response): Effect.Effect<Response> =>
   Effect.as(
     Effect.promise(async () => body?.cancel()),
@@ -113,7 +113,7 @@ const plain = "text/plain; charset=utf-8";
 const document = "text/html; charset=utf-8";
 
 const views: Readonly<Record<string, View>> = {
-  // Relative, because a token's prefix may precede it.
+  // The location is relative, because a prefix with a token may precede the path.
   "/recovery": () => Effect.succeed(respond("", { status: 308, type: plain, more: { location: "recovery/" } })),
   "/recovery/": (sources, query) => {
     const run = query.get("run");
@@ -124,7 +124,7 @@ const views: Readonly<Record<string, View>> = {
   "/recovery/picture.html": (sources, query) => pictureFile(sources, query.get("run") ?? ""),
   "/recovery/api/events": ({ context, list, recorder, traffic }, query) => {
     const feed = Feed.make(recorder, traffic, context, { list, shown: query.getAll("run") });
-    // The gateway tells proxies not to buffer event streams.
+    // The gateway itself adds the headers that tell proxies not to buffer an event stream.
     return Effect.succeed(respond(feed, { type: "text/event-stream" }));
   },
   "/metrics": ({ metrics }) => Effect.map(metrics, (text) => respond(text, { type: Metrics.contentType })),

@@ -1,4 +1,4 @@
-/** Renders the text of a response as pieces, one per attempt, and the seams between them. */
+/** Renders the text of a response as pieces, one per attempt, and the seams between them (the places where a continuation joins). */
 import type { RunStory } from "../../story/RunStory.ts";
 import { formatCharacters, seamProofs, type TextPiece } from "../../story/SeamWords.ts";
 import { groupDigits } from "../../story/Times.ts";

@@ -12,11 +12,7 @@ import type { Gap, Timeline } from "./geometry/Timeline.ts";
 import { type Html, html, none } from "./Html.ts";
 import { stitch } from "./TextFigure.ts";
 
-/**
- * Renders a run's timeline: one row per attempt, on a common axis.
- *
- * @param timeline the timeline
- */
+/** Renders a run's timeline: one row per attempt, on a common axis. */
 export const timelineFigure = (timeline: Timeline): Html => {
   const { bars } = timeline;
   if (bars.length === 0) return html`<p class="empty">No attempt is on record yet.</p>`;

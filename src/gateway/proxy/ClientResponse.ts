@@ -1,4 +1,7 @@
-/** Writes one response to its client, with backpressure. It ends complete, or broken so that no client takes it for complete. */
+/**
+ * Writes one response to its client, with backpressure. The response ends complete, or it is broken in a way that no client takes for
+ * complete.
+ */
 import type { ServerResponse } from "node:http";
 import { Clock, Effect } from "effect";
 import { Alarm, Alarms } from "../../adapters/relay/Alarms.ts";
@@ -70,20 +73,20 @@ export class ClientResponse {
     return this.#response.headersSent;
   }
 
-  /** Notes that the client waits for `100 Continue` before it sends its body (RFC 9110, 10.1.1); `invite` sends it. */
+  /** Notes that the client waits for `100 Continue` before it sends its body (RFC 9110, 10.1.1); `invite` sends the `100 Continue`. */
   expectInvitation(): void {
     this.#expects = true;
   }
 
-  /** Sends a pending `100 Continue`. Called before a body is read, and never if it is refused unread. */
+  /** Sends a pending `100 Continue`. Called before the body is read, and not called if the body is refused unread. */
   readonly invite = (): void => {
     if (this.#expects && !this.#gone && !this.hasBegun) this.#response.writeContinue();
     this.#expects = false;
   };
 
   /**
-   * Checks that the client's socket is silent: it is gone, or accepts none of its pending bytes for `silentMs`. On systems that report
-   * unacknowledged bytes, they count too.
+   * Checks that the client's socket is silent: it is gone, or accepts none of its pending bytes for `silentMs`. Bytes that the client has
+   * not acknowledged also count as pending, on systems that report them.
    */
   get isSilent(): Effect.Effect<boolean> {
     return Effect.suspend(() => {
@@ -176,7 +179,7 @@ export class ClientResponse {
     });
   }
 
-  /** Lets a client that is still sending read its response, and closes the connection if it does not stop. */
+  /** Lets a client that is still sending its request read the response, and closes the connection if the client does not stop. */
   get #linger(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { req, socket } = this.#response;
@@ -261,8 +264,8 @@ export class ClientResponse {
     this.#response.writeHead(status, sendable(headers));
     this.access.recordHead(status);
     this.access.recordWrite(body.byteLength);
-    // Ending would close the connection under a client that is still sending. It gets the response first, and is closed after it
-    // has stopped.
+    // Ending the response would close the connection under a client that is still sending. The client gets the response first, and the
+    // connection is closed after the client has stopped.
     if (!unread) return void this.#response.end(body);
     this.#response.write(body);
     this.#response.socket?.end();

@@ -20,10 +20,10 @@ export const cooldowns = Metric.counter("stream_recovery.gateway.cooldowns", {
 /** Interval between checks while a path is down or cools down, in milliseconds. */
 export const watchMs = 1_000;
 
-/** Maximum number of runs counted per outage, of paths whose outage is not logged yet, and of cooldowns that are remembered as logged. */
+/** Maximum number of each: runs counted per outage, paths whose outage is not logged yet, and cooldowns that are remembered as logged. */
 export const watchedMax = 10_000;
 
-/** Watches the paths of a gateway. */
+/** Watches the paths of a gateway. `look` requests a check. */
 export interface PathWatch {
   readonly look: () => void;
   /** Called when a request that is not a run has received a response over a path. */
@@ -110,7 +110,7 @@ class Watcher {
       const status = known.get(path);
       if (status?.state === "down") continue;
       this.#outages.delete(path);
-      // The path is no longer in the list, so it is not known to work again.
+      // The path is no longer in the list, so the gateway does not know if it works again.
       if (status === undefined) continue;
       yield ["a provider can be reached again", { path, down_ms: Math.max(0, status.since - since), runs: runs.size }];
     }

@@ -1,4 +1,4 @@
-/** Serves one model request: executes its run and writes the releasable bytes to a client that may leave at any moment. */
+/** Serves one model request: executes its run and writes the output to the client, which may leave at any moment. */
 import { Cause, Context, Effect, Exit, type Fiber, Scope } from "effect";
 import * as Relay from "../../adapters/relay/Relay.ts";
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
@@ -19,7 +19,6 @@ import { beforeHead, behindHead, type EndedRequest, fromMemory } from "./RunEndi
 import { withStoreWord } from "./StoreWord.ts";
 import type { TrafficMeter } from "./TrafficMeter.ts";
 
-/** Services and settings for relaying a request. */
 export interface RelayServing {
   readonly options: Pick<
     Relay.RelayOptions,
@@ -45,9 +44,9 @@ export interface RelayServing {
 export const runIdPrefix = "gw_";
 
 /**
- * Relays a request to its end.
+ * Relays a request until its response has ended.
  *
- * @param way the request's options, and the provider in whose format gateway errors are written
+ * @param way the mode that the request asks for (`reveal`), and the provider in whose format gateway errors are written
  */
 export const relay = (
   plan: RelayPlan,
@@ -117,8 +116,8 @@ const copyTo = (
 };
 
 /**
- * Builds the action for a client that leaves after its head. After the terminal marker it cancels nothing, because the run ends with its
- * reader.
+ * Builds the action for a client that leaves after the response head was sent. After the terminal marker the action does not cancel the
+ * run, but closes its scope.
  */
 const leaving = (
   { cancel }: Relay.RelayedResponse,
@@ -130,7 +129,7 @@ const leaving = (
   return () => void Effect.runForkWith(services)(left);
 };
 
-/** Builds the relay options for a client's manner. */
+/** Builds the relay options for the treatment that a client gets. */
 export const openingOf = ({ options, routing }: Pick<RelayServing, "options" | "routing">, manner: Manner) => ({
   ...options,
   ...routing.options,
@@ -140,7 +139,10 @@ export const openingOf = ({ options, routing }: Pick<RelayServing, "options" | "
   runIdPrefix,
 });
 
-/** Maps a client's manner to holding, keep-alives and the form of the ending. */
+/**
+ * Converts the treatment of a client to relay options: how long output is withheld, how the connection is kept alive, and how a broken
+ * response ends.
+ */
 const holdOptionsOf = ({ firstNoOp, holdMaxMs, onBreak, patienceMs, reveal }: Manner) => ({
   reveal,
   firstNoOp,
@@ -152,7 +154,7 @@ const holdOptionsOf = ({ firstNoOp, holdMaxMs, onBreak, patienceMs, reveal }: Ma
 /** Marks an interrupt as the user's cancel. */
 export const userGone = Context.make(InterruptSignature, "user");
 
-/** Receivers of a run's events besides its access record, and the routes that it may take. */
+/** Receivers of the events of a run besides its access record, and the routes that the run may take. */
 interface Listeners {
   readonly meter: TrafficMeter["Service"];
   readonly watch: PathWatch;

@@ -11,8 +11,8 @@ import { type Bytes, decodeBody } from "../upstream/ContentDecoding.ts";
 import { concatBytes, GatheredBody } from "./GatheredBody.ts";
 
 /**
- * A body is refused: it exceeds its limit, all bodies exceed theirs, its client exceeds its share, it arrives too slowly, or the
- * client left while sending it.
+ * A body is refused: it exceeds the limit per body, all bodies together exceed the limit for all, its client exceeds its share, it arrives
+ * too slowly, or the client left while sending it.
  */
 export class BodyRefused extends Schema.TaggedError<BodyRefused>()("BodyRefused", {
   reason: Schema.Literals(["too_long", "busy", "share", "slow", "broken"]),
@@ -33,7 +33,7 @@ export class BodyStore {
   readonly #decoding = Semaphore.makeUnsafe(decodingMax);
   readonly #shares = new Shares();
 
-  /** @param limits maximum size of one body and of all, in bytes */
+  /** @param limits maximum size of one body and of all bodies together, in bytes */
   constructor(limits: Pick<GatewayLimits, "maxBodyBytes" | "maxBodiesBytes">) {
     this.#limits = limits;
   }
@@ -145,7 +145,7 @@ const gather = (request: IncomingMessage, take: TakeBytes, alarms: Alarms): Effe
       resume(body.whole);
     };
     const onBreak = () => fail("broken");
-    // By then most bodies have arrived in full and need no deadline.
+    // The checks start one turn later. By then most bodies have arrived in full and need no check.
     setImmediate(() => {
       if (!isOver) alarms.set(look, alarms.now() + uploadGraceMs);
     });
@@ -166,7 +166,7 @@ export async function* counted(request: IncomingMessage, maxBytes: number): Asyn
   let bytes = 0;
   // Destroying the request would also destroy its socket, and with it the response.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-    // A request without an encoding yields buffers; its type leaves that open.
+    // A request on which no encoding was set yields buffers, although its type does not say so.
     const buffer = chunk as Buffer;
     bytes += buffer.byteLength;
     if (bytes > maxBytes) throw new BodyRefused({ reason: "too_long" });

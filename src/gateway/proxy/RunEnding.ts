@@ -27,7 +27,7 @@ import { askAgain, isOutOfDescriptors, outOfDescriptors, reportOutOfDescriptors 
 import type { Refused } from "../routing/Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 
-/** A request whose run has ended, and the client or a substitute for it. */
+/** A request whose run has ended, with its client or a substitute for the client. */
 export interface EndedRequest<Client = ClientResponse> {
   readonly plan: RelayPlan;
   readonly manner: Manner;
@@ -39,7 +39,7 @@ export interface EndedRequest<Client = ClientResponse> {
 }
 
 /**
- * Answers a repeat of a request that failed recently from memory, without a request to a provider.
+ * Answers from memory if the request repeats one that failed recently. Nothing is sent to a provider.
  *
  * @returns true if the request was answered
  */
@@ -165,8 +165,8 @@ const rememberFailure = (
 };
 
 /**
- * Reports a failed run to its client. A known client gets the form in its row; an unknown client gets the provider's own refusal, if there
- * is one.
+ * Reports a failed run to its client. A known client gets the error in the form that its row of the client table defines. An unknown client
+ * gets the provider's own refusal, if there is one.
  */
 const refuse = ({ client, manner, plan }: EndedRequest, told: GivenUp): void => {
   const refusal = manner.client === unknownName ? told.said?.response : undefined;

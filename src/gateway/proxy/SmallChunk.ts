@@ -8,8 +8,8 @@ import type { ServerResponse } from "node:http";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 
 /**
- * Maximum size of a chunk that is written this way, in bytes. A socket without pending bytes accepts that much without a drain event, which
- * Node would not emit for such a write.
+ * Maximum size of a chunk that is written in one piece, in bytes. A socket without pending bytes accepts that much without a drain event,
+ * which Node would not emit for such a write.
  */
 export const smallBytesMax = 8 * 1024;
 

@@ -5,7 +5,7 @@
  * may have to be reported, and a request whose earlier run failed in this process.
  *
  * R2 A failed run counts for a request if the request's run began after the failure, and at most `repeatMs` after it. A run that breaks
- * much later therefore finds the same as when it began, and concurrent runs do not affect each other.
+ * much later therefore finds the same failures as when it began, and concurrent runs do not affect each other.
  *
  * R3 If several requests claim a failed run at the same moment, one of them gets it.
  *
@@ -29,8 +29,8 @@ import { readsMsMax } from "../../runtime/run/StoreReads.ts";
 export const storeWaitMs = readsMsMax;
 
 /**
- * Additional time for which a failed run is stored, in milliseconds. A run looks for an earlier failure only when it breaks, which may be
- * long after it began.
+ * Time beyond `repeatMs` for which a failed run stays in the store, in milliseconds. A run looks for an earlier failure only when it
+ * breaks, which may be long after it began.
  */
 const decidedLateMs = 600_000;
 
@@ -88,7 +88,7 @@ const decodeFailedRequest = ({ value }: Fact): FailedRequest | undefined => {
 const takeFailed = (facts: SharedFacts, key: string): Effect.Effect<Fact | undefined, FactsFault> =>
   Effect.andThen(facts.take("told", key), facts.take("failed", key));
 
-/** Applies rule R2. */
+/** Applies rule R2: the run began after the failure, and at most `repeatMs` after it. */
 const isInRepeatWindow = ({ ageMs }: Fact, begunMs: number): boolean => ageMs >= begunMs && ageMs - begunMs <= repeatMs;
 
 const storeChange = (facts: SharedFacts, change: RepeatChange): Effect.Effect<unknown, FactsFault> => {

@@ -23,7 +23,8 @@ const keys: ReadonlySet<string> = new Set([...boundRows.flatMap(({ marks = [] })
 /**
  * Wraps an exchange so that its marks are reported.
  *
- * @param onMark called once with each mark; a signature that arrives in pieces is reported after each piece. It must not throw
+ * @param onMark called once with each mark, and must not throw; for a signature that arrives in pieces, it is called after each piece with
+ *   the signature so far
  */
 export const marking = (exchange: RelayExchange, onMark: (text: string) => void): RelayExchange => {
   const marks = new AnswerMarks(onMark);

@@ -13,11 +13,10 @@ import type { KnownBody } from "../body/BodyOutline.ts";
 import { ItemTexts } from "../body/ItemTexts.ts";
 import { boundRows, toolRow, unsearched } from "./BoundRows.ts";
 
-/** The result of a search. */
 export interface Found {
-  /** The field of the first row that binds; undefined for a request that any provider can answer. */
+  /** Field of the first row of `boundRows` that binds the request; undefined if any provider can answer it. */
   readonly bound: string | undefined;
-  /** Marks found in the mark fields of the rows, in order. A response supplied them, and a later request carries them. */
+  /** Marks that the body contains, in order: ids and signatures that earlier responses supplied. */
   readonly marks: ReadonlyArray<string>;
 }
 
@@ -104,7 +103,10 @@ class Searcher {
   }
 }
 
-/** True for a tool's input or output, because no provider uses it to look anything up. It is not called for the body itself. */
+/**
+ * True for a tool's input or output. It is not searched, because no provider uses it to look anything up. The caller does not ask this
+ * about the outermost object.
+ */
 const isProgram = (key: string, { name, type }: Json.JsonRecord): boolean =>
   ((key === "args" || key === "response") && typeof name === "string") ||
   (key === "input" && typeof type === "string" && type.endsWith("tool_use"));

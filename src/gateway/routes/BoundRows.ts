@@ -8,7 +8,7 @@ import * as Json from "../../domain/Json.ts";
 import type { ToolBoundary } from "../../domain/SideEffects.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
-/** An object in a body, in the form in which a row checks it. */
+/** An object in a request's body, as the input of `BoundRow.isBinding`. */
 export interface Held {
   readonly record: Json.JsonRecord;
   /** True if the object is the whole body. */

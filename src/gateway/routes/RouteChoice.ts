@@ -40,7 +40,7 @@ export interface ChosenRoutes {
 /** The settings that describe the upstreams. */
 export type RouteConfig = Pick<GatewaySettings, "servers" | "upstreams">;
 
-/** Chooses the routes of a request. */
+/** Chooses the routes of a request, or refuses the request if it cannot use the route that it asks for. */
 export const chosenOf = (
   request: RoutedRequest,
   list: RouteList,

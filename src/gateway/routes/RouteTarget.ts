@@ -27,11 +27,11 @@ export interface MeantRequest {
   /** The provider's path and query, as the client sent them. */
   readonly target: string;
   readonly body: KnownBody;
-  /** The members of a large body, parsed before. Undefined for a body that is parsed when it is edited. */
+  /** The members of a large body, which are parsed in advance. Undefined for a small body, which is parsed when it is edited. */
   readonly members?: JsonObject | undefined;
 }
 
-/** The destination of a request on a route. The first route has one too. */
+/** The destination of a request on a route. The addressed upstream is the first route, and has a destination too. */
 export interface RouteTarget {
   readonly id: string;
   readonly server: UpstreamSettings;
@@ -99,7 +99,7 @@ export const targetOf = (
   };
 };
 
-/** A body whose members were parsed before. */
+/** A body whose members were parsed in advance. */
 interface ReadBody {
   readonly of: Bytes;
   readonly members: JsonObject;
@@ -125,7 +125,7 @@ const leaving = (request: RelayRequest, { changes, from, read, route, server, up
   };
 };
 
-/** True if the client's credential for one upstream may be sent to the other. */
+/** True if the client's credential for the upstream `from` may be sent to the upstream `to`. */
 const canShareCredential = (from: UpstreamSettings, to: UpstreamSettings): boolean => {
   if (hasOwnCredential(to)) return true; // Its own credential replaces the client's.
   if (hasOwnCredential(from)) return false;

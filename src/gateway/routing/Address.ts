@@ -101,7 +101,8 @@ const problemOf = (rest: string, prefixed: boolean): string | undefined => {
   if (prefixed && /^(?:recovery|metrics|livez|readyz)$/.test(first)) return ownOnly;
   // The start of a path decides which permission it needs. With dot segments, a server could resolve it to a path with another start.
   if (ownPath.test(rest) && plainPath(rest) === undefined) return ownPlain;
-  // Such a path was meant for the gateway. Forwarding it could send, for example, a request to stop a run to a provider.
+  // A path that differs from the gateway's own only in spelling was meant for the gateway. Forwarding it could send, for example, a request
+  // to stop a run to a provider.
   if (!ownPath.test(rest) && /^(?:recovery|metrics)$/.test(first)) return ownPlain;
   return /^(?:livez|readyz)$/.test(first) ? probe : undefined;
 };

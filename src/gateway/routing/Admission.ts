@@ -117,7 +117,7 @@ const refuseUnserved = ({ headers, method }: RequestHead): Refused | undefined =
   const asked = upgrades
     .map((word) => word.trim().toLowerCase())
     .filter((word) => !/^(?:h2c|tls\/[\d.]+|)$/.test(word));
-  // A proxy may have removed the hop-by-hop headers of a WebSocket request, but not this one.
+  // A proxy may have removed the hop-by-hop headers of a WebSocket request, but not `sec-websocket-key`.
   const isSocket = headerOf(headers, "sec-websocket-key") !== undefined;
   return asked.length > 0 || isSocket ? noUpgrade : undefined;
 };

@@ -89,8 +89,8 @@ const canTakeAnthropicHeaders = (
   vertex === true || (shared !== true && likeliest === "openai" && ownerOf(hostOf(upstreams.openai)) !== "openai");
 
 /**
- * Returns the candidate upstreams in order of preference. A header name that several vendors use (`x-api-key`, `?key=`) does not change the
- * order.
+ * Returns the candidate upstreams in order of preference. A header or parameter name that several vendors use (`x-api-key`, `?key=`) does
+ * not change the order.
  */
 const candidates = (
   { foreign: own, upstreams: known, vertex }: PathClaim,
@@ -178,7 +178,7 @@ export const nowhere: Refused = { status: 404, reason: "target", message: "The p
 /**
  * Joins the base address of an upstream and the path of a request.
  *
- * @param upstream the vendor; OpenAI's base addresses contain the version, those of the others do not
+ * @param upstream the vendor; OpenAI's base addresses contain the version, those of Anthropic and Gemini do not
  * @returns undefined for a path that leaves the base address
  */
 export const urlOf = (target: string, upstream: UpstreamName, address: string): string | undefined => {

@@ -93,7 +93,7 @@ const owners: ReadonlyArray<readonly [domain: string, vendor: Vendor]> = [
 export interface PathClaim {
   /** Upstreams whose servers may have the path, most likely first. */
   readonly upstreams: ReadonlyArray<UpstreamName>;
-  /** The only vendor with this path, if that is none of the three. */
+  /** The only vendor with this path, if it is none of the three that have an upstream by default. */
   readonly foreign?: ForeignVendor;
   /** True for a path of Vertex AI, which also accepts Anthropic's headers. */
   readonly vertex?: true;
@@ -193,7 +193,7 @@ export interface Sign {
  * @param query the request's query
  */
 export const signsOf = (headers: RelayHeaders, query: URLSearchParams): ReadonlyArray<Sign> => {
-  // Some clients send the same key under several names, or send an empty value.
+  // Some clients send the same key under several names, or send an empty value. The further names are then no sign of a vendor.
   const isRepeat = (value: string) => value.trim() === "" || bearersIn(headers).includes(value.trim());
   const signs: Array<Sign> = [];
   for (const [name, value] of headers) {

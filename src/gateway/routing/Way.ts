@@ -20,11 +20,11 @@ export interface Way {
   readonly upstream: UpstreamName;
   /** Address at the upstream, with the client's query unchanged. */
   readonly url: string;
-  /** The client's original headers. They identify the client and a repeated request. */
+  /** The client's original headers. They identify the client, and show if the request repeats another one. */
   readonly headers: RelayHeaders;
   /** Creates the request that is sent, with the upstream's own headers and credential. */
   readonly outgoing: (request: Outgoing) => Outgoing;
-  /** The mode that the request demands by its path or, without one there, by its header. */
+  /** The mode (when text is sent) that the request demands by its path or, if the path contains none, by its header. */
   readonly asked: "live" | "on_complete" | undefined;
   /** The group of runs that share a budget, as named by the client. */
   readonly group: string | undefined;

@@ -6,7 +6,7 @@ import { Readable, type Transform } from "node:stream";
 import { constants, createBrotliDecompress, createUnzip, createZstdDecompress } from "node:zlib";
 import { relayError } from "../../adapters/relay/RelayTransport.ts";
 
-/** Chunk of a body. */
+/** A chunk of a body. Its memory is not shared with other threads. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
 /** True if a `content-encoding` header names an encoding other than `identity`. */
@@ -47,7 +47,7 @@ async function* through(
   } catch (error) {
     if (failed.length > 0) throw failed[0];
     if (isCut(error)) throw relayError({ kind: "truncated" });
-    // If some bytes could be decoded before the damage, the encoding in the header is right, so the code does not blame it.
+    // If some bytes could be decoded before the damage, the encoding in the header is right, so the error code does not name the encoding.
     const code = hasDecoded ? {} : { code: `not_${encoding.trim().toLowerCase().replace(/^x-/, "")}` };
     throw relayError({ kind: "protocol", reason: "damaged_frame", ...code });
   } finally {

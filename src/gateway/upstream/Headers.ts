@@ -33,7 +33,7 @@ const own: ReadonlySet<string> = new Set([
   ...[tokenHeader, revealHeader, routeHeader, moveHeader, groupHeader, lingerHeader, attachHeader, continueTextHeader],
 ]);
 
-/** A browser shares cookies among all ports of a host name, so they may belong to another program on this machine. */
+/** A browser shares cookies among all ports of a host name, so a cookie may belong to another program on this machine. */
 const cookies: ReadonlySet<string> = new Set(["cookie", "cookie2"]);
 
 const endsHere: ReadonlySet<string> = new Set([...own, ...cookies]);
@@ -73,7 +73,10 @@ const guarding: RelayHeaders = [
   ["content-security-policy", "sandbox; default-src 'none'"],
 ];
 
-/** The prefix of the gateway's own response headers. An upstream's would be mistaken for them. */
+/**
+ * The prefix of the gateway's own response headers. Upstream headers with this prefix are removed, because clients would take them for the
+ * gateway's.
+ */
 const ownPrefix = "x-recovery-";
 
 /**
@@ -97,7 +100,7 @@ export const upstreamHeadersOf = (headers: RelayHeaders, plain: boolean): RelayH
   return plain ? [...passed, ["accept-encoding", "identity"]] : passed;
 };
 
-/** Returns the headers of an upstream's response that are forwarded to a client, and those that guard a browser. */
+/** Returns the headers of an upstream's response that are forwarded to a client, and adds those that protect a browser. */
 export const clientHeadersOf = (headers: RelayHeaders): RelayHeaders => [
   ...endToEnd(
     headers,
@@ -137,7 +140,8 @@ export const flatOf = (headers: RelayHeaders): Array<string> => {
 };
 
 /**
- * Flattens the headers that can be written. A name must be a token, and a value must not contain control characters (RFC 9110, 5.1 and 5.5).
+ * Flattens the headers that can be written. A name must be a token, and a value must not contain control characters (RFC 9110, 5.1 and
+ * 5.5).
  */
 export const sendable = (headers: RelayHeaders): Array<string> =>
   flatOf(headers.filter(([name, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && isText(value)));

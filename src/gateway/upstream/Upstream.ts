@@ -23,7 +23,7 @@ export interface PassedRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: RelayHeaders;
-  /** The part that was already read, or the stream. */
+  /** The whole body if it was already read, or else its stream. */
   readonly body: Uint8Array | AsyncIterable<Uint8Array> | undefined;
   /** The client's own `content-length` for a streamed body. */
   readonly length: string | undefined;
@@ -40,11 +40,10 @@ export interface Upstream {
   readonly transport: RelayTransport;
   /** Sends a request once and returns the response as it arrives, still encoded. Rejects with undici's error. */
   readonly pass: (request: PassedRequest, signal: AbortSignal) => Promise<PassedResponse>;
-  /** The path to an address, without the credential that it is requested with. */
+  /** The path to an address, without a credential. */
   readonly pathOf: (url: string) => Path;
 }
 
-/** The parts of an upstream. */
 export interface UpstreamParts {
   readonly wire: HttpConnections;
   readonly origins: Origins;
@@ -56,7 +55,7 @@ export interface UpstreamParts {
   readonly begin: () => () => void;
 }
 
-/** Creates an upstream from its parts. */
+/** Creates an upstream over existing connections. */
 export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts): Upstream => ({
   transport: {
     open: (request, reporters) => {
@@ -93,7 +92,7 @@ const remembering = (make: (origin: string) => Path): Upstream["pathOf"] => {
   };
 };
 
-/** Sends a request. An abandoned one leaves no connection open, not even one that is still being opened. */
+/** Sends a request. An abandoned request leaves no connection open, not even one that is still being opened. */
 const send = async (wire: HttpConnections, request: PassedRequest, signal: AbortSignal): Promise<PassedResponse> => {
   const waiting: Waiting = { connecting: undefined };
   const abandon = (): unknown => waiting.connecting?.destroy(new Error("The request was abandoned"));

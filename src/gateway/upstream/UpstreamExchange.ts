@@ -50,7 +50,7 @@ class RawExchange extends Exchange {
 
 type Given = Parameters<Required<Parameters<HttpConnections["agent"]["dispatch"]>[1]>["onResponseStart"]>;
 
-/** A request in flight. */
+/** A relayed request in flight. If the provider encoded the response, its body is decoded. */
 export class UpstreamExchange implements RelayExchange {
   readonly #exchange: RawExchange;
   readonly #context: ExchangeContext;

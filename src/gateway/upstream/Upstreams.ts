@@ -128,7 +128,8 @@ const proxyOf = ({ proxy }: WaySettings, environment: EgressProxy.ProxyChoice): 
   if (proxy === undefined) return environment;
   if (proxy === directProxy) return EgressProxy.always(undefined);
   const chosen = EgressProxy.read(Redacted.value(proxy));
-  // The configuration has refused such an address. If a proxy cannot be parsed, a request must not be sent without the proxy.
+  // An invalid address is refused when the configuration is read, so this is not expected. If a proxy cannot be parsed, a request must not
+  // be sent without the proxy.
   if (chosen === undefined) throw new Error(`An upstream's proxy is not of the form ${EgressProxy.proxyForm}`);
   return EgressProxy.always(chosen);
 };

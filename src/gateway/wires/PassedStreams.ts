@@ -32,7 +32,8 @@ export class ReportedPaths {
   readonly #paths = new Set<string>();
 
   /**
-   * Returns the masked path the first time it is seen. Returns undefined if the path was reported before, or if too many were.
+   * Returns the masked path the first time it is seen. Returns undefined if the path was reported before, or if `reportedPathsMax` paths
+   * were.
    *
    * @param target path and query, as the client sent them
    */

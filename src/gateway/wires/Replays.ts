@@ -1,4 +1,7 @@
-/** Creates the plan of a request whose response is a document and which changes nothing at the provider, so that its run may replay it. */
+/**
+ * Creates the plan (`RelayPlan`) of a request that changes nothing at the provider and gets a document as its response. Its run may replay
+ * the request.
+ */
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
 import { type RelayRequest, readAddress } from "../../adapters/relay/RelayTransport.ts";
 import * as Json from "../../domain/Json.ts";

@@ -31,7 +31,7 @@ export interface Wire {
   readonly examples: ReadonlyArray<WireExample>;
   /** `recovered`: a run. `replayed`: a run whose response is one document. `passed`: sent once. `refused`: not sent. */
   readonly treatment: "recovered" | "replayed" | "passed" | "refused";
-  /** Value of `x-recovery-passed`, if such requests are only forwarded. */
+  /** Value of `x-recovery-passed` in the responses to these requests, if they are only forwarded and the response streams. */
   readonly reason?: PassedReason;
   readonly note: string;
   /** Matches the end of the path, because proxies and compatible servers add prefixes. Undefined if a protocol recognises the request. */

@@ -1,5 +1,5 @@
 /**
- * Signs messages between processes of a gateway: an HMAC over the message, the time and a nonce. Its key is derived from the store's secret
+ * Signs messages between processes of a gateway: an HMAC over the message, the time and a nonce. The key is derived from the store's secret
  * and is never sent. A signature is valid for a short time and only once.
  */
 import { createHmac, type KeyObject, randomUUID, timingSafeEqual } from "node:crypto";
@@ -31,7 +31,7 @@ export class HopSignature {
     this.#max = max;
   }
 
-  /** @param aheadMs offset of the receiver's clock from this one, in milliseconds */
+  /** @param aheadMs offset of the receiver's clock from this process's clock, in milliseconds */
   sign(word: string, aheadMs = 0): string {
     const signed = `${this.#now() + Math.round(aheadMs)}.${randomUUID()}`;
     return `${signed}.${this.#hmac(signed, word)}`;

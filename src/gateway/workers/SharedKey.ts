@@ -7,7 +7,7 @@ import { Redacted } from "effect";
 /**
  * Derives a key from the store's secret.
  *
- * @param purpose digests for one purpose reveal nothing about digests for another
+ * @param purpose selects the key, so that digests for one purpose reveal nothing about digests for another
  */
 export const sharedKey = (
   secret: Redacted.Redacted<string>,

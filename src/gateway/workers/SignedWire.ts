@@ -1,6 +1,6 @@
 /**
- * Sends signed HTTP requests to other processes on the same store, and serves theirs. A process is reached over its Unix socket
- * (`WorkerSockets`) or at its advertised address (`OtherGateways`). Each of these two has its own wire.
+ * Sends signed HTTP requests to other processes on the same store, and serves the requests that they send. A process is reached over its
+ * Unix socket (`WorkerSockets`) or at its advertised address (`OtherGateways`). Each of these two kinds of connection has its own wire.
  *
  * Only queries and hops are served. The signature (`HopSignature`) includes the receiver's address, so that a request to one gateway is
  * invalid at another.
@@ -78,7 +78,8 @@ export class AskError extends Schema.TaggedError<AskError>()("AskError", {
 export type HopListener = (request: IncomingMessage, response: ServerResponse, word: string) => void;
 
 /**
- * Address of a process: the path of its Unix socket, or the origin of its URL and the offset of its clock from this one's, in milliseconds.
+ * Address of a process: the path of its Unix socket, or the origin of its URL and the offset of its clock from this process's clock, in
+ * milliseconds.
  */
 export type Destination = { readonly socketPath: string } | { readonly origin: string; readonly aheadMs: number };
 

@@ -84,7 +84,7 @@ const ticksOf = (total: number, gaps: ReadonlyArray<Gap>, flat: (ms: number) => 
   return ticks;
 };
 
-/** Minimum distance between two labels, in steps. */
+/** Minimum distance between two labels, as a share of their regular distance (`step`). */
 const tickShareMin = 0.7;
 
 const steps = [

@@ -141,5 +141,5 @@ dialog p { margin-top: .5rem; overflow-wrap: anywhere; } dialog div { display: f
 }
 `;
 
-/** The style sheet. */
+/** The style sheet of the page and of exported files. */
 export const style: string = `${base}${pictureStyle}${shell}`;
