@@ -179,7 +179,7 @@ const fromKeys = (entry: Json.JsonRecord): ReadonlyArray<ToolBoundary> =>
     return [makeBoundary(own, lookup(own) ?? unknown)];
   });
 
-/** Lists the hosted tools of a request body outside `tools`. */
+/** Lists the tools that a request body exposes in other fields than `tools`. */
 const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundary>): ReadonlyArray<ToolBoundary> => {
   const found: Array<ToolBoundary> = [];
   // Chat: `functions` is the API's original form of tools.
@@ -209,7 +209,7 @@ const makeBoundary = (name: string, tool: HostedTool): ToolBoundary => ({ name: 
 const mcp = (server: string): ToolBoundary => makeBoundary(mcpName(server), unknown);
 
 /**
- * Returns the name of a hosted MCP tool or of a whole server. The name differs from every tool of the table.
+ * Returns the name of a hosted MCP tool or of a whole server. It differs from every name in the table.
  *
  * @param server the server's label or name; may be empty
  * @param tool the tool's name on that server; may be omitted

@@ -36,6 +36,6 @@ export const string = (value: unknown): string => (typeof value === "string" ? v
 export const natural = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 
-/** Reads a record by an untrusted name, which may be `constructor` or `__proto__`. */
+/** Reads a record's own member. The name is untrusted and may be `constructor` or `__proto__`. */
 export const own = <A>(of: Readonly<Record<string, A>>, name: string): A | undefined =>
   Object.hasOwn(of, name) ? of[name] : undefined;

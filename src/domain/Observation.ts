@@ -73,7 +73,10 @@ export interface Observation {
 
 const noCalls: ReadonlyArray<CallSignal> = [];
 
-/** Observation of an unknown event. It passes through and shows nothing, but it is not quiet. */
+/**
+ * Observation of an unknown event. The caller receives it, and it shows nothing. It is not quiet, so a caller that cannot discard has then
+ * seen output.
+ */
 export const none: Observation = {
   progress: "started",
   shows: "nothing",

@@ -1,4 +1,4 @@
-/** Holds the run's part of a decision: its flags and counters, which can only veto, and its budget. */
+/** Holds the facts of a run on which a decision is based, and the budget of the run. */
 import * as Effect from "effect/Effect";
 import * as Schema from "effect/Schema";
 import { Label, Milliseconds } from "./Limits.ts";

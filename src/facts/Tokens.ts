@@ -34,8 +34,9 @@ const fileCharactersMin = 1_024;
 /**
  * Estimates the tokens of a request's body: its characters without pieces of base64, plus an image for each piece.
  *
- * Every run needs the estimate, so it inspects few characters. A piece that is long enough contains one character of every
- * `fileCharactersMin`. Within a long piece only some characters are inspected, so other characters in between may be counted as part of it.
+ * Every run needs the estimate, so it inspects few characters. It reads each stretch of `fileCharactersMin` characters from its end, and
+ * skips it at the first character that is not base64. Within a long piece only some characters are inspected, so other characters in
+ * between may be counted as part of it.
  *
  * @param body JSON as it is sent; a byte counts as a character
  */

@@ -92,8 +92,8 @@ export const classifyEvent = (json: unknown): Failure | undefined => {
 };
 
 /**
- * Reads the evidence in the order of its strength. A status outranks every class except an `own` one around it, so an abort that wraps a
- * 500 is a server error.
+ * Reads the evidence in the order of its strength. A status outranks every class, except a class of strength `own` that wraps it, so an
+ * abort that wraps a 500 is a server error.
  */
 const findStrongest = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link | undefined] => {
   const { status, body, transport } = evidence;

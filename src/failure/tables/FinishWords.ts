@@ -29,7 +29,7 @@ const words: ReadonlyMap<string, Exclude<FinishFailure, "empty">> = new Map([
 ]);
 
 /**
- * Returns the failure of a finish if the run treats it as one. An empty response is detected by its facts, not here.
+ * Returns a failure if the run treats this finish as one. An empty response is detected by its facts, not here.
  *
  * @param finish the provider's own finish reason; undefined if there is none
  * @param taken finishes that the run treats as failures
