@@ -11,7 +11,7 @@ import type { Situation } from "./Situation.ts";
 /** Maximum cooldown or Retry-After for which a run waits instead of moving, in milliseconds. */
 export const patienceMs = 5_000;
 
-/** One row of the table. The first row that applies decides if the run moves. */
+/** One row of the table. The first row that applies decides whether the run moves. */
 export interface MoveRow {
   /** The failure as docs/routes.md prints it. */
   readonly failure: string;

@@ -81,8 +81,8 @@ function isSpent(s: Situation, { mode, moves }: Retry): boolean {
   if (moves || isWaited(s)) return false;
   if (s.run.group_retries >= (s.budget.max_group_retries ?? Number.POSITIVE_INFINITY)) return true;
   if (isFree(s)) return false;
-  // A failure that was not processed and exceeds its own budget does not fall back to the ordinary one. The same applies if the flag is
-  // ignored because of progress, because progress must not loosen the decision (L2).
+  // If `max_not_processed` is exhausted, a request that was not processed does not fall back to the ordinary budget. This also applies if
+  // progress overrules `not_processed`, because progress must not loosen the decision (L2).
   if (s.resolved.not_processed && isFreeBudgetSpent(s)) return true;
   if (s.run.auto_retries >= s.budget.max_auto_retries) return true;
   return mode === "replay" && (areReplaysSpent(s) || isReplayFutile(s));

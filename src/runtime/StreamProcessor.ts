@@ -138,7 +138,7 @@ const makeProcessor = Effect.gen(function* () {
       for (const run of runs) run.stop("lifecycle");
       register.lingering.close();
       const ended = Effect.forEach(runs, (run) => Deferred.await(run.done), { discard: true });
-      // Without this, pending entries would be lost with the processor.
+      // Entries that the store has not accepted yet would be lost if the backlog were not closed.
       return Effect.andThen(ended, shared.backlog.close);
     });
   yield* Effect.addFinalizer(() => close("the layer's scope was closed"));
@@ -233,7 +233,7 @@ const takeUp = <P, E, R>(
       const services = yield* Effect.context<R>();
       const { lingering, tapped } = register.lingering.readBy(options);
       const run = new Run<P, E, R>(runId, tapped, true, shared, services, late);
-      // Both happen in one step. A caller that leaves in between would leave behind a claimed run that no fiber executes.
+      // The claim and the start happen in one step. A caller that leaves in between would leave a claimed run that no fiber executes.
       const pulled = yield* Effect.uninterruptible(takeOver(register, { run, lingering, scope }, transcript, cursor));
       return typeof pulled === "string" ? yield* refuse(runId, register, pulled) : pulled;
     }),
@@ -256,7 +256,7 @@ const readable = <P, E, R>(register: Register, { lingering, run }: ReadRun<P, E,
   return lingering.take(lingering.first);
 };
 
-/** Takes a run over and continues it. Returns its reader's pull, or the reason why it cannot. */
+/** Takes a run over and continues it. Returns its reader's pull, or the reason why the run cannot be taken over. */
 const takeOver = Effect.fnUntraced(
   function* <P, E, R>(
     register: Register,
@@ -287,7 +287,9 @@ const takeOver = Effect.fnUntraced(
   (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropRun(register, run))),
 );
 
-/** Registers a claimed run, so that a close waits for it. Returns the reason if the processor has closed in the meantime. */
+/**
+ * Registers a claimed run, so that a close of the processor waits for it. Returns the reason if the processor has closed in the meantime.
+ */
 const registerRun = <P, E, R>(register: Register, run: Run<P, E, R>): string | undefined => {
   const problem = problemOfClose(register) ?? problemOfLiveId(register, run.runId);
   if (problem === undefined) register.live.set(run.runId, run);

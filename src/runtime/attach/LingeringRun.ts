@@ -6,8 +6,8 @@
  * loses nothing. Without a reader the run holds its parts (Presence), but its other events and its end are kept.
  *
  * A reader is detached when its consumer leaves without a signed cancel. The run then continues for the linger time, and is then cancelled
- * on behalf of its user (L10). An ended run is kept for the same time. A new reader replaces the previous one. A run whose events do not
- * fit continues, but no reader can attach to it any more.
+ * on behalf of its user (L10). An ended run is kept for the same time. A new reader replaces the previous one. A run whose events exceed
+ * the limits continues, but no reader can attach to it any more.
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -95,7 +95,7 @@ export class LingeringRun<P> {
     pool: KeptPool,
   ): LingeringRun<P> | undefined => (lingerMs > 0 ? new LingeringRun<P>(lingerMs, pool, sizeOf) : undefined);
 
-  /** Taps of the run that keep its events. */
+  /** Hooks into the run's output that keep its events. */
   get taps(): Taps<P> {
     return {
       presence: this.#presence,

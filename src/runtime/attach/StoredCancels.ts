@@ -21,7 +21,7 @@ export const cancelMs = 2_000;
 /** Maximum time for which a cancel remains pending, in milliseconds. */
 export const standsMs = 3_600_000;
 
-/** Interval at which the canceller checks if its row was deleted, in milliseconds. */
+/** Interval at which the canceller checks whether its row was deleted, in milliseconds. */
 const lookMs = 50;
 
 /** A request to cancel a run. */

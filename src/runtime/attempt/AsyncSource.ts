@@ -181,7 +181,7 @@ class Reader<A> implements PolledReader<A> {
 export const afterMicrotasks: (run: () => void) => void =
   typeof process === "undefined" ? queueMicrotask : (run) => process.nextTick(run);
 
-/** Runs a callback in the next turn of the event loop, after the pending work of others. */
+/** Runs a callback in the next turn of the event loop, after the work that is pending now. */
 export const inNextTurn = (run: () => void): void => {
   if (typeof setImmediate === "undefined") setTimeout(run, 0);
   else setImmediate(run);

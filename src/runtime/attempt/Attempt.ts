@@ -32,7 +32,7 @@ import type { Batch } from "./Reveal.ts";
 import { SeamStage, unproven } from "./SeamStage.ts";
 import type { Watch, WatchListener } from "./Watch.ts";
 
-/** Progress of an attempt: source opened, first pull, response head, first part. */
+/** Progress of an attempt: created, started, first pull, response head, first part. */
 const steps = { made: 0, started: 1, pulled: 2, answered: 3, responded: 4 } as const;
 
 /** Rejects a resumed run without `canContinue`, because its first request would run the settled calls again (L2). */
@@ -56,16 +56,19 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   isOver = false;
   /** Reads the source if it needs no fiber. */
   #reading: { readonly isOver: boolean; readonly close: () => void } | undefined;
-  /** Set after the run has processed the end. */
+  /** The end of the attempt. Set after the run has processed it. */
   #end: AttemptEnd | undefined;
   #whenEnded: ((end: AttemptEnd) => void) | undefined;
   #reports = false;
   #terminalAtEnd = false;
   /** True if the last finish counts only with a clean end and should be the last event. A long silence then counts as a clean end. */
   #lingers = false;
-  /** True if content has followed such a finish. This server sends a finish with every chunk, so only a clean end proves the last one. */
+  /**
+   * True if content has followed a finish that counts only with a clean end. The server then sends a finish with every chunk, so only a
+   * clean end proves the last one.
+   */
   #finishRecurs = false;
-  /** True if content has arrived without such a finish, so this server does not send one with every chunk. */
+  /** True if content has arrived without a finish. The server then does not send a finish with every chunk. */
   #hasOpenContent = false;
   /** Created for a protocol that separates its terminal marker from its last event. */
   #marker: HeldMarker | undefined;
@@ -341,7 +344,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#step = Math.max(this.#step, steps.pulled);
   }
 
-  /** Stops the clocks until the slot is taken, so that a slow caller never looks like a stalled provider. */
+  /** Stops the clocks until the reader has emptied the slot, so that a slow caller never looks like a stalled provider. */
   park(free: () => void): void {
     this.#watch?.hold(this.#host.now());
     const unpark = () => {
@@ -415,7 +418,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     // Parts that the stage withholds also reset the clocks.
     for (const { keep_alive } of observations) if (keep_alive) this.#watch?.keepAlive();
     this.#watch?.recordParts(this.#host.now(), observations.some(isProgress));
-    // The source's last statement counts for its end, even if the stage withholds it.
+    // The source's last observation determines whether a clean end is complete, even if the stage withholds that part.
     for (const observation of observations) {
       if (isProgress(observation) && observation.terminal_at_end !== true) this.#hasOpenContent = true;
       this.#mayEnd(observation);

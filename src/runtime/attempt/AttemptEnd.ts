@@ -24,7 +24,7 @@ export const ended: AttemptEnd = { _tag: "ended" };
 /** Makes a failed end. */
 export const failureEnd = (failure: Failure, cause: unknown): AttemptEnd => ({ _tag: "failed", failure, cause });
 
-/** Code of an attempt that was ended because its silent path was found lost. */
+/** Failure code of an attempt that was ended because its path was silent and a probe found it lost. */
 export const pathLost = "path_lost";
 
 /**
@@ -64,7 +64,7 @@ export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: 
 const classify = <E>(error: E, classifying: Classifying<E>): Failure => {
   if (classifying.classify === undefined) return classifyUnknown(error, classifying);
   const failure = FailureReading.read(classifying.classify(error));
-  // Only the caller can classify its own errors, and only this process knows if the host was ever reached.
+  // Only the caller can classify its own errors, and only this process knows whether the host was ever reached.
   if (failure.kind !== "transport" || failure.code === undefined || !classifying.reachedHostBefore) return failure;
   return TransportCodes.lookup(failure.code)?.meaning === "dns" ? { reached_host_before: true, ...failure } : failure;
 };

@@ -95,7 +95,7 @@ export class Handoff<P> {
     this.#lacksEnd = queue.some(({ _tag }) => _tag === "RunCompleted");
   }
 
-  /** True if a completion was removed. */
+  /** True if `recall` removed a completion. */
   get hasLostEnd(): boolean {
     return this.#lacksEnd;
   }

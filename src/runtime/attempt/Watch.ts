@@ -90,7 +90,7 @@ export class Watch implements Due {
     this.#watchdog.nearer(this);
   }
 
-  /** Records bytes, also if they do not complete a part. */
+  /** Records bytes, even if they do not complete a part. */
   bytes(now: number): void {
     this.#bytesAt = this.#standing(now);
     if (this.#asked === undefined) return;
