@@ -165,9 +165,9 @@ export interface RunBase<P, E, R> {
   /** Finishes that count as failures, so that another route can answer. Default none. */
   readonly finishFailures?: ReadonlyArray<FinishFailure>;
   /**
-   * Determines if the run waits for its record (L8). `first` (default) makes the run durable: its start, each incident and each call are on
-   * record before the run acts, and another process can take it over. `behind` makes the run volatile: its entries are written later, no
-   * other process can take it over, and it waits for the store only before a guarded tool or a question.
+   * Determines whether the run waits for its record (L8). `first` (default) makes the run durable: its start, each incident and each call
+   * are on record before the run acts, and another process can take it over. `behind` makes the run volatile: its entries are written
+   * later, no other process can take it over, and it waits for the store only before a guarded tool or a question.
    */
   readonly record?: "first" | "behind";
   /** The run's id; generated if absent. It must be new, because the id of a run that is on record (live, parked or ended) is `refused`. */
@@ -219,8 +219,8 @@ export interface RunBase<P, E, R> {
   readonly refreshCredentials?: Effect.Effect<unknown, unknown, R>;
   /**
    * True to treat an empty response as a failure and request it once more. A response is empty if it has no call, no text except white
-   * space, no refusal and no limit. A response with only reasoning is empty. A response without any text is empty only up to 8 output
-   * tokens. Default false.
+   * space, no refusal and no limit. A response with only reasoning is empty. A response without any text is not empty if the provider
+   * reports more than 8 output tokens for it. Default false.
    */
   readonly emptyIsFailure?: boolean;
   /** False for a response that arrives in one piece, which switches the `first_progress` clock off. Default true. */
@@ -243,8 +243,8 @@ export interface RunBase<P, E, R> {
   /** @internal True if the id was just generated at random. No run on record can have it, so the store is not checked. */
   readonly isNewId?: boolean;
   /**
-   * @internal Maximum wait of a refused request before its next attempt, in milliseconds, if the provider announced none. Called for each
-   *   decision; undefined leaves the wait to the policy. A longer wait ends the run, like an exhausted budget.
+   * @internal Maximum wait of a refused request before its next attempt, in milliseconds, if the provider announced no wait. Called for
+   *   each decision; undefined leaves the wait to the policy. A longer wait ends the run, like an exhausted budget.
    */
   readonly patienceMs?: () => number | undefined;
   /**
@@ -252,7 +252,7 @@ export interface RunBase<P, E, R> {
    *   attempt breaks: if two attempts break after the same content, a third would break there too.
    */
   readonly digestOf?: (parts: ReadonlyArray<P>) => string | undefined;
-  /** @internal Taps on the output of the run. */
+  /** @internal Hooks into the output of the run; see Taps.ts. */
   readonly taps?: Taps<P>;
   /** Returns the size of a held part, in bytes. A negative or non-numeric size is replaced by the default one. */
   readonly sizeOf?: (part: P, observation: Observation) => number;

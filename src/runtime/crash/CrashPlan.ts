@@ -108,7 +108,10 @@ export const next = (record: RunRecord.RunRecord, options: PlanOptions): Recover
 const processLossEnd = ({ cancelled }: PlanOptions): End.End =>
   cancelled === true ? { ...End.processLost, reason: "user_cancelled" } : End.processLost;
 
-/** Returns true if the step would override an answer that arrives before it. A step that only parks the run keeps its question open. */
+/**
+ * Returns true if the step would override an answer that arrives before the step is written. A step that only parks the run keeps its
+ * question open.
+ */
 const isReplacing = (step: RecoveryStep): boolean =>
   step._tag === "write" && step.entries.some(({ _tag }) => _tag !== "RunParked");
 
@@ -284,7 +287,7 @@ const carryOutAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, opt
       const settled = RunRecord.applyAll(record, entries);
       if (settled === undefined || typeof settled === "string") return stopWith();
       const then = Orphan.findDueStep(settled);
-      // A verdict settles nothing if the rows of the calls were folded. The same question would then be asked forever.
+      // A verdict settles nothing if a full ledger has folded the calls into one shared row. The same question would then be asked forever.
       if (then?._tag !== "decide") return stopWith();
       return prependEntries(entries, decide(settled, then, options));
     }

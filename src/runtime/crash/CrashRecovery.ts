@@ -158,7 +158,7 @@ const findOverdueRuns = (
         (record) =>
           isOverdue(record, clock.currentTimeMillisUnsafe()) || (restored && CrashPlan.canContinueUnasked(record)),
       ),
-      // One more than the limit, to see if there are more.
+      // One more than the limit, to see whether there are more runs.
       Stream.take(limit + 1),
       Stream.map(({ run_id }) => run_id),
     );

@@ -170,7 +170,7 @@ const takeSteps = (
   });
 
 /**
- * Writes a step. If a person has answered the question that it would replace, the answer wins.
+ * Writes a step. If a person has answered the question that the step would replace, the answer takes precedence.
  *
  * @returns the record with that answer; undefined if the step was written
  */
@@ -208,7 +208,7 @@ const releaseRun = (recorder: RunRecorder["Service"], runId: string): Effect.Eff
   );
 
 /**
- * Decides runs whose policy this program does not know. It is the strict preset, but asks wherever that would retry, because the unknown
+ * Decides runs whose policy this program does not know. It is the strict preset, but asks where the preset would retry, because the unknown
  * policy might have asked.
  */
 export const unknownPolicy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.make({

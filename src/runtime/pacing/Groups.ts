@@ -110,7 +110,7 @@ export class Groups {
     joined.group.retries += 1;
   }
 
-  /** Returns a retry that the run does not use to the group. */
+  /** Gives a retry that the run does not use back to its group. */
   returnRetry({ group, runId }: GroupMember): void {
     const found = group === undefined ? undefined : this.#groups.get(group);
     const share = found?.shares.get(runId);

@@ -1,5 +1,5 @@
 /**
- * Draws tokens for retries from the store, so that all its processes together start no more retries than one process would.
+ * Draws tokens for retries from the store, so that all processes that share the store start no more retries than one process would.
  *
  * Only a response that would be retried draws a token, and returns it if it is not retried. Responses that break together share one
  * statement. If the store is unavailable or slow, the process does not wait. It uses its own bucket, which holds one token.

@@ -74,7 +74,10 @@ const waitOf = (given: number | undefined, byDefault: number): number =>
 export const notifyAnswered = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
   Effect.sync(() => notifyBells(waiting.get(toBounded(recorder))?.get(runId)));
 
-/** Copies the set first. A woken stream may register its next bell at once, and that bell must not ring for this answer. */
+/**
+ * Wakes the streams that wait on these bells. Copies the set first: a woken stream may register its next bell at once, and that bell must
+ * not ring for this answer.
+ */
 const notifyBells = (bells: Iterable<Bell> = []): void => {
   for (const bell of [...bells]) Deferred.doneUnsafe(bell, Effect.void);
 };
@@ -166,8 +169,8 @@ const answerOf = (
   });
 
 /**
- * Results if the store refuses to record the expiry. A question that is not on record cannot be answered, so the wait ends. If the facts
- * have grown, the run asks a new question, which interrupts this wait.
+ * Result of the wait if the store refuses to record the expiry, by the reason of the refusal. A question that is not on record cannot be
+ * answered, so the wait ends. If the facts have grown, the run asks a new question, which interrupts this wait.
  */
 const refusedAs = {
   unknown_run: "stop",

@@ -75,8 +75,8 @@ export declare namespace UserDecisions {
   /** Options of `layerHeadless`. */
   export interface HeadlessOptions {
     /**
-     * The answer for questions that no rule names; default `stop`. It never repeats a side effect. So `it_did_not_run`, which lets a call
-     * run again, and a `retry` that may repeat something become `stop`. Name the rule in `rules` to allow them.
+     * The answer for questions whose rule is not in `rules`; default `stop`. It never repeats a side effect. So `it_did_not_run`, which
+     * lets a call run again, and a `retry` that may repeat something become `stop`. Name the rule in `rules` to allow them.
      */
     readonly otherwise?: Choice;
     /**

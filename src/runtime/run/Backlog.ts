@@ -35,7 +35,7 @@ export const backlogPauseMsMax = 30_000;
 /** Maximum time that a closing processor spends on pending entries, in milliseconds. The remaining entries are lost and logged. */
 export const lastWritesMs = 3_000;
 
-/** In real time, so that a test with a stopped clock cannot keep a process from ending. */
+/** A pause in real time, so that a test with a stopped clock cannot keep a process from ending. */
 const realPause = Effect.provideService(Effect.sleep(backlogPauseMs), Clock.Clock, realClock);
 
 const lastPause = Effect.raceFirst(Effect.sleep(backlogPauseMs), realPause);

@@ -94,7 +94,7 @@ export const discardedTokens = counter("discarded_tokens", "Output tokens of dis
  */
 export const tokens = counter("tokens", "Tokens of responses, used or wasted");
 
-/** Cost of these tokens if the model has a price, by `stream_recovery.outcome`. */
+/** Cost of the tokens of responses if the model has a price, by `stream_recovery.outcome`. */
 export const cost = counter("cost", "Cost of responses, used or wasted", "usd");
 
 /** Writes that the store did not accept when they were due, by reason (`error.type`). From then on the run continues unrecorded. */
@@ -112,7 +112,7 @@ export const seams = counter("seams", "Shown texts that broke, by outcome");
 /** Waits of runs before a request, by their cause (`stream_recovery.for`: path, cooldown). */
 export const waits = counter("waits", "Waits for a path or for the end of a cooldown");
 
-/** Runs that are waiting now, by the same attribute. */
+/** Runs that are waiting now, by the cause of the wait (`stream_recovery.for`). */
 export const waitingRuns = makeMetric((attributes) =>
   Metric.counter("stream_recovery.waiting_runs", {
     description: "Runs waiting for a path or for the end of a cooldown",
@@ -120,7 +120,7 @@ export const waitingRuns = makeMetric((attributes) =>
   }),
 );
 
-/** Duration of such a wait, in seconds. */
+/** Duration of a wait for a path or a cooldown, in seconds. */
 export const waitTime = seconds("wait_time", "Time from the start of a wait to its end");
 
 /** Time from the start of an attempt to its first progress, in seconds. */

@@ -47,7 +47,7 @@ export class ReportedOrigins {
   /**
    * Returns the scope of the next request.
    *
-   * @param path the run's own path, which always counts
+   * @param path the run's own path, which takes precedence
    */
   next(provider: Provider, path: string | Path | undefined): Scope {
     const unknown = scopeOf(provider, path);
