@@ -5,7 +5,7 @@ import type { RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import type { QuestionRecord, RunRecord } from "../recorder/RunRecord.ts";
 import { answerers, choices, type Tone } from "./Words.ts";
 
-/** Words for the failure of an attempt. `word` is shown on a chip, `title` before the sentence of the incident. */
+/** Words for the failure of an attempt. `word` is shown on a small label, `title` before the sentence of the incident. */
 export interface FailureWord {
   readonly word: string;
   readonly title: string;

@@ -94,7 +94,7 @@ export interface SeamStory {
   readonly proven: boolean;
   /** Reason why the seam was not proven, or was refuted later. Undefined if the seam is proven, or if the attempt broke first. */
   readonly fault: SeamFault | undefined;
-  /** For example `It goes on after 412 characters: the new text began with …`. */
+  /** For example `It continues after 412 characters: the new text began with …`. */
   readonly said: string;
 }
 

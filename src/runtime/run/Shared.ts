@@ -40,7 +40,7 @@ export interface Shared {
   readonly prices: Prices;
   readonly gate: RetryGate;
   readonly breakers: Breakers;
-  /** Decides if requests may be sent, for all runs that share it. */
+  /** Decides whether requests may be sent, for all runs that share it. */
   readonly paths: PathsService;
   /** The origins that clients reported for runs that name no path. */
   readonly origins: ReportedOrigins;

@@ -54,7 +54,7 @@ export interface GuardedTool<I, A, E, R> extends ToolBoundary {
 
 /** Options of a guarded tool. */
 export interface ToolOptions {
-  /** Reports if a call ran. It is called before a person is asked, and its verdict settles the call like a person's answer. */
+  /** Reports whether a call ran. It is called before a person is asked, and its verdict settles the call like a person's answer. */
   readonly verify?: ToolGuard.Verify;
 }
 
@@ -119,8 +119,8 @@ export declare namespace ToolGuard {
   }
 
   /**
-   * Reports if a call ran whose handler was interrupted, threw or died with its process. It must not make the call itself. After `unknown`,
-   * a person is asked.
+   * Reports whether a call ran. Called if its handler was interrupted, threw, or died with its process. It must not make the call itself.
+   * After `unknown`, a person is asked.
    */
   export type Verify = (call: UnknownCall) => Effect.Effect<"it_ran" | "it_did_not_run" | "unknown", unknown>;
 }

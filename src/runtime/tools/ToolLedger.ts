@@ -142,7 +142,7 @@ export class ToolLedger {
   /** Restores a call of an earlier process from its recorded facts. */
   restore(owner: LedgerAttempt, { call, id, tool }: NamedCall, verdict: CallVerdict | undefined): void {
     const rows = owner.facts.snapshot().tools.filter((it) => it.executor === "runtime");
-    // A call without a row of its own takes the furthest phase of the folded rows. Without any row, its outcome is unknown.
+    // A call without a row of its own takes the phase of the row that all folded calls share. Without that row, its outcome is unknown.
     const row = rows.find((it) => it.call === call) ?? rows.find(isFolded);
     const phase = row?.phase ?? "outcome_unknown";
     const state = phase === "settled" || phase === "outcome_unknown" || phase === "dispatched" ? phase : "handed_over";
