@@ -18,8 +18,8 @@ export interface MoveRow {
   /** The condition of the move as docs/routes.md prints it. */
   readonly moves: string;
   /**
-   * True if the row is about failures that are not retryable on their own route. A move by this row passes row 7 of the policy. The other
-   * rows move only retryable failures.
+   * True if the row is about failures that are not retryable on their own route. Row 7 of the policy does not stop a move by this row. The
+   * other rows move only retryable failures.
    */
   readonly passes?: true;
   /** Returns true to move, false to stay, undefined if the row does not apply. Pure. */

@@ -43,7 +43,7 @@ export interface RecoveryPolicy extends Made {
 /** Decides by the default policy. */
 export const decide = (input: DecisionInput): Decision => standard.decide(input);
 
-/** Options of `make`. */
+/** Options of `make`. Without any, `make` returns the default policy. */
 export interface Options {
   /** Name of the policy in incidents. Default: the base's name, with `+stricter` if rules were tightened. */
   readonly name?: string;

@@ -89,8 +89,8 @@ function isSpent(s: Situation, { mode, moves }: Retry): boolean {
 }
 
 /**
- * Returns true if the request was not sent because its path was down. Such a retry is free and limited only by the maximum
- * outage. A request that was released after its wait may be sent once.
+ * Returns true if the request was not sent because its path was down. Its retry is free and limited only by `max_outage_ms`. A request that
+ * was released after its wait may be sent once.
  */
 export const isWaited = ({ facts, failure, run }: Pick<Situation, "facts" | "failure" | "run">): boolean =>
   (run.path === "down" || run.waited_for_path) && facts.delivery === "not_sent" && failure.kind !== "rejected";

@@ -85,7 +85,7 @@ export const failureWord = ({
 const isUnsent = (failure: Failure, { delivery }: RunIncident["facts"]): boolean =>
   failure.kind === "transport" && (failure.operation === "connect" || delivery === "not_sent");
 
-/** Reasons of ends that have no rule. */
+/** Reasons why a run ended, for ends that no rule of the policy caused. */
 const ends: Readonly<Record<string, string>> = {
   accepted_partial: "the partial response was accepted",
   record_failed: "the store did not accept an entry that had to be recorded before the run could continue",

@@ -117,7 +117,7 @@ export class LingeringRun<P> {
     this.#whenOver = listener;
   }
 
-  /** True if the run has ended and has no reader. Such runs are evicted first. */
+  /** True if the run has ended and has no reader. Idle runs are evicted first. */
   get isIdle(): boolean {
     return this.#end !== undefined && this.#reader === undefined;
   }

@@ -75,7 +75,10 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   readonly #stage: SeamStage<P> | undefined;
   #unpark: (() => void) | undefined;
   readonly flow: PartFlow<P>;
-  /** Undefined if the attempt has a seam, because the seam may withhold the end of the part that carries the cursor (L4). */
+  /**
+   * The cursor from which the response can resume. It stays undefined if the attempt has a seam, because the seam may withhold the end of
+   * the part that carries the cursor (L4).
+   */
   cursor: string | undefined;
   finish: string | undefined;
 
@@ -313,7 +316,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /**
-   * Closes the source, or interrupts the fiber and waits for its finalizers, at most for the close grace. Returns true if it closed.
+   * Closes the source, or interrupts the fiber and waits at most `closeGraceMs` for its finalizers. Returns true if all resources are
+   * released.
    */
   close(): Effect.Effect<boolean> {
     return Effect.suspend((): Effect.Effect<boolean> => {

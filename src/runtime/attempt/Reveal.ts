@@ -14,7 +14,7 @@ import type { Observation } from "../../domain/Observation.ts";
 import type { Presence } from "../contract/Presence.ts";
 
 /**
- * Hold mode. `live` holds nothing, `on_complete` holds everything, `undiscardable` holds what a caller without discard must not receive
+ * Hold mode. `live` holds nothing, `on_complete` holds everything, `undiscardable` holds what a caller that cannot discard must not receive
  * early.
  */
 export type RevealMode = "live" | "on_complete" | "undiscardable";

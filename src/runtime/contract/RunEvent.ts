@@ -168,7 +168,7 @@ const QuestionSchema = Schema.Struct({
   decision: Decision,
 });
 
-/** Every event except `Part`, the only event that carries the caller's type. */
+/** Schemas of all events except `Part`, the only event that carries the caller's type. */
 const ownEvents = [
   Schema.TaggedStruct("AttemptStarted", {
     run_id: Schema.String,

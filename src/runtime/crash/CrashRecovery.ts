@@ -43,7 +43,7 @@ export const runsMax = 10_000;
 /** Default interval of sweeps, in milliseconds: about as long as the lease of a silent process. */
 export const sweepIntervalMsDefault = 15_000;
 
-/** Options of `recover`. */
+/** Limit and progress of one `recover`, in addition to the settings of a takeover. */
 export interface RecoverOptions extends TakeoverOptions {
   /** Maximum runs of this call; default and upper limit `runsMax`. */
   readonly limit?: number;

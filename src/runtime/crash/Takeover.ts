@@ -49,7 +49,7 @@ export interface Row {
   readonly revision?: number;
 }
 
-/** Maximum steps per run. Each reads the record again, and a step is planned again if an answer overtakes it. */
+/** Maximum steps per run. Each step reads the record again, and is planned again if an answer overtakes it. */
 const stepsMax = 4;
 
 /**

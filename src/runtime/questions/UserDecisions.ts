@@ -72,7 +72,7 @@ export class UserDecisions extends Context.Service<
 export declare namespace UserDecisions {
   export type { DurableOptions, Question, QuestionTerms };
 
-  /** Options of `layerHeadless`. */
+  /** Options of `layerHeadless`. Without any, every question is answered with `stop`. */
   export interface HeadlessOptions {
     /**
      * The answer for questions whose rule is not in `rules`; default `stop`. It never repeats a side effect. So `it_did_not_run`, which

@@ -49,7 +49,7 @@ export interface LedgerRun {
   readonly isGuarded: (tool: string) => boolean;
   /** Commits the attempt's facts, or keeps them until the store is available again. */
   readonly recordFacts: (attempt: LedgerAttempt) => Effect.Effect<unknown>;
-  /** Commits the attempt's facts before a handler starts, waiting for a store that is unavailable. Returns true if it succeeded. */
+  /** Commits the attempt's facts before a handler starts, waiting for a store that is unavailable. Returns true if they are on record. */
   readonly recordDispatch: (attempt: LedgerAttempt) => Effect.Effect<boolean>;
   /** Called when a call settles after its attempt was decided, or when its outcome stays unknown. */
   readonly onLateSettle: (attempt: LedgerAttempt) => Effect.Effect<void>;
@@ -157,7 +157,10 @@ export class ToolLedger {
     });
   }
 
-  /** Resolves a reference: by key, or by provider id to the first call of the newest attempt that has not started. */
+  /**
+   * Resolves a reference by its key. A provider id refers to the newest attempt with that id: to its first call that has the id and has not
+   * started, else to its last one.
+   */
   find(reference: CallReference): LedgerCall | undefined {
     if ("call" in reference) {
       return this.#calls.find((it) => it.owner.number === reference.attempt && it.key === reference.call);
