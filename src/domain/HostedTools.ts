@@ -71,7 +71,7 @@ const exposedAs: ReadonlyMap<string, string> = new Map([
  */
 export const lookup = (name: string): HostedTool | undefined => {
   const found = table.get(family(name));
-  // Hosted MCP calls are named `mcp.<server>.<tool>`, so that a server's own `web_search` is not mistaken for the hosted one.
+  // Hosted MCP calls are named `mcp.<server>.<tool>`, so that a server's own `web_search` is not mistaken for the hosted tool.
   return found ?? (name.startsWith("mcp.") ? unknown : undefined);
 };
 
@@ -225,7 +225,8 @@ const customName = (entry: Json.JsonRecord): string =>
   Json.string(Json.record(entry.custom)?.name) || Json.string(entry.name) || "custom";
 
 /**
- * True if the request names a container, which then outlives the response. `{ "type": "auto" }` and skills without an id do not name one.
+ * True if the request names a container, which then outlives the response. `{ "type": "auto" }` and skills without an id do not name a
+ * container.
  */
 const isNamedContainer = (container: unknown): boolean =>
   Json.string(container) !== "" ||

@@ -29,7 +29,7 @@ import { Ledger } from "./ToolRows.ts";
 
 export { atMost, join } from "./Growth.ts";
 
-/** Options of a fold, known before its attempt starts. */
+/** Options of an attempt's facts, known before the attempt starts. */
 export interface FactsOptions {
   /** The side-effect boundary from before the attempt; `null` if missing. */
   readonly sideEffects: SideEffects | null;
@@ -39,7 +39,7 @@ export interface FactsOptions {
   readonly boundaries: ReadonlyArray<ToolBoundary>;
   /** True if ToolGuard provably made every declared runtime tool. */
   readonly guarded: boolean;
-  /** Facts of an earlier process's attempt that this fold continues. */
+  /** Facts that an earlier process has collected of the same attempt. */
   readonly from?: AttemptFacts;
 }
 

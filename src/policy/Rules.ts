@@ -18,7 +18,7 @@ export interface SentenceParts {
   readonly because: ReadonlyArray<string>;
   /**
    * Returns a sentence that says whether a tool ran. It is a function because only some sentences need the ledger, and a caller may not
-   * have one.
+   * have a ledger.
    */
   readonly tools: () => string;
 }

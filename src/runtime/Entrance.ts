@@ -35,7 +35,7 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
   if (problem !== undefined) return problem;
   const { budget, routes } = options;
   const provider = trimProvider(options.provider);
-  // Nearly always the options need no change. A waiting run then keeps no copy of them.
+  // Nearly always the options need no change. A waiting run then keeps no copy of the options.
   const isKept = provider === options.provider && routes === undefined;
   if (isKept && budget === undefined) return options;
   return {

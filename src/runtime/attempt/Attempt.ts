@@ -289,7 +289,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return this.#marker?.isAwaitingLast === true;
   }
 
-  /** Stops holding the whole response. Hands over what may be shown now, and the rest as it comes. */
+  /** Stops holding the whole response. Hands over the held parts that may be shown now, and later parts as they arrive. */
   endHold(): void {
     const { reveal } = this.setup;
     if (this.isOver || !reveal.isHoldingAll) return;

@@ -129,7 +129,10 @@ export class Handoff<P> {
     }
   }
 
-  /** Passes output to the tee for as long as it consumes it. Returns the rest for the reader, or undefined if it has to wait. */
+  /**
+   * Passes output to the tee while the tee consumes it. Returns the remaining output for the reader, or undefined if the reader has to
+   * wait.
+   */
   #next(): Taken<P> | undefined {
     for (;;) {
       const room = this.#room;

@@ -71,7 +71,7 @@ export class PartFlow<P> {
   /**
    * Assumes that an earlier process handed over parts of the attempt; only the caller knows which ones.
    *
-   * @param keeps true if some of them remain when the run continues from its settled calls
+   * @param keeps true if some of these parts remain when the run continues from its settled calls
    */
   assumeHandedOver(keeps: boolean): void {
     this.#ordinal = 1;

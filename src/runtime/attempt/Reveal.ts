@@ -7,8 +7,9 @@
  * marker until its end is known. Held parts are bounded per run and per process; beyond these limits the hold ends and the parts are handed
  * over.
  *
- * While the reader is away nothing passes in any mode: released parts wait for the reader in order, and the mode keeps holding the rest.
- * The limits apply to the waiting and the held parts together. If a part does not fit, it cannot be handed over, and `isOverfull` is true.
+ * While the reader is away nothing passes in any mode: released parts wait for the reader in order, and the mode holds the same parts as
+ * for a present reader. The limits apply to the waiting and the held parts together. If a part does not fit, it cannot be handed over, and
+ * `isOverfull` is true.
  */
 import type { Observation } from "../../domain/Observation.ts";
 import type { Presence } from "../contract/Presence.ts";

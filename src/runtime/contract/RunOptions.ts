@@ -244,7 +244,8 @@ export interface RunBase<P, E, R> {
   readonly isNewId?: boolean;
   /**
    * @internal Maximum wait of a refused request before its next attempt, in milliseconds, if the provider announced no wait. Called for
-   *   each decision; undefined leaves the wait to the policy. A longer wait ends the run, like an exhausted budget.
+   *   each decision; undefined leaves the wait to the policy. If the policy's wait is at least as long, the retry budget counts as
+   *   exhausted.
    */
   readonly patienceMs?: () => number | undefined;
   /**

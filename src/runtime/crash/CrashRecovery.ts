@@ -127,7 +127,8 @@ const recoverOrphans = (
 ): Effect.Effect<boolean, RecorderError> =>
   Effect.gen(function* () {
     const seen = new Set<string>();
-    // Runs that other processes hold stay in the list. Read that many more rows, so that these runs do not hide the others.
+    // Runs that other processes hold stay in the list of orphans. Read one more row for each of these runs, so that they do not hide other
+    // runs.
     let held = 0;
     while (seen.size < limit) {
       const found = yield* recorder.orphans(held + batchRuns);

@@ -5,7 +5,7 @@
  * G2 A retry that was taken counts once. If its run decides again before the retry starts, retries that others took meanwhile do not count
  * against it. A run that ends first, or decides against the retry, has not taken one.
  * G3 The cost of a response counts once, however often its run decides about it.
- * G5 If processes share a store, a run counts its retry there before it decides, and returns the retry if it does not take it. The run
+ * G5 If processes share a store, a run counts its retry there before it decides, and gives it back if it does not take it. The run
  * decides by its place among all processes, so together they take no more retries than one process would.
  * G4 A group is forgotten after `idleMs` without use; beyond `groupsMax`, the least recently used one is evicted (L11).
  */

@@ -24,7 +24,7 @@ export interface SharingRun {
 export class SharedGroups {
   readonly #groups: Groups;
   readonly #pacing: SharedPacing | undefined;
-  /** Runs whose retry is counted in the store and has neither started nor been returned. Bounded by the runs in progress here. */
+  /** Runs whose retry is counted in the store and has neither started nor been given back. Bounded by the runs in progress here. */
   readonly #counted = new Set<string>();
 
   /** @param pacing shared pacing of a bounded recorder, whose calls are limited in time */

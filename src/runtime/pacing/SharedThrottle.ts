@@ -1,8 +1,9 @@
 /**
  * Draws tokens for retries from the store, so that all processes that share the store start no more retries than one process would.
  *
- * Only a response that would be retried draws a token, and returns it if it is not retried. Responses that break together share one
- * statement. If the store is unavailable or slow, the process does not wait. It uses its own bucket, which holds one token.
+ * Only a response that would be retried draws a token, and the token is given back if the response is not retried. Responses that break
+ * together share one statement. If the store is unavailable or slow, the process does not wait. It uses its own bucket, which holds one
+ * token.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -97,7 +98,7 @@ export class SharedThrottle {
     });
   }
 
-  /** Returns a token that the run does not need. The run does not wait for this. */
+  /** Gives a token that the run does not need back to the store. The run does not wait for the write. */
   returnToken({ isNone, provider }: Drawn, now: () => number): Effect.Effect<void> {
     const pacing = this.#pacing;
     if (isNone || pacing === undefined) return Effect.void;

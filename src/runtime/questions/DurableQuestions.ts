@@ -84,7 +84,7 @@ const notifyBells = (bells: Iterable<Bell> = []): void => {
 
 /**
  * While the scope is open, wakes the streams whose answers arrive from other processes. If an announcement may have been missed, wakes all
- * of them.
+ * waiting streams.
  */
 const listenForAnswers = (recorder: RunRecorder["Service"]): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(

@@ -152,7 +152,7 @@ const prepareContinuation = Effect.fnUntraced(function* <P, E, R>(
       return { setup, discards: [], carried: begun };
     }
   }
-  // The policy relied on a seam that no longer exists.
+  // The policy relied on a seam that can no longer be planned.
   if (isOpen && asked.continue_text === "auto") return "again";
   // Drop the open text, because the continuation repeats it. A caller that cannot discard would otherwise have it twice.
   if (!isOpen && !run.discardable) for (const link of chain.links) link.flow.dropOpen();

@@ -148,7 +148,7 @@ export class Backlog {
     while (true) {
       if (this.#runs.size === 0) yield* Effect.suspend(() => Deferred.await(this.#wake));
       this.#wake = Deferred.makeUnsafe<void>();
-      // Pause first, because a store that accepts only some runs' writes must not be tried after each of them.
+      // Pause first, because a store that accepts only some runs' writes must not be tried after each of those writes.
       yield* Effect.sleep(Duration.millis(backlogPauseMs));
       const more = Duration.millis(pause - backlogPauseMs);
       if (pause > backlogPauseMs) yield* Effect.raceFirst(Deferred.await(this.#wake), Effect.sleep(more));
@@ -213,7 +213,7 @@ export class Backlog {
     });
   }
 
-  /** Logs the entries that were abandoned for lack of room since the last such log line. */
+  /** Logs the entries that were abandoned for lack of room since the last log line about them. */
   readonly #sayOverflow: Effect.Effect<void> = Effect.suspend(() => {
     const { entries, run_id, runs } = this.#overflow;
     if (runs === 0) return Effect.void;

@@ -1,9 +1,9 @@
 /**
  * Defines the metrics of runs as Effect metrics.
  *
- * Attributes have few values: the provider and model as the caller names them, at most `modelLabelsMax` of them, and fixed words of this
+ * Attributes have few values: the provider and model as the caller names them (at most `modelLabelsMax` pairs), and fixed words of this
  * package. Data that a provider sends never becomes an attribute. A model has its own series if it is configured or has completed a
- * request. Histograms have no model, because each of them is many series.
+ * request. Histograms have no model, because each histogram is many series.
  */
 import * as Context from "effect/Context";
 import * as Metric from "effect/Metric";
@@ -286,7 +286,7 @@ export const measure = <State>(
   labels: MeasureAttributes = noLabels,
 ): void => {
   const make = makers.get(metric);
-  // If the program adds attributes to every measurement, the ones given here take precedence.
+  // If the program adds attributes to every measurement, the attributes given here take precedence.
   if (make === undefined || Object.keys(Context.get(context, Metric.CurrentMetricAttributes)).length > 0) {
     Metric.withAttributes(metric, withoutUndefined(labels, attributes)).updateUnsafe(value, context);
     return;
