@@ -101,7 +101,7 @@ export const kinds = {
   unknown: kind("unknown", {}),
 } as const;
 
-/** Name of a kind. */
+/** Name of a failure kind, for example `transport`. */
 export type FailureKind = keyof typeof kinds;
 
 /** Schema of a failure: one of the kinds. */

@@ -24,7 +24,6 @@ const endlessMs = Number.MAX_SAFE_INTEGER;
 /**
  * Reads a value as a failure.
  *
- * @param value any value
  * @returns the value itself if it is a failure, else the most restrictive reading; `unknown` if it has no kind
  */
 export const read = (value: unknown): Failure => {

@@ -6,7 +6,6 @@ export type JsonRecord = { readonly [key: string]: unknown };
 /**
  * Parses a string as JSON.
  *
- * @param text any string
  * @returns the value in an object, because `null` is valid JSON; undefined if the string is not JSON
  */
 export const parse = (text: string): { readonly json: unknown } | undefined => {

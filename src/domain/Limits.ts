@@ -39,7 +39,6 @@ export const Status = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum:
 /**
  * Truncates a string of unknown origin to a label.
  *
- * @param text any string
  * @returns its first `labelCharactersMax` code units
  */
 export const label = (text: string): string =>

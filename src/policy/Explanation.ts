@@ -16,7 +16,6 @@ import { type RuleEntry, rules } from "./Rules.ts";
 /**
  * Explains a decision. The text never contradicts the facts. It never throws, because an unknown value is described as unknown.
  *
- * @param decision the decision
  * @param given the failure that was decided on
  * @param facts the facts that were decided on
  */

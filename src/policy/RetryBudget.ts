@@ -9,7 +9,7 @@ import type { AttemptMode } from "../domain/RunFacts.ts";
 import type { AskingRule } from "./Rules.ts";
 import type { Situation } from "./Situation.ts";
 
-/** A retry that the rows allow. */
+/** A retry that the rows of the policy allow. */
 export interface Retry {
   /** Mode of the retry. Limits on paying twice apply to replays only. */
   readonly mode: AttemptMode;
@@ -27,7 +27,7 @@ interface Veto {
 export const waitFor = ({ run }: Pick<Situation, "run">): "path" | "cooldown" | undefined =>
   run.path === "down" ? "path" : run.cooldown_ms > 0 ? "cooldown" : undefined;
 
-/** Checks in evaluation order. */
+/** The checks, in evaluation order. */
 export const vetoes: ReadonlyArray<Veto> = [
   {
     rule: "outage_too_long",

@@ -296,7 +296,7 @@ const registerRun = <P, E, R>(register: Register, run: Run<P, E, R>): string | u
   return problem;
 };
 
-/** Stops a run when its consumer leaves, unless the run continues without one, and forgets it once it has ended. */
+/** Stops a run when its consumer leaves, unless the run may continue without a consumer. Forgets the run once it has ended. */
 const stopWithScope = <P, E, R>(
   register: Register,
   { lingering, run, scope }: ReadRun<P, E, R>,

@@ -16,7 +16,7 @@ export interface RepeatableCalls {
   readonly more: number;
 }
 
-/** An open question. */
+/** An open question, with everything that a person needs for an answer. */
 export interface OpenQuestion {
   readonly question: QuestionRecord;
   /** The incident in question; undefined if it is no longer on record. */

@@ -7,7 +7,7 @@
 import { parseTimestamp } from "./Instants.ts";
 import { clampWait, fromNumber, parseDecimal, parseDuration, readHeader, readResponseDate } from "./RetryAfter.ts";
 
-/** Buckets of one response. */
+/** Summary of the buckets that one response reports. */
 export interface Buckets {
   /** Number of buckets that report the amount left. */
   readonly told: number;

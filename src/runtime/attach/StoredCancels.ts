@@ -78,7 +78,10 @@ export const standing = (facts: CancelFacts | undefined): Effect.Effect<Readonly
         (all) => new Set(all.flatMap(({ value }) => runIn(Option.getOrUndefined(read(value))))),
       );
 
-/** Ignores a cancel on behalf of a client, because only a process that can check the client's identity may carry it out. */
+/**
+ * Returns the id of the run to cancel. A cancel on behalf of a client is ignored, because only a process that can check the client's
+ * identity may carry it out.
+ */
 const runIn = (asked: Cancel | undefined): ReadonlyArray<string> =>
   asked === undefined || asked.holder !== undefined ? [] : [asked.run_id];
 

@@ -55,7 +55,10 @@ interface OpenWait {
   readonly slept: number;
 }
 
-/** `goes`: the request may be sent. `stays`: it would have to wait for `for`, for `waitMs` if that is known. */
+/**
+ * `goes`: the request may be sent. `stays`: the request cannot be sent yet. `for` names what it waits for, and `waitMs` is the time if it
+ * is known.
+ */
 export type Departed =
   | { readonly _tag: "goes" }
   | { readonly _tag: "stays"; readonly for: Wait["for"]; readonly waitMs: number };

@@ -150,7 +150,7 @@ export class Handoff<P> {
       } else if (this.#end === undefined) {
         return undefined;
       } else {
-        // The run may stay in memory for its calls, but it must not keep a buffer alive (L11).
+        // The run may stay in memory for its calls, but it must not keep the buffers of its tee and room alive (L11).
         this.#tee = undefined;
         this.#room = undefined;
         return this.#end;

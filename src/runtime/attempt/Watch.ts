@@ -193,7 +193,7 @@ export class Watch implements Due {
     return { clock, at: at + this.#graceMs };
   }
 
-  /** Time at which a silent path must be probed; infinite if it must not be. */
+  /** Time at which a silent path must be probed; infinite if no probe is needed. */
   get nextProbeAt(): number {
     if (this.#holds > 0 || this.#markedAt !== undefined || this.listener.path === undefined)
       return Number.POSITIVE_INFINITY;

@@ -46,8 +46,8 @@ export const keepAlivesToArm = 2;
 export const lingerMs = 10_000;
 
 /**
- * Maximum sleep of the watchdog while it watches anything, in milliseconds. A suspension during a sleep shows only as the lateness after
- * it, so only suspensions longer than `suspendLateMs` plus `sweepMs` are always detected.
+ * Maximum sleep of the watchdog while it watches anything, in milliseconds. A suspension during a sleep shows only as lateness after the
+ * sleep, so only suspensions longer than `suspendLateMs` plus `sweepMs` are always detected.
  */
 export const sweepMs = 1_000;
 

@@ -73,7 +73,7 @@ export interface RunRoute<P, E, R> {
   readonly canContinue?: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
   /** Reports what a part of this route proves. */
   readonly observe: (part: P) => Observation;
-  /** The path of this route's requests. Default: as for a run. */
+  /** The path of this route's requests. Default: as for `RunBase.path`. */
   readonly path?: string | Path;
   /**
    * True if the statuses 400, 401 and 404 are this route's fault, because the caller chose neither its credential nor its model. Default

@@ -14,7 +14,7 @@ interface Lane {
   readonly waiting: Array<() => void>;
 }
 
-/** The lanes of one process, one per provider. An empty lane is removed. */
+/** The gates of all providers of one process. A lane holds the retries of one provider; an empty lane is removed. */
 export class RetryGate {
   readonly #lanes = new Map<string, Lane>();
 

@@ -107,7 +107,7 @@ const drawToken = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect
 };
 
 /**
- * A change of route needs no token. Neither does a retry that waits for its path or a cooldown, because those release their requests in
+ * A change of route needs no token. Neither does a retry that waits for its path or a cooldown, because `Paths` releases these requests in
  * turn.
  */
 const isTokenNeeded = ({ action, route, wait_for }: Decision): boolean =>

@@ -11,7 +11,9 @@ import type { PathsService, Scope } from "../../paths/Paths.ts";
 import { scopeOf } from "../attempt/Departure.ts";
 import { providersMax } from "../pacing/Throttle.ts";
 
-/** Maximum requests of one provider that are remembered. A caller that sends this many to a dead host does not rotate away from it. */
+/**
+ * Maximum requests of one provider that are remembered. A caller that sends this many requests to a dead host does not rotate away from it.
+ */
 const recentMax = 3;
 
 /** The recent requests of one provider. */
