@@ -178,7 +178,7 @@ class Fold implements FactsFold {
     const shows = this.#shownOf(o);
     if (shows !== this.#now.shown && !chainAtMost(Shown, shows, this.#now.shown)) return true;
     if (o.stores === true && !this.#stored) return true;
-    // Text after a call or a settle counts as new too, because the text that the call had closed is open again (row 18).
+    // Text after a call or a settle counts as new too, because the text that the call had closed is open again (policy row 18).
     if (shows === "text" && this.#now.text_through !== this.#moment) return true;
     if (o.calls.length === 0) return false;
     for (const signal of o.calls) {

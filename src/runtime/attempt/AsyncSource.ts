@@ -175,8 +175,8 @@ class Reader<A> implements PolledReader<A> {
 }
 
 /**
- * Runs a callback after the pending microtasks. This relies on `process.nextTick` and being called from a microtask; outside Node
- * it runs in the next microtask.
+ * Runs a callback after the pending microtasks. Call it from a microtask, because it relies on `process.nextTick`. Without `process`, the
+ * callback runs in the next microtask.
  */
 export const afterMicrotasks: (run: () => void) => void =
   typeof process === "undefined" ? queueMicrotask : (run) => process.nextTick(run);

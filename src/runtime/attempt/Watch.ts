@@ -142,7 +142,7 @@ export class Watch implements Due {
 
   /**
    * Grants extra time after a suspension, at most `suspendGracesMax` times, so that the clocks still end attempts in a process that is
-   * starved all the time.
+   * constantly starved of CPU time.
    */
   grant(ms: number): void {
     this.#graces += 1;

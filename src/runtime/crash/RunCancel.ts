@@ -38,7 +38,7 @@ export interface CancelResult {
   readonly record: RunRecord;
 }
 
-/** Options of `cancel`. */
+/** Access to the runs of this process, and the maximum wait for another owner. */
 export interface CancelOptions {
   /** Cancels the run if this process owns it, and returns true if so. Absent in a process that owns no runs. */
   readonly cancelHere?: (runId: string) => Effect.Effect<boolean>;

@@ -2,7 +2,7 @@
  * Accounts for the combined spending of a group of runs (an agent and its sub-agents).
  *
  * G1 A run's spending is booked in the step that decides it, so two runs cannot both spend what is left of the budget.
- * G2 A retry that was taken counts once. If its run decides again before the retry starts, retries that others took meanwhile do not count
+ * G2 A retry that was taken counts once. If its run decides again before the retry starts, retries that other runs took do not count
  * against it. A run that ends first, or decides against the retry, has not taken one.
  * G3 The cost of a response counts once, however often its run decides about it.
  * G5 If processes share a store, a run counts its retry there before it decides, and gives it back if it does not take it. The run

@@ -34,7 +34,7 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   const { sharedGroups } = run.shared;
   const sharing = { member, budget: run.budget, now: () => run.now(), stopped: Deferred.await(run.stopped) };
   yield* run.reads.within(sharedGroups.countBreak(sharing, Tokens.total(RunSnapshot.costOf(run, broken))), undefined);
-  // Booked in the step that decides, before another run of the group is decided.
+  // The cost is booked in the step that decides, before another run of the group is decided.
   run.shared.groups.countBreak(member, Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
   const drawn = yield* run.reads.within(drawToken(run, broken), undefined);
   return yield* take(run, broken, withinPatience(run, yield* inputOf(run, broken, drawn?.waitMs)), drawn);

@@ -258,7 +258,7 @@ export interface Sending {
   readonly happened: boolean;
   /** True if the run is notified of a failure. */
   readonly isNews: boolean;
-  /** True if the store rejected an entry for good, so that the others are written without it. */
+  /** True if the store rejected an entry for good, so that the other entries are written without it. */
   readonly refused: boolean;
 }
 

@@ -197,7 +197,7 @@ export const providerAttributes = (provider: Provider): MeasureAttributes => ({
  * Returns the attributes that all measurements of a run share: its provider, and its model if the model has its own series.
  *
  * @param context holds the registry of the running program
- * @param admits true if the model is configured or has completed a request, so that it gets series
+ * @param admits true if the model is configured or has completed a request, so that it gets its own series
  */
 export const providerLabels = (
   { id, model }: Provider,
