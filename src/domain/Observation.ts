@@ -10,7 +10,7 @@ export interface Usage {
 }
 
 /**
- * Signal of a part about one tool call.
+ * Signal about one tool call, carried by a part.
  *
  * `input_started`: the call has begun. `input_complete`: its arguments have ended. `ready`: the call is complete and valid, and a caller
  * that receives this part may run it. `settled`: a call that the provider executed has its result.

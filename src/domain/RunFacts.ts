@@ -58,7 +58,10 @@ export const RunFacts = Schema.Struct({
   next_route: Schema.Literals(["none", "up"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("none" as const))),
   /** Number of consecutive failed attempts of this run on this route before the current failure. */
   route_failures: count,
-  /** True if the route has its operator's own credential and model, so that a rejection because of either is not the request's fault. */
+  /**
+   * True if the operator of the route, not the caller, chose its credential and model. A rejection because of them is then not the
+   * request's fault.
+   */
   own_route: flag,
   moves: count,
   /** Tokens that broken attempts of the run have cost, as reported or estimated. */

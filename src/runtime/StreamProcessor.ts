@@ -116,7 +116,7 @@ const makeProcessor = Effect.gen(function* () {
   const live = new Roster<string, AnyRun>();
   const register: Register = { live, lingering: new LingeringRuns(), closed: undefined, starts: 0 };
 
-  // Another process has taken the run over. Stop now, because the run's next write may be its end.
+  // Another process has taken the run over. Stop it now: by itself it would notice only at its next write, which may be its end.
   const unheard = shared.recorder.onLost?.((runId) => {
     const run = live.get(runId);
     run?.onTakenOver();

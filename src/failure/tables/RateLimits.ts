@@ -17,7 +17,7 @@ export interface Buckets {
   readonly resetMs?: number;
 }
 
-/** Reads the buckets of several objects with response headers together. */
+/** Reads the buckets in several objects with response headers, and combines them. */
 export const read = (headers: ReadonlyArray<unknown>, nowMs: number | undefined): Buckets => {
   let told = 0;
   let empty = 0;

@@ -33,7 +33,9 @@ import { type Loss, losses, lossSentences } from "./Loss.ts";
 /** Maximum entries of evidence that wait for the next commit. Further evidence is dropped and counted. */
 const pendingMax = 64;
 
-/** Maximum time that an act waits for an unavailable store, if it must be on record first (a call, a tool, a retry), in milliseconds. */
+/**
+ * Maximum time that an act (a call, a tool, a retry) waits for an unavailable store, if the act must be on record first, in milliseconds.
+ */
 export const storeWaitMs = 5_000;
 
 /** The parts of a run that its writer uses. */
