@@ -23,7 +23,7 @@ const rows = (tool: HostedTool, ...names: ReadonlyArray<string>): ReadonlyArray<
   names.map((name) => [name, tool]);
 
 /**
- * Hosted tools by family, that is, by name without vendor prefix, version and preview mark. Lookups, image generation and code in a
+ * Hosted tools by family, that is, by name without vendor prefix, version and `_preview`. Lookups, image generation and code in a
  * disposable container change nothing that outlives the response. Hosted MCP and shells may do anything.
  */
 const table: ReadonlyMap<string, HostedTool> = new Map([
@@ -233,7 +233,7 @@ const isNamedContainer = (container: unknown): boolean =>
   Json.string(Json.record(container)?.id) !== "" ||
   Json.string(Json.record(container)?.container_id) !== "";
 
-/** Returns a tool's name in the spelling of the table: snake case without vendor prefix, version and preview mark. */
+/** Returns a tool's name in the spelling of the table: snake case without vendor prefix, version and `_preview`. */
 const family = (name: string): string =>
   toSnakeCase(name.slice(name.lastIndexOf(":") + 1))
     .replace(/_(\d{8}|\d{4}_\d{2}_\d{2}|\d{4}-\d{2}-\d{2})$/, "")

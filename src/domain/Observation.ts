@@ -49,8 +49,8 @@ export interface Observation {
    */
   readonly terminal: boolean;
   /**
-   * True if only a clean end right after this part is the terminal marker. For protocols without a terminal event: Gemini sends a
-   * finishReason in its last chunk, and some servers in every chunk. Any later part revokes this.
+   * True if a clean end right after this part is the terminal marker, and nothing else is. For protocols without a terminal event: Gemini
+   * sends a finishReason in its last chunk, and some servers in every chunk. Any later part revokes this.
    */
   readonly terminal_at_end?: boolean;
   /**

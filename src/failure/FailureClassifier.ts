@@ -71,8 +71,8 @@ export const classifyResponse = (response: ErrorResponse, context: ClassifyConte
 };
 
 /**
- * Distinguishes a web page from other bodies that are not a stream. A page comes from a proxy or a sign-in page, even if its content type
- * says otherwise.
+ * Distinguishes a web page from other bodies that are not a stream. A web page comes from a proxy or a sign-in portal, even if its content
+ * type says otherwise.
  */
 const pageCode = ({ body, headers }: ErrorResponse): { readonly code?: string } =>
   /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(RetryAfter.readHeader(headers, "content-type") ?? "") ||

@@ -63,12 +63,12 @@ export class StreamProcessor extends Context.Service<
     parts<P, E, R>(options: RunOptions<P, E, R>): Stream.Stream<P, RunInterrupted, R>;
     /**
      * Takes up a run that no process owns: a parked run, or a run whose process is gone. The processor reads the pending step from the
-     * record. It carries out an answer, starts a decided retry, waits for an open question, or decides first.
+     * record. It carries out an answer, starts a decided retry, waits for an open question, or takes the decision that is missing.
      *
      * @param runId the run, as the recorder knows it
      * @param options the request, the transcript that it was built from, and the caller's cursor if it has one
-     * @returns the run's further events. It fails with `RunInterrupted` of reason `refused` when the run is unknown, has ended, is owned by
-     *   a live process, was taken up too often, or has another transcript.
+     * @returns the run's further events. It fails with `RunInterrupted` of reason `refused` when the run is unknown, has ended, is owned
+     *   by a live process, was taken up too often, or has another transcript.
      */
     takeUp<P, E, R>(runId: string, options: TakeUpOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
     /**

@@ -1,8 +1,8 @@
 /**
  * Maps the finish reasons that mean a refusal or the model's own length limit.
  *
- * A finish is a failure only if a run says so, because another model may answer the same request. A cut by the request's own limit is not a
- * failure, because every model would be cut there.
+ * A finish is a failure only if a run says so, because another model may answer the same request. A response that reached the request's own
+ * limit is not a failure, because every model would be cut there.
  */
 import type { Failure } from "../../domain/Failure.ts";
 

@@ -42,10 +42,9 @@ export interface Classifying<E> {
 }
 
 /**
- * Derives the end of an attempt from the exit of its source, unless this process itself caused that end.
+ * Derives the end of an attempt from the exit of its source. Called only if this process did not cause that exit.
  *
- * The source's own typed failure takes precedence over a defect. An interrupt that this process did not cause counts as the provider's
- * cancel.
+ * The source's own typed failure takes precedence over a defect. An interrupt counts as the provider's cancel.
  */
 export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: Classifying<E>): AttemptEnd => {
   if (Exit.isSuccess(exit)) return ended;

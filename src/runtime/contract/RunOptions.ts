@@ -45,7 +45,7 @@ export interface AttemptContext {
   /** The `id` of the attempt's route among `routes`; undefined for the run's own first route. */
   readonly route: string | undefined;
   /**
-   * The seam that the continuation must prove. Its request quotes the end of the shown text, or sends it as a prefill. Set only with
+   * The seam that the continuation must prove. The request quotes the end of the shown text, or sends the text as a prefill. Set only with
    * request `continue`, if text is continued.
    */
   readonly seam: SeamPlan | undefined;
@@ -148,8 +148,8 @@ export interface RunBase<P, E, R> {
    */
   readonly routes?: ReadonlyArray<RunRoute<P, E, R>>;
   /**
-   * True if the statuses 400, 401 and 404 of the first route are the route's fault; `credential` if only 401 is. Default false: they are
-   * the caller's fault.
+   * True if the statuses 400, 401 and 404 of the first route are the route's fault; `credential` if only 401 is. Default false: all three
+   * are the caller's fault.
    */
   readonly ownRoute?: boolean | "credential";
   /**

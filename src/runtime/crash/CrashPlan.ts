@@ -322,8 +322,8 @@ const write = (entries: ReadonlyArray<RunRecord.Entry>, standing: RunStanding): 
 });
 
 /**
- * Returns the entries for the facts that a crash leaves uncertain. The last response may have been requested. Every call that started and
- * has no outcome, in any attempt, gets an unknown outcome.
+ * Returns the entries for the facts that a crash leaves uncertain. The request for the last response may have been sent. Every call that
+ * started and has no outcome, in any attempt, gets an unknown outcome.
  *
  * @param decided facts of the response on which the decision is based; an incident may have more facts than its attempts
  */

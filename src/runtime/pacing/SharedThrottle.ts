@@ -2,8 +2,8 @@
  * Draws tokens for retries from the store, so that all processes that share the store start no more retries than one process would.
  *
  * Only a response that would be retried draws a token, and the token is given back if the response is not retried. Responses that break
- * together share one statement. If the store is unavailable or slow, the process does not wait. It uses its own bucket, which holds one
- * token.
+ * together share one statement to the store. If the store is unavailable or slow, the process does not wait. It uses its own bucket, which
+ * holds one token.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";

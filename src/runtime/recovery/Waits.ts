@@ -56,8 +56,9 @@ export const sleepUnlessStopped = <P, E, R>(run: Run<P, E, R>, ms: number): Effe
 export const cancelGraceMs = 1_000;
 
 /**
- * Waits until no handler of the run's response is running, up to the drain limit, so that no decision has to guess an outcome. A stop ends
- * the wait. After a user's cancel, interrupted handlers have a grace period to report their outcomes, which a close ends (L11).
+ * Waits until no handler of the run's response is running, for at most `drainMs`, so that no decision has to guess an outcome. A stop ends
+ * the wait. After a user's cancel, interrupted handlers have `cancelGraceMs` to report their outcomes; a close of the processor ends this
+ * period (L11).
  */
 export const awaitDrain = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.suspend(() => {

@@ -202,8 +202,8 @@ export class RunWriter implements Unwritten, Committer {
   }
 
   /**
-   * Commits entries that must be on record before their caller acts. While the store is unavailable, waits for at most `storeWaitMs` and
-   * until the run is stopped (L8).
+   * Commits entries that must be on record before their caller acts. While the store is unavailable, waits until the run is stopped, for at
+   * most `storeWaitMs` (L8).
    *
    * @param happened as for `write`
    * @returns true if everything of the run is on record; never true again after the store has rejected an entry of the run for good

@@ -19,11 +19,11 @@ import type { ToolLedger } from "./ToolLedger.ts";
 /**
  * A call was not started.
  *
- * - `superseded`: its attempt was abandoned; the model asks for its work again or not at all.
+ * - `superseded`: its attempt was abandoned. A later attempt may contain a new call for the same work.
  * - `already_dispatched`: this call has started before, or an unsettled call with the same provider id has.
  * - `unknown_call`: no such call was handed over, or its response had too many calls before it.
  * - `another_tool`: the call belongs to a different tool.
- * - `unknown_run`: no such run is live, or the run is too old.
+ * - `unknown_run`: no such run is live, or its calls are no longer kept (`ledgersMax`).
  * - `not_recorded`: the dispatch could not be recorded, so the call must not start.
  */
 export class ToolRefused extends Schema.TaggedError<ToolRefused>()("ToolRefused", {

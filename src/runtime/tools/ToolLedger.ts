@@ -2,7 +2,7 @@
  * Ties the calls of one run to their attempts: resolves references to calls, decides which calls may start, and tracks their outcomes.
  *
  * A call's key is (run, attempt, choice, ordinal). Provider ids are only labels, because they may be empty, `0`, or the same in every turn.
- * So an id refers to the newest call that carried it, and is refused while an earlier call with that id is unsettled.
+ * So an id refers to a call in the newest attempt that used the id, and is refused while another call with that id is unsettled.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
