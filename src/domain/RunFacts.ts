@@ -99,7 +99,9 @@ export const Budget = Schema.Struct({
   max_after_shown: limit(1),
   /** Maximum replays after a stall. */
   max_after_stall: limit(1),
-  /** Maximum time since the first failure, in milliseconds. Excludes time with progress and open questions. */
+  /**
+   * Maximum time since the first failure, in milliseconds. Excludes time with progress, open questions, and waits for a path or a cooldown.
+   */
   max_elapsed_ms: limitMs(300_000),
   /** Maximum Retry-After that is waited for without a question, in milliseconds. */
   max_retry_after_ms: limitMs(60_000),

@@ -131,7 +131,7 @@ export const isOwnFault = ({ failure, run }: OwnFault): boolean =>
 /**
  * Returns true if a replay of the failed attempt moves to the next route.
  *
- * @param table the policy's rows; empty if it never moves
+ * @param table the policy's rows for moves; empty if it never moves
  */
 export const shouldMove = (s: Situation, table: ReadonlyArray<MoveRow> = moveRows): boolean => {
   if (s.run.next_route !== "up" || s.run.moves >= s.budget.max_moves) return false;

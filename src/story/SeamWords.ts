@@ -92,7 +92,7 @@ export interface SeamStory {
   readonly proof: SeamProof;
   /** True if the seam is proven. No text of the attempt is shown before that. */
   readonly proven: boolean;
-  /** Reason why the seam was not proven, or was refuted later. Undefined if the seam is proven, or if the attempt broke first. */
+  /** Reason why the seam was not proven, or was refuted after its proof. Undefined if the proof holds, or if the attempt broke first. */
   readonly fault: SeamFault | undefined;
   /** For example `It continues after 412 characters: the new text began with …`. */
   readonly said: string;

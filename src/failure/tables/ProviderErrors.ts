@@ -197,7 +197,7 @@ const table: ReadonlyMap<string, CodeMeaning> = new Map(
 
 addKnownCodes(rows.flatMap(([, , codes]) => splitCodes(codes)));
 
-/** Looks up a provider's code, in upper or lower case and with any separators; `com.amazon.coral.service#X` is X. */
+/** Looks up a provider's code, in upper or lower case and with any separators; `com.amazon.coral.service#X` counts as `X`. */
 export const lookup = (code: string): CodeMeaning | undefined => {
   const local = code.slice(code.lastIndexOf("#") + 1).replace(/:.*$/, "");
   return table.get(normalizeCode(local)) ?? digits.get(local);

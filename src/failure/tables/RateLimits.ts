@@ -57,7 +57,8 @@ const names: ReadonlyArray<Bucket> = [
   ...["requests", "tokens", "input-tokens", "output-tokens"].map(anthropicBucket),
   // A plan's window (claude.ai logins) reports a status instead of the amount left. Its reset is an epoch.
   { left: "anthropic-ratelimit-unified-status", reset: "anthropic-ratelimit-unified-reset" },
-  // OpenAI, "Rate limits in headers" (`6m0s`), Groq (`2m59.56s`), Azure (seconds); Cerebras names the time too; OpenRouter (epoch).
+  // OpenAI, "Rate limits in headers" (`6m0s`), Groq (`2m59.56s`), Azure (seconds); Cerebras (the period is part of the name), OpenRouter
+  // (epoch).
   ...["-requests", "-tokens", "-requests-day", "-tokens-minute", ""].map(commonBucket),
   // draft-ietf-httpapi-ratelimit-headers-06: seconds.
   { left: "ratelimit-remaining", reset: "ratelimit-reset" },

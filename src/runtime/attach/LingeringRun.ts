@@ -127,7 +127,7 @@ export class LingeringRun<P> {
     this.#kept.markIncomplete();
   }
 
-  /** Attaches a reader after its last event and replaces the previous reader, or returns the reason why it cannot. */
+  /** Attaches a reader after its last event and replaces the previous reader, or returns the reason why the reader cannot attach. */
   attach(after: AttachAfter | undefined): AttachedReader<P> | AttachRefused["reason"] {
     if (this.#presence.isEvicted) return "evicted";
     if (this.#run?.stopper !== undefined) return "ended";
@@ -180,7 +180,7 @@ export class LingeringRun<P> {
   /**
    * Handles the departure of a reader.
    *
-   * @returns true if the run stops, has ended or never began, so that its consumer waits for its end
+   * @returns true if the run stops, has ended or never began. The consumer then waits for the end of the run
    */
   detach(reader: Reader<P>, exit: Exit.Exit<unknown, unknown>): boolean {
     const run = this.#run;

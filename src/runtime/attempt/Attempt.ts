@@ -99,7 +99,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return this.setup.number;
   }
 
-  /** The fence that this attempt's calls pass. Created on first use, because many runs wait at once and few have called a tool. */
+  /** Decides which calls of this attempt may start. Created on first use, because many runs wait at once and few have called a tool. */
   get fence(): Fence {
     this.#fence ??= new Fence();
     return this.#fence;
@@ -467,7 +467,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
 
   /** Observes parts up to the first that contains an error, and updates the clocks. */
   #observe<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>, said?: ReadonlyArray<Observation>) {
-    // Nearly every chunk has one part, and V8 reserves room for seventeen elements when an empty array grows.
+    // Nearly every chunk has one part, and V8 reserves room for seventeen elements when an empty array grows. So the array starts with one
+    // element.
     let observations: Array<Observation> | undefined;
     let progress = false;
     let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;

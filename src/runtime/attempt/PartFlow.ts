@@ -359,7 +359,8 @@ export class PartFlow<P> {
       const event: PartEvent<P> =
         calls.length === 0 ? { _tag: "Part", attempt, ordinal, part } : { _tag: "Part", attempt, ordinal, part, calls };
       if (taps?.weighed !== undefined && observation !== undefined) taps.weighed(event, observation);
-      // Nearly every batch has one part, and V8 reserves room for seventeen elements when an empty array grows.
+      // Nearly every batch has one part, and V8 reserves room for seventeen elements when an empty array grows. So the array starts with
+      // one element.
       if (events === undefined) events = [event];
       else events.push(event);
     }

@@ -18,7 +18,7 @@ export interface Due {
 
 /** Members ordered by deadline. */
 export class Deadlines<D extends Due> {
-  /** The heap array: each member precedes its two children. Bounded by the number of members in progress. */
+  /** The heap array: each member precedes its two children. Bounded by the number of live members. */
   readonly #members: Array<D> = [];
 
   get size(): number {

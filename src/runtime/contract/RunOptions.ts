@@ -255,7 +255,7 @@ export interface RunBase<P, E, R> {
   readonly digestOf?: (parts: ReadonlyArray<P>) => string | undefined;
   /** @internal Hooks into the output of the run; see Taps.ts. */
   readonly taps?: Taps<P>;
-  /** Returns the size of a held part, in bytes. A negative or non-numeric size is replaced by the default one. */
+  /** Returns the size of a held part, in bytes. A negative or non-numeric size is replaced by the default size. */
   readonly sizeOf?: (part: P, observation: Observation) => number;
 }
 

@@ -102,7 +102,7 @@ export const endByHand = (
   });
 
 /**
- * Returns true if a parked run needs a step that works without its request: it was answered, has expired, or is parked for the
+ * Returns true if a parked run needs a step that is possible without the run's request: it was answered, has expired, or is parked for the
  * wrong reason.
  */
 export const isOverdue = (record: RunRecord, now: number): boolean => {

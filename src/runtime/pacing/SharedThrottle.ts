@@ -18,7 +18,7 @@ const drawWaitMs = 500;
  */
 const aloneSize = { max: 1, perSecond: tokensPerSecond / tokensMax };
 
-/** Time for which a known wait is reused, in milliseconds. It is short, because other processes return tokens in the meantime. */
+/** Time for which a known wait is reused, in milliseconds. It is short, because other processes give tokens back in the meantime. */
 const knownMs = 1_000;
 
 /** Maximum providers with a known wait. Beyond it the oldest is forgotten, and the store is asked again. */
@@ -46,7 +46,7 @@ interface Known {
   readonly at: number;
 }
 
-/** Requests for one provider's bucket that wait for the next statement, and tokens to be returned with it. */
+/** Requests for one provider's bucket that wait for the next statement, and tokens that the statement gives back. */
 interface Line {
   asking: Array<Asking>;
   back: number;
@@ -81,7 +81,7 @@ export class SharedThrottle {
   draw(provider: string, maxWaitMs: number, now: () => number): Effect.Effect<Drawn | undefined> {
     const pacing = this.#pacing;
     if (pacing === undefined) return Effect.undefined;
-    // Not interruptible: an interrupt between the request and the wait would leave a token that no run returns.
+    // Not interruptible: an interrupt between the request and the wait would leave a token that no run gives back.
     return Effect.uninterruptibleMask((restore): Effect.Effect<Drawn | undefined> => {
       const known = this.#knownMs(provider, now());
       if (known > maxWaitMs) return Effect.succeed({ provider, waitMs: Math.ceil(known), isNone: true });

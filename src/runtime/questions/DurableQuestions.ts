@@ -62,7 +62,7 @@ export const make = (options: DurableOptions = {}) =>
     };
   });
 
-/** A negative or non-numeric wait falls back to the default. A timer would fire at once, and the loop would spin. */
+/** A negative or non-numeric wait falls back to the default. With the given value a timer would fire at once, and the loop would spin. */
 const waitOf = (given: number | undefined, byDefault: number): number =>
   given !== undefined && given >= 0 ? given : byDefault;
 

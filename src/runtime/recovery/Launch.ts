@@ -154,7 +154,8 @@ const prepareContinuation = Effect.fnUntraced(function* <P, E, R>(
   }
   // The policy relied on a seam that can no longer be planned.
   if (isOpen && asked.continue_text === "auto") return "again";
-  // Drop the open text, because the continuation repeats it. A caller that cannot discard would otherwise have it twice.
+  // Drop the frozen parts from the first call on, because the continuation repeats them. A caller that cannot discard would have them
+  // twice.
   if (!isOpen && !run.discardable) for (const link of chain.links) link.flow.dropOpen();
   const discards = yield* keepSettled(run, chain);
   const setup = { mode: "continue", request: "continue", calls: run.ledger.calls(), cursor: undefined } as const;

@@ -298,7 +298,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     return this.#question;
   }
 
-  /** Completes when the end was written (or is pending) and the last attempt has closed or was abandoned. */
+  /** Completes when the end was written (or waits for the store) and the last attempt has closed or was abandoned. */
   get done(): Deferred.Deferred<void> {
     this.#done ??= Deferred.makeUnsafe<void>();
     return this.#done;
