@@ -77,7 +77,7 @@ export interface FactsFold {
   readonly snapshot: () => AttemptFacts;
 }
 
-/** Starts the facts of one attempt. */
+/** Creates the fold of an attempt that has no observations yet. */
 export const make = (options: FactsOptions): FactsFold => new Fold(options);
 
 const noRows: ReadonlyArray<ToolRow> = [];

@@ -72,7 +72,7 @@ export class Ledger {
     return true;
   }
 
-  /** Assigns the next row to this key. */
+  /** Maps this key to the row that is added next. */
   #indexNext(key: string): void {
     this.#index ??= new Map();
     this.#index.set(key, this.rows.length);

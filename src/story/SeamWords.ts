@@ -163,7 +163,7 @@ export interface TextPiece {
   readonly from: number;
   /** End of the piece; undefined for the last piece, because the record does not contain its length. */
   readonly to: number | undefined;
-  /** Proof that joins it to the piece before it; undefined for the first one. */
+  /** Proof that joins this piece to the piece before; undefined for the first piece. */
   readonly proof: SeamProof | undefined;
 }
 

@@ -215,7 +215,7 @@ export class LingeringRun<P> {
     this.#kept.dropBefore(this.#kept.end);
   }
 
-  /** Pulls from the run, if a reader waits or none is present. */
+  /** Pulls from the run, if a reader waits or no reader is present. */
   #ask(): void {
     const run = this.#run;
     const isWanted = this.#reader === undefined ? !this.#isOver : this.#reader.resume !== undefined;

@@ -216,7 +216,7 @@ export const giveUp = (
 
 const givenUp = "given_up";
 
-/** Options of the sweep layer. */
+/** Options of the recovery sweeps that `layer` repeats. */
 export interface SweepOptions extends RecoverOptions {
   /** Pause between two sweeps, in milliseconds. */
   readonly intervalMs?: number;

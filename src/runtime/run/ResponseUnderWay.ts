@@ -142,7 +142,7 @@ export class ResponseUnderWay<P> {
     return this.#lacksLast !== attempt;
   }
 
-  /** Called when a decision is taken. A call of the attempt that settles after this is late. */
+  /** Called when a decision is taken. A call of the attempt that settles after the decision is late. */
   noteDecision(attempt: Attempt<P>, failure: Failure): void {
     this.#decided = { attempt, failure };
   }

@@ -99,7 +99,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
   /** The routes of the run; undefined if it has only one. */
   readonly routes: Routes<P, E, R> | undefined;
   #departure: Departure | undefined;
-  /** Gives back the run's place among its provider's waiting retries (U3). */
+  /** Releases the run's place among its provider's waiting retries (U3). */
   #leavePlace: (() => void) | undefined;
   readonly #late: Late<P, E, R>;
   readonly #writer: RunWriter;

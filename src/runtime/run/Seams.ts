@@ -58,7 +58,7 @@ export class Seams<P> {
     return this.#interrupted;
   }
 
-  /** Called when a part leaves (M1). */
+  /** Called when a part leaves the run (M1). */
   recordSent(part: P, observation: Observation): void {
     if (observation.shows === "text") this.#own += observation.characters;
     this.#safely((seam) => seam.left(part, observation));

@@ -52,7 +52,7 @@ export interface GuardedTool<I, A, E, R> extends ToolBoundary {
   readonly run: (call: CallReference, input: I) => Effect.Effect<A, E | ToolRefused, R>;
 }
 
-/** Options of a guarded tool. */
+/** Optional abilities of a guarded tool. */
 export interface ToolOptions {
   /** Reports whether a call ran. It is called before a person is asked, and its verdict settles the call like a person's answer. */
   readonly verify?: ToolGuard.Verify;
