@@ -1,15 +1,15 @@
 /**
  * Holds the facts about one attempt on which a decision is based.
  *
- * Facts only grow within an attempt (law L1). Every field is a chain, a flag, a counter or a growing ledger. Literals are listed in the
- * order of growth; `atMost` compares two of them.
+ * Facts only grow within an attempt (law L1). Every field is a chain (one of several literals, listed in the order of growth), a flag, a
+ * counter or a growing ledger. `atMost` compares two literals of a chain.
  */
 import * as Effect from "effect/Effect";
 import * as Schema from "effect/Schema";
 import { Label, Milliseconds } from "./Limits.ts";
 import { Executor, empty, SideEffects, ToolEffect } from "./SideEffects.ts";
 
-/** Progress of the request. `not_sent` requires that a transport proves that no byte was written. */
+/** Progress of the request. `not_sent` requires proof by the transport that no byte was written. */
 export const Delivery = Schema.Literals(["not_sent", "ambiguous", "accepted"]);
 export type Delivery = typeof Delivery.Type;
 
@@ -52,7 +52,7 @@ export const Counters = Schema.Struct({
   characters: Schema.Natural,
   input_tokens: Schema.optionalKey(Schema.Natural),
   output_tokens: Schema.optionalKey(Schema.Natural),
-  /** Ledger rows that were folded into one shared row because the ledger was full. */
+  /** Calls without a ledger row of their own. If the ledger is full, further calls share one row per executor. */
   rows_folded: Schema.optionalKey(Schema.Natural),
   /** Time lost to wall-clock jumps (a suspended laptop) while the attempt ran, in milliseconds. */
   suspended_ms: Schema.optionalKey(Milliseconds),
@@ -61,12 +61,18 @@ export type Counters = typeof Counters.Type;
 
 const zero: Counters = { parts: 0, bytes: 0, characters: 0 };
 
-/** Facts of one attempt. Omitted fields decode to those of a fresh attempt; `side_effects: null` means missing. */
+/**
+ * Facts of one attempt. Omitted fields decode to those of a fresh attempt; `side_effects: null` means that the request's tools were not
+ * counted.
+ */
 export const AttemptFacts = Schema.Struct({
   delivery: Delivery.pipe(Schema.withDecodingDefaultKey(Effect.succeed("not_sent" as const))),
   progress: Progress.pipe(Schema.withDecodingDefaultKey(Effect.succeed("none" as const))),
   shown: Shown.pipe(Schema.withDecodingDefaultKey(Effect.succeed("nothing" as const))),
-  /** Position of the last text part handed over; 0 if none. The three `_through` fields share one growing counter. */
+  /**
+   * Position of the last text handed over, in the order of text, calls and settles; 0 if none. The three `_through` fields share one
+   * counter.
+   */
   text_through: Schema.Natural.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
   /** Position at which the last call began, as decoded. */
   call_through: Schema.Natural.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
@@ -79,7 +85,7 @@ export const AttemptFacts = Schema.Struct({
 });
 export type AttemptFacts = typeof AttemptFacts.Type;
 
-/** Facts of an attempt that has not begun, with the snapshot of a request that exposes nothing. */
+/** Facts of an attempt that has not begun, for a request that exposes no tools. */
 export const fresh: AttemptFacts = Schema.decodeSync(AttemptFacts)({});
 
 /** Returns the key of a call within its attempt. */

@@ -64,12 +64,12 @@ export const Decision = Schema.Struct({
   policy_version: Label,
   /** Facts that forced the decision, as `name=value`. */
   because: Schema.Array(Schema.String),
-  /** Calls that are open or have run, at most as many as the facts list (`toolRowsMax`). */
+  /** Calls that are open or have run. At most `toolRowsMax`, as in the facts. */
   calls: Schema.optionalKey(Schema.Array(DecisionCall)),
   choices: Schema.optionalKey(Schema.Array(Choice)),
   /** Calls that ran or may have run and that a `retry` could repeat. */
   may_repeat: Schema.optionalKey(Schema.Array(Label)),
-  /** Default of an unattended question. */
+  /** Choice that takes effect if nobody answers the question. */
   default_choice: Schema.optionalKey(Choice),
 });
 export type Decision = typeof Decision.Type;

@@ -49,7 +49,7 @@ const common = {
   retryable: Schema.optionalKey(Schema.Boolean),
   /** True if the provider says that it did nothing with the request. */
   not_processed: Schema.optionalKey(Schema.Boolean),
-  /** True if the failure arrived as an event of the stream, so that everything before it was seen. */
+  /** True if the failure arrived as an event of the stream. Everything that the provider sent before it was then seen. */
   in_band: Schema.optionalKey(Schema.Boolean),
   /** Wait that the provider requested, in milliseconds. */
   retry_after_ms: Schema.optionalKey(Milliseconds),
@@ -101,7 +101,7 @@ export const kinds = {
   unknown: kind("unknown", {}),
 } as const;
 
-/** Name of a kind. */
+/** Name of a failure kind, for example `transport`. */
 export type FailureKind = keyof typeof kinds;
 
 /** Schema of a failure: one of the kinds. */
@@ -111,7 +111,7 @@ type FailureMembers = ReadonlyArray<(typeof kinds)[FailureKind]>;
 /** A decoded failure. `resolve` fills in the omitted flags. */
 export type Failure = (typeof kinds)[FailureKind]["Type"];
 
-/** The three flags of a failure. */
+/** The three flags of a failure. Unlike in `Failure`, none is omitted. */
 export interface Flags {
   readonly retryable: boolean;
   readonly not_processed: boolean;
@@ -161,8 +161,7 @@ export const leavesIncompleteCall = ({ code, kind }: Pick<Failure, "code" | "kin
 export const resolve = (failure: Failure): Resolved => ({ ...failure, ...flags(failure) });
 
 /**
- * Returns the three flags of a failure, as `resolve` fills them in. A flag that is not a boolean (from plain JavaScript) permits
- * nothing.
+ * Returns the three flags of a failure, as `resolve` fills them in. A flag that is not a boolean (from plain JavaScript) counts as false.
  */
 export const flags = (failure: Failure): Flags => ({
   retryable: failure.retryable === undefined ? defaultRetryable(failure) : failure.retryable === true,

@@ -1,8 +1,8 @@
 /**
  * Reads a failure of unknown origin, for example the value of a caller's `classify`.
  *
- * Nothing is rejected, because a broken attempt must be decided. An unknown value becomes the one that permits least, an invalid wait
- * becomes longer than any budget, and an invalid descriptive field is dropped.
+ * Nothing is rejected, because every broken attempt needs a decision. An unknown literal becomes the one that permits the fewest retries,
+ * an invalid wait becomes longer than any budget, and an invalid descriptive field is dropped.
  */
 
 import {
@@ -24,7 +24,6 @@ const endlessMs = Number.MAX_SAFE_INTEGER;
 /**
  * Reads a value as a failure.
  *
- * @param value any value
  * @returns the value itself if it is a failure, else the most restrictive reading; `unknown` if it has no kind
  */
 export const read = (value: unknown): Failure => {
@@ -69,7 +68,7 @@ const readTransport = (given: Json.JsonRecord) => ({
   ...readFlag("reached_host_before", given),
 });
 
-/** Reads a flag. A value that is not a boolean permits nothing. */
+/** Reads a flag. A value that is not a boolean counts as false. */
 const readFlag = <const K extends string>(name: K, given: Json.JsonRecord): { readonly [_ in K]?: boolean } => {
   const value = given[name];
   // A computed key widens the type of the record, which has only this key.

@@ -23,7 +23,7 @@ const rows = (tool: HostedTool, ...names: ReadonlyArray<string>): ReadonlyArray<
   names.map((name) => [name, tool]);
 
 /**
- * Hosted tools by family, that is, by name without vendor prefix, version and preview mark. Lookups, image generation and code in a
+ * Hosted tools by family, that is, by name without vendor prefix, version and `_preview`. Lookups, image generation and code in a
  * disposable container change nothing that outlives the response. Hosted MCP and shells may do anything.
  */
 const table: ReadonlyMap<string, HostedTool> = new Map([
@@ -71,7 +71,7 @@ const exposedAs: ReadonlyMap<string, string> = new Map([
  */
 export const lookup = (name: string): HostedTool | undefined => {
   const found = table.get(family(name));
-  // Hosted MCP calls are named `mcp.<server>.<tool>`, so that a server's own `web_search` is not mistaken for the hosted one.
+  // Hosted MCP calls are named `mcp.<server>.<tool>`, so that a server's own `web_search` is not mistaken for the hosted tool.
   return found ?? (name.startsWith("mcp.") ? unknown : undefined);
 };
 
@@ -179,7 +179,7 @@ const fromKeys = (entry: Json.JsonRecord): ReadonlyArray<ToolBoundary> =>
     return [makeBoundary(own, lookup(own) ?? unknown)];
   });
 
-/** Lists the hosted tools of a request body outside `tools`. */
+/** Lists the tools that a request body exposes in other fields than `tools`. */
 const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundary>): ReadonlyArray<ToolBoundary> => {
   const found: Array<ToolBoundary> = [];
   // Chat: `functions` is the API's original form of tools.
@@ -209,7 +209,7 @@ const makeBoundary = (name: string, tool: HostedTool): ToolBoundary => ({ name: 
 const mcp = (server: string): ToolBoundary => makeBoundary(mcpName(server), unknown);
 
 /**
- * Returns the name of a hosted MCP tool or of a whole server. The name differs from every tool of the table.
+ * Returns the name of a hosted MCP tool or of a whole server. It differs from every name in the table.
  *
  * @param server the server's label or name; may be empty
  * @param tool the tool's name on that server; may be omitted
@@ -225,14 +225,15 @@ const customName = (entry: Json.JsonRecord): string =>
   Json.string(Json.record(entry.custom)?.name) || Json.string(entry.name) || "custom";
 
 /**
- * True if the request names a container, which then outlives the response. `{ "type": "auto" }` and skills without an id do not name one.
+ * True if the request names a container, which then outlives the response. `{ "type": "auto" }` and skills without an id do not name a
+ * container.
  */
 const isNamedContainer = (container: unknown): boolean =>
   Json.string(container) !== "" ||
   Json.string(Json.record(container)?.id) !== "" ||
   Json.string(Json.record(container)?.container_id) !== "";
 
-/** Returns a tool's name in the spelling of the table: snake case without vendor prefix, version and preview mark. */
+/** Returns a tool's name in the spelling of the table: snake case without vendor prefix, version and `_preview`. */
 const family = (name: string): string =>
   toSnakeCase(name.slice(name.lastIndexOf(":") + 1))
     .replace(/_(\d{8}|\d{4}_\d{2}_\d{2}|\d{4}-\d{2}-\d{2})$/, "")

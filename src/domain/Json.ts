@@ -6,7 +6,6 @@ export type JsonRecord = { readonly [key: string]: unknown };
 /**
  * Parses a string as JSON.
  *
- * @param text any string
  * @returns the value in an object, because `null` is valid JSON; undefined if the string is not JSON
  */
 export const parse = (text: string): { readonly json: unknown } | undefined => {
@@ -36,6 +35,6 @@ export const string = (value: unknown): string => (typeof value === "string" ? v
 export const natural = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 
-/** Reads a record by an untrusted name, which may be `constructor` or `__proto__`. */
+/** Reads a record's own member. The name is untrusted and may be `constructor` or `__proto__`. */
 export const own = <A>(of: Readonly<Record<string, A>>, name: string): A | undefined =>
   Object.hasOwn(of, name) ? of[name] : undefined;

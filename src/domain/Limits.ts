@@ -7,10 +7,13 @@ export const labelCharactersMax = 128;
 /** Maximum ledger rows of an attempt. Further calls are folded into one row per executor. */
 export const toolRowsMax = 256;
 
-/** Maximum calls of an attempt that are kept by name, on record and for the guard. A further call cannot start. */
+/** Maximum calls of an attempt that are kept one by one, on record and by ToolGuard. A further call cannot start. */
 export const callsMax = 1_024;
 
-/** Number of evidence records kept from the start of a run. Records between these and the last ones are only counted. */
+/**
+ * Number of evidence records kept from the start of a run. Records between the first `evidenceFirstMax` and the last `evidenceLastMax` are
+ * only counted.
+ */
 export const evidenceFirstMax = 16;
 /** Number of evidence records kept from the end of a run. */
 export const evidenceLastMax = 48;
@@ -36,7 +39,6 @@ export const Status = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum:
 /**
  * Truncates a string of unknown origin to a label.
  *
- * @param text any string
  * @returns its first `labelCharactersMax` code units
  */
 export const label = (text: string): string =>

@@ -10,7 +10,7 @@ export interface Usage {
 }
 
 /**
- * Signal of a part about one tool call.
+ * Signal about one tool call, carried by a part.
  *
  * `input_started`: the call has begun. `input_complete`: its arguments have ended. `ready`: the call is complete and valid, and a caller
  * that receives this part may run it. `settled`: a call that the provider executed has its result.
@@ -49,8 +49,8 @@ export interface Observation {
    */
   readonly terminal: boolean;
   /**
-   * True if only a clean end right after this part is the terminal marker. For protocols without a terminal event: Gemini sends a
-   * finishReason in its last chunk, and some servers in every chunk. Any later part revokes this.
+   * True if a clean end right after this part is the terminal marker, and nothing else is. For protocols without a terminal event: Gemini
+   * sends a finishReason in its last chunk, and some servers in every chunk. Any later part revokes this.
    */
   readonly terminal_at_end?: boolean;
   /**
@@ -73,7 +73,10 @@ export interface Observation {
 
 const noCalls: ReadonlyArray<CallSignal> = [];
 
-/** Observation of an unknown event. It passes through and shows nothing, but it is not quiet. */
+/**
+ * Observation of an unknown event. The caller receives it, and it shows nothing. It is not quiet, so a caller that cannot discard has then
+ * seen output.
+ */
 export const none: Observation = {
   progress: "started",
   shows: "nothing",

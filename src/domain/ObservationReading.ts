@@ -1,8 +1,9 @@
 /**
- * Reads the observation that a caller's `observe` returns for a part. Types may not have checked it.
+ * Reads the observation that a caller's `observe` returns for a part. The caller may be plain JavaScript, so its type is not trusted.
  *
- * A valid observation is returned unchanged, so this allocates nothing although it runs once per part. An invalid count is replaced by the
- * nearest valid one, because counts are only for reports. An unknown value or call is rejected, because no decision may rest on a guess.
+ * A valid observation is returned unchanged, because the check runs once per part and should allocate nothing. An invalid count is replaced
+ * by the nearest valid one, because counts are only for reports. An unknown literal or a malformed call is rejected, because no decision
+ * may rest on a guess.
  */
 import * as Schema from "effect/Schema";
 import * as FailureReading from "./FailureReading.ts";

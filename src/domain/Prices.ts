@@ -1,4 +1,4 @@
-/** Estimates the tokens of text, and computes the cost of a model's tokens from an operator's own table. */
+/** Estimates the tokens of text, and computes the cost of a model's tokens from an operator's price table. */
 import * as Schema from "effect/Schema";
 
 /** Characters of text per token, according to OpenAI's and Google's documentation for English. */

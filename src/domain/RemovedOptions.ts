@@ -1,4 +1,4 @@
-/** Names the options of earlier versions, so that the error for such an option says what to use instead. */
+/** Names the options of earlier versions, so that the error for a removed option says what to use instead. */
 
 const set = (option: string): string => `set ${option} to the address at which other gateways reach this one`;
 

@@ -1,4 +1,4 @@
-/** Holds the run's part of a decision: its flags and counters, which can only veto, and its budget. */
+/** Holds the facts of a run on which a decision is based, and the budget of the run. */
 import * as Effect from "effect/Effect";
 import * as Schema from "effect/Schema";
 import { Label, Milliseconds } from "./Limits.ts";
@@ -58,7 +58,10 @@ export const RunFacts = Schema.Struct({
   next_route: Schema.Literals(["none", "up"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("none" as const))),
   /** Number of consecutive failed attempts of this run on this route before the current failure. */
   route_failures: count,
-  /** True if the route has its operator's own credential and model, so that a rejection because of them is not the request's fault. */
+  /**
+   * True if the operator of the route, not the caller, chose its credential and model. A rejection because of them is then not the
+   * request's fault.
+   */
   own_route: flag,
   moves: count,
   /** Tokens that broken attempts of the run have cost, as reported or estimated. */
@@ -96,7 +99,9 @@ export const Budget = Schema.Struct({
   max_after_shown: limit(1),
   /** Maximum replays after a stall. */
   max_after_stall: limit(1),
-  /** Maximum time since the first failure, in milliseconds. Excludes time with progress and open questions. */
+  /**
+   * Maximum time since the first failure, in milliseconds. Excludes time with progress, open questions, and waits for a path or a cooldown.
+   */
   max_elapsed_ms: limitMs(300_000),
   /** Maximum Retry-After that is waited for without a question, in milliseconds. */
   max_retry_after_ms: limitMs(60_000),

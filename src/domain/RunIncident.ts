@@ -67,7 +67,7 @@ export const RunIncident = Schema.Struct({
   jitter: Schema.Finite,
   policy: Label,
   decision: Decision,
-  /** One sentence for a person: what happened, if a tool ran, and which step is safe. */
+  /** One sentence for a person: what happened, whether a tool ran, and which step is safe. */
   message: Schema.String,
   status: IncidentStatus,
   answer: Schema.optionalKey(Choice),

@@ -21,8 +21,8 @@ const Counts = Schema.Struct({ read_only: Schema.Natural, mutating: Schema.Natur
 export type Counts = typeof Counts.Type;
 
 /**
- * Side-effect boundary of one attempt. `guarded` proves that ToolGuard made every runtime tool; `complete` means that every
- * exposed tool is classified. Counts and enums only.
+ * Side-effect boundary of one attempt. `guarded` proves that ToolGuard made every runtime tool; `complete` means that every exposed tool is
+ * classified. It holds only counts and enums, no names.
  */
 export const SideEffects = Schema.Struct({
   guarded: Schema.Boolean,

@@ -124,8 +124,8 @@ const families: ReadonlyArray<readonly [RegExp, TransportRow]> = [
 export const proxyPrefix = "PROXY_";
 
 /**
- * Failures of an egress proxy other than a refusal. It hangs up, does not speak HTTP, sends too much, does not answer in time, or breaks
- * without a code.
+ * Failures of an egress proxy other than a refusal. The proxy hangs up, does not speak HTTP, sends too much, does not answer in time, or
+ * breaks without a code.
  */
 const proxyCodes: ReadonlyMap<string, TransportMeaning> = new Map([
   ["PROXY_CLOSED", "retry"],

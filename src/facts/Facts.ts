@@ -29,7 +29,7 @@ import { Ledger } from "./ToolRows.ts";
 
 export { atMost, join } from "./Growth.ts";
 
-/** Options of a fold, known before its attempt starts. */
+/** Options of an attempt's facts, known before the attempt starts. */
 export interface FactsOptions {
   /** The side-effect boundary from before the attempt; `null` if missing. */
   readonly sideEffects: SideEffects | null;
@@ -39,7 +39,7 @@ export interface FactsOptions {
   readonly boundaries: ReadonlyArray<ToolBoundary>;
   /** True if ToolGuard provably made every declared runtime tool. */
   readonly guarded: boolean;
-  /** Facts of an earlier process's attempt that this fold continues. */
+  /** Facts that an earlier process has collected of the same attempt. */
   readonly from?: AttemptFacts;
 }
 
@@ -77,7 +77,7 @@ export interface FactsFold {
   readonly snapshot: () => AttemptFacts;
 }
 
-/** Starts the facts of one attempt. */
+/** Creates the fold of an attempt that has no observations yet. */
 export const make = (options: FactsOptions): FactsFold => new Fold(options);
 
 const noRows: ReadonlyArray<ToolRow> = [];
@@ -99,7 +99,7 @@ class Fold implements FactsFold {
   #begun: Set<string> | undefined;
   /** The counter that orders text, calls and settles. */
   #moment: number;
-  /** True if the provider has begun to keep state. The boundary of unseen changes is then raised, but only once. */
+  /** True if the provider has begun to keep state. `side_effects` is then raised, but only once. */
   #stored = false;
   /** True after an error event. A later marker then does not count (law L5). */
   #failed = false;
@@ -178,12 +178,12 @@ class Fold implements FactsFold {
     const shows = this.#shownOf(o);
     if (shows !== this.#now.shown && !chainAtMost(Shown, shows, this.#now.shown)) return true;
     if (o.stores === true && !this.#stored) return true;
-    // Text after a call or a settle counts as new too, because the text that the call had closed is open again (row 18).
+    // Text after a call or a settle counts as new too, because the text that the call had closed is open again (policy row 18).
     if (shows === "text" && this.#now.text_through !== this.#moment) return true;
     if (o.calls.length === 0) return false;
     for (const signal of o.calls) {
       if (isCounted(signal) && this.#ledger.canRaise(this.#runtimeRow(signal))) return true;
-      // Such a call is counted when decoded, but it must be on record before the caller can know of it.
+      // A provider-executed call is counted when decoded, but it must be on record before the caller can know of it.
       if (signal.executor === "provider" && this.#ledger.canRaise(this.#providerRow(signal))) return true;
     }
     return false;
@@ -245,7 +245,7 @@ class Fold implements FactsFold {
     return this.#discardable || o.quiet ? o.shows : "text";
   }
 
-  /** Counts the beginning of any call, the rows of provider-executed calls, and runtime calls that report their settle. */
+  /** Counts the calls that begin in a part, the provider-executed calls, and the runtime calls that it reports as settled. */
   #countCalls(signals: ReadonlyArray<CallSignal>): boolean {
     let changed = false;
     for (const signal of signals) {
@@ -264,8 +264,8 @@ class Fold implements FactsFold {
   }
 
   /**
-   * Returns true if the call was not marked before. Past the bound, only `input_started` counts as a beginning, because a late beginning
-   * permits more (row 18).
+   * Returns true if the call was not marked before. After `toolRowsMax` calls, only `input_started` counts as a beginning, because a late
+   * beginning permits more (policy row 18).
    */
   #markBegun(signal: CallSignal, call: string): boolean {
     this.#begun ??= new Set();
@@ -389,7 +389,9 @@ class Boundaries {
   }
 }
 
-/** Shared by all attempts without such tools, because a separate map would take up nearly all memory of an idle attempt. */
+/**
+ * Shared by all attempts that declare no tool of an executor, because a separate map would take up nearly all memory of an idle attempt.
+ */
 const nothingDeclared: ReadonlyMap<string, ToolEffect> = new Map();
 
 const effects = (boundaries: ReadonlyArray<ToolBoundary>, executor: Executor): ReadonlyMap<string, ToolEffect> => {

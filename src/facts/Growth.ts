@@ -1,5 +1,6 @@
 /**
- * Describes the growth of each fact of an attempt in one table: its order (law L1), its join, and its value after other attempts.
+ * Describes the growth of each fact of an attempt in one table: its order (law L1), its join, and its shift in an attempt that continues
+ * the response of earlier attempts.
  *
  * A fact of `AttemptFacts` does not compile without a row here, a worst value in policy/InputReading.ts and an export in
  * recorder/export/ExportValues.ts. Every operation on all facts reads this table. For example, a record joins facts, a decision compares
@@ -58,8 +59,8 @@ const moment: Growth<number> = {
 const flag: Growth<boolean> = { ...anyTime, atMost: (a, b) => !a || b, join: (a, b) => a || b };
 
 /**
- * Growth of a ledger. A later ledger contains every row of an earlier one, either as the same call in the same or a later phase, or in the
- * fold of its executor.
+ * Growth of a ledger. A later ledger contains every row of an earlier one, either as the same call in the same or a later phase, or within
+ * the row into which the calls of its executor are folded.
  */
 const ledger: Growth<ReadonlyArray<ToolRow>> = {
   ...anyTime,
@@ -88,7 +89,7 @@ const isRowAtMost = (a: ToolRow, b: ToolRow): boolean =>
     ? isFoldAbove(b, a)
     : chainAtMost(ToolEffect, a.effect, b.effect) && chainAtMost(ToolPhase, a.phase, b.phase);
 
-/** Growth of a snapshot: a snapshot that proves less is higher. A missing snapshot proves nothing, so it is the highest. */
+/** Growth of `side_effects`: a snapshot that proves less is higher. A missing snapshot proves nothing, so it is the highest. */
 const snapshot: Growth<SideEffects | null> = {
   ...anyTime,
   atMost: (f, g) => {

@@ -15,7 +15,7 @@ export const tokensPerImage = 1_600;
 export interface TokenCost {
   readonly input: number;
   readonly output: number;
-  /** True if the provider did not report some of them. */
+  /** True if some of these numbers are estimates, because the provider did not report them. */
   readonly estimated: boolean;
 }
 
@@ -25,7 +25,7 @@ export const free: TokenCost = { input: 0, output: 0, estimated: false };
 /** Adds two counts, up to the largest safe integer, because a provider may report any number but a record holds exact integers. */
 export const sum = (one: number, other: number): number => Math.min(Number.MAX_SAFE_INTEGER, one + other);
 
-/** Returns all tokens of a cost. */
+/** Returns the sum of input and output tokens, up to the largest safe integer. */
 export const total = ({ input, output }: TokenCost): number => sum(input, output);
 
 /** Minimum length of a piece of base64 that counts as a file instead of text. A picture of 800 bytes has this many characters. */
@@ -34,8 +34,9 @@ const fileCharactersMin = 1_024;
 /**
  * Estimates the tokens of a request's body: its characters without pieces of base64, plus an image for each piece.
  *
- * Every run needs the estimate, so it inspects few characters. A piece that is long enough contains one character of every
- * `fileCharactersMin`. Within a long piece only some characters are inspected, so other characters in between may be counted as part of it.
+ * Every run needs the estimate, so it inspects few characters. It reads each stretch of `fileCharactersMin` characters from its end, and
+ * skips it at the first character that is not base64. Within a long piece only some characters are inspected, so other characters in
+ * between may be counted as part of it.
  *
  * @param body JSON as it is sent; a byte counts as a character
  */

@@ -25,10 +25,13 @@ export class Ledger {
   /** Created with the first row, because few attempts have any. */
   #index: Map<string, number> | undefined;
   #lastFolded = "";
-  /** Number of folded calls. A signal counts as another call if its key differs from the last one. */
+  /** Number of folded calls. A signal counts as another call if its key differs from that of the previous folded signal. */
   folded = 0;
 
-  /** Returns the row of a call. If there is none, returns the fold that a new row of that executor would join, if any. */
+  /**
+   * Returns the row of a call. If there is none and the ledger is full, returns the row that holds the folded calls of that executor, if
+   * any.
+   */
   find(executor: Executor, call: string): ToolRow | undefined {
     const at = this.#index?.get(indexKey(executor, call));
     if (at !== undefined) return this.rows[at];
@@ -69,7 +72,7 @@ export class Ledger {
     return true;
   }
 
-  /** Assigns the next row to this key. */
+  /** Maps this key to the row that is added next. */
   #indexNext(key: string): void {
     this.#index ??= new Map();
     this.#index.set(key, this.rows.length);

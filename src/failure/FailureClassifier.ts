@@ -71,8 +71,8 @@ export const classifyResponse = (response: ErrorResponse, context: ClassifyConte
 };
 
 /**
- * Distinguishes a web page from other bodies that are not a stream. A page comes from a proxy or a sign-in page, even if its content type
- * says otherwise.
+ * Distinguishes a web page from other bodies that are not a stream. A web page comes from a proxy or a sign-in portal, even if its content
+ * type says otherwise.
  */
 const pageCode = ({ body, headers }: ErrorResponse): { readonly code?: string } =>
   /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(RetryAfter.readHeader(headers, "content-type") ?? "") ||
@@ -92,8 +92,8 @@ export const classifyEvent = (json: unknown): Failure | undefined => {
 };
 
 /**
- * Reads the evidence in the order of its strength. A status outranks every class except an `own` one around it, so an abort that wraps a
- * 500 is a server error.
+ * Reads the evidence in the order of its strength. A status outranks every class, except a class of strength `own` that wraps it, so an
+ * abort that wraps a 500 is a server error.
  */
 const findStrongest = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link | undefined] => {
   const { status, body, transport } = evidence;

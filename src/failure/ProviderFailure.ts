@@ -71,7 +71,7 @@ const findPermanent = (body: ErrorBody.BodyReading, status: number | undefined):
 };
 
 /**
- * Derives a failure from an error body alone, inside a stream or from a client that lost the status.
+ * Derives a failure from an error body alone, for an error inside a stream or a client that lost the status.
  *
  * A code that no table knows is still the provider's error, so it is a `server_error`.
  */
@@ -91,8 +91,9 @@ export const classifyBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray
 };
 
 /**
- * Adds to the body the code that the headers contain. Bedrock names the exception in `x-amzn-errortype: ThrottlingException:http://…`. If a
- * client did not pass on the body and the content type is HTML or plain text, the body counts as a web page.
+ * Adds the code in the response headers to the reading of the body. Bedrock names the exception in `x-amzn-errortype:
+ * ThrottlingException:http://…`. If a client did not pass on the body and the content type is HTML or plain text, the body counts as a web
+ * page.
  */
 export const withHeaderCode = (read: ErrorBody.BodyReading, headers: unknown): ErrorBody.BodyReading => {
   const page =
@@ -163,8 +164,8 @@ const waitInMessages = (
 };
 
 /**
- * True if a plan's allowance is used up, so that the same request may be refused for hours. Like a quota rejection, this does not delay
- * other runs. A provider that asks for a retry takes precedence, and a server's own failure counts only if its body is JSON.
+ * True if the allowance of a subscription plan is used up. The same request may then be refused for hours. Like a quota rejection, this
+ * does not delay other runs. A provider that asks for a retry takes precedence, and a server's own failure counts only if its body is JSON.
  */
 const isPlanLimit = ({ kind, retryable }: Failure, { codes, form, messages }: ErrorBody.BodyReading): boolean => {
   if (retryable === true || (kind !== "rate_limited" && kind !== "overloaded" && kind !== "server_error")) return false;
@@ -177,8 +178,8 @@ const isRefusal = ({ kind, status }: Failure, { form }: ErrorBody.BodyReading): 
   kind === "rate_limited" || kind === "overloaded" || (status === 503 && form === "schema");
 
 /**
- * True if the wait applies to this request alone. That is a rate limit of whose reported buckets none is empty (shorter requests pass), a
- * request larger than the provider's limit, or a rejection that waiting does not fix.
+ * True if the announced wait applies to this request alone. The failure is then a rate limit without an empty bucket (a shorter request
+ * would pass), a request over the provider's size limit, or a rejection, which no wait can fix.
  */
 const isAlone = (
   { kind }: Failure,

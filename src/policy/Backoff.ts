@@ -31,7 +31,7 @@ export const delayMs = (s: Situation): number => {
   switch (waitFor(s)) {
     case "path":
       // The length of an outage is unknown, so the retry is sent when the path is back, but not before an announced wait ends. A request
-      // that was sent also waits its backoff, because the provider may still be recovering and would fail its retries at once.
+      // that was sent also waits for its backoff, because the provider may still be recovering and would fail its retries at once.
       return Math.round(Math.max(isWaited(s) ? (retryAfter ?? 0) : wait, s.run.cooldown_ms));
     case "cooldown":
       return Math.round(Math.max(wait, s.run.cooldown_ms));

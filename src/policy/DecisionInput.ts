@@ -14,7 +14,7 @@ import { label } from "../domain/Limits.ts";
 import { Budget, defaultBudget, fresh as freshRun, RunFacts } from "../domain/RunFacts.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 
-/** Input of `decide`. */
+/** Everything on which a decision depends. */
 export interface DecisionInput {
   readonly facts: AttemptFacts;
   readonly failure: Failure.Failure;

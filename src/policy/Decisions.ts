@@ -73,8 +73,8 @@ const stop = (s: Situation, { entry, rule }: Ruling, version: string): Decision 
 
 /**
  * Builds a question, unless there is nothing to ask. A run with a terminal marker and malformed content ends as complete, because runtimes
- * return such an error to the model. But a caller that cannot discard would take an incomplete call as finished, so its run stops and the
- * call is withheld.
+ * report malformed content back to the model. But a caller that cannot discard would take an incomplete call as finished, so its run stops
+ * and the call is withheld.
  */
 const question = (s: Situation, ruling: Ruling, version: string): Decision => {
   const { entry, rule } = ruling;

@@ -1,5 +1,5 @@
 /**
- * Explains a decision in one or two plain sentences: the failure, if a tool ran, and the step that is safe.
+ * Explains a decision in one or two plain sentences: the failure, whether a tool ran, and the step that is safe.
  *
  * This module describes the failure by its kind; Rules.ts has the sentence of each rule. All phrases are fixed and contain no message, name
  * or content from outside. A rejection keeps the provider's own reason, so an unpaid bill is never described as a lost connection.
@@ -16,7 +16,6 @@ import { type RuleEntry, rules } from "./Rules.ts";
 /**
  * Explains a decision. The text never contradicts the facts. It never throws, because an unknown value is described as unknown.
  *
- * @param decision the decision
  * @param given the failure that was decided on
  * @param facts the facts that were decided on
  */
@@ -34,7 +33,8 @@ export const explain = (decision: Decision, given: Failure, facts: AttemptFacts)
   if (entry === undefined) return `${happened}; ${tools()}`;
   const parts = { because: Array.isArray(because) ? because : [], failure, facts: known, tools };
   const said = typeof entry.sentence === "string" ? entry.sentence : entry.sentence(parts);
-  // Mentions every unknown outcome, except for an automatic retry, which keeps its tools or had no open call.
+  // Mentions every unknown outcome, except before an automatic retry. A retry either resumes the answer with its running tools, or no call
+  // was open.
   const isUnsaid = entry.action !== "auto_retry_once" && hasUnknownOutcome(known) && !said.includes(outcomeUnknown);
   const unknown = isUnsaid ? ` A tool had ${outcomeUnknown}.` : "";
   return `${happened}; ${said}${unknown}${describeSending(route, wait_for)}`;

@@ -34,7 +34,7 @@ export const read = (given: DecisionInput): DecisionInput => {
     budget === given.budget &&
     jitter === given.jitter;
   if (same) return given;
-  // Neither value would be safe: `true` could report a false success, and `false` could request a response twice.
+  // Neither value of `terminal_seen` would be safe: `true` could report a false success, and `false` could request a response twice.
   const marker = typeof Json.record(given.facts)?.terminal_seen === "boolean";
   return { failure: marker ? failure : { kind: "unknown" }, facts, run, budget, jitter };
 };

@@ -11,15 +11,15 @@ import type { Situation } from "./Situation.ts";
 /** Maximum cooldown or Retry-After for which a run waits instead of moving, in milliseconds. */
 export const patienceMs = 5_000;
 
-/** One row of the table. The first row that applies decides if the run moves. */
+/** One row of the table. The first row that applies decides whether the run moves. */
 export interface MoveRow {
   /** The failure as docs/routes.md prints it. */
   readonly failure: string;
   /** The condition of the move as docs/routes.md prints it. */
   readonly moves: string;
   /**
-   * True if the row is about failures that are not retryable on their own route. A move by this row passes row 7 of the policy. The other
-   * rows move only retryable failures.
+   * True if the row is about failures that are not retryable on their own route. Row 7 of the policy does not stop a move by this row. The
+   * other rows move only retryable failures.
    */
   readonly passes?: true;
   /** Returns true to move, false to stay, undefined if the row does not apply. Pure. */
@@ -131,7 +131,7 @@ export const isOwnFault = ({ failure, run }: OwnFault): boolean =>
 /**
  * Returns true if a replay of the failed attempt moves to the next route.
  *
- * @param table the policy's rows; empty if it never moves
+ * @param table the policy's rows for moves; empty if it never moves
  */
 export const shouldMove = (s: Situation, table: ReadonlyArray<MoveRow> = moveRows): boolean => {
   if (s.run.next_route !== "up" || s.run.moves >= s.budget.max_moves) return false;

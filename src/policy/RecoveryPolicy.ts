@@ -23,7 +23,7 @@ export { everyRetryAsks, PolicyError, type StricterRules } from "./StricterRules
 /** Version of the rules, raised whenever a stored incident could be decided differently (law L9). */
 export const version = "3";
 
-/** Prevents the use of object literals and spreads as a policy, because only this module can create one. */
+/** A brand, so that only `make` creates policies. Object literals and spreads do not type-check as a policy. */
 declare class Made {
   private readonly made: true;
 }
@@ -43,7 +43,7 @@ export interface RecoveryPolicy extends Made {
 /** Decides by the default policy. */
 export const decide = (input: DecisionInput): Decision => standard.decide(input);
 
-/** Options of `make`. */
+/** Options of `make`. Without any, `make` returns the default policy. */
 export interface Options {
   /** Name of the policy in incidents. Default: the base's name, with `+stricter` if rules were tightened. */
   readonly name?: string;

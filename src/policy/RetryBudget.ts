@@ -9,7 +9,7 @@ import type { AttemptMode } from "../domain/RunFacts.ts";
 import type { AskingRule } from "./Rules.ts";
 import type { Situation } from "./Situation.ts";
 
-/** A retry that the rows allow. */
+/** A retry that the rows of the policy allow. */
 export interface Retry {
   /** Mode of the retry. Limits on paying twice apply to replays only. */
   readonly mode: AttemptMode;
@@ -27,7 +27,7 @@ interface Veto {
 export const waitFor = ({ run }: Pick<Situation, "run">): "path" | "cooldown" | undefined =>
   run.path === "down" ? "path" : run.cooldown_ms > 0 ? "cooldown" : undefined;
 
-/** Checks in evaluation order. */
+/** The checks, in evaluation order. */
 export const vetoes: ReadonlyArray<Veto> = [
   {
     rule: "outage_too_long",
@@ -81,16 +81,16 @@ function isSpent(s: Situation, { mode, moves }: Retry): boolean {
   if (moves || isWaited(s)) return false;
   if (s.run.group_retries >= (s.budget.max_group_retries ?? Number.POSITIVE_INFINITY)) return true;
   if (isFree(s)) return false;
-  // A failure that was not processed and exceeds its own budget does not fall back to the ordinary one. The same applies if the flag is
-  // ignored because of progress, because progress must not loosen the decision (L2).
+  // If `max_not_processed` is exhausted, a request that was not processed does not fall back to the ordinary budget. This also applies if
+  // progress overrules `not_processed`, because progress must not loosen the decision (L2).
   if (s.resolved.not_processed && isFreeBudgetSpent(s)) return true;
   if (s.run.auto_retries >= s.budget.max_auto_retries) return true;
   return mode === "replay" && (areReplaysSpent(s) || isReplayFutile(s));
 }
 
 /**
- * Returns true if the request was not sent because its path was down. Such a retry is free and limited only by the maximum
- * outage. A request that was released after its wait may be sent once.
+ * Returns true if the request was not sent because its path was down. Its retry is free and limited only by `max_outage_ms`. A request that
+ * was released after its wait may be sent once.
  */
 export const isWaited = ({ facts, failure, run }: Pick<Situation, "facts" | "failure" | "run">): boolean =>
   (run.path === "down" || run.waited_for_path) && facts.delivery === "not_sent" && failure.kind !== "rejected";

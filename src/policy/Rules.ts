@@ -17,8 +17,8 @@ export interface SentenceParts {
   readonly facts: AttemptFacts;
   readonly because: ReadonlyArray<string>;
   /**
-   * Returns a sentence that says if a tool ran. It is a function because only some sentences need the ledger, and a caller may not have
-   * one.
+   * Returns a sentence that says whether a tool ran. It is a function because only some sentences need the ledger, and a caller may not
+   * have a ledger.
    */
   readonly tools: () => string;
 }
@@ -29,7 +29,7 @@ interface Said {
    * to store and export.
    */
   readonly because: (s: Situation) => ReadonlyArray<string>;
-  /** Sentence that follows the description of the failure. It says if a tool ran and what is safe to do. */
+  /** Sentence that follows the description of the failure. It says whether a tool ran and what is safe to do. */
   readonly sentence: string | ((parts: SentenceParts) => string);
 }
 

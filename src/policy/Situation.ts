@@ -35,7 +35,7 @@ export interface Situation extends DecisionInput {
   readonly notProcessed: boolean;
   /** True if the failure is `rejected.auth` and other credentials can be tried once. */
   readonly credentials: boolean;
-  /** True if the failure is about the model's output. The provider's marker then does not make it complete. */
+  /** True if the failure is about the model's output. The provider's marker then does not make the response complete. */
   readonly malformed: boolean;
 }
 

@@ -2,15 +2,15 @@
  * Contains the rows of the strict policy, the first published form of this policy (PawWork #863).
  *
  * The policy retries once, after one second, and only an attempt that provably had no effect. It asks after any output, call or partial
- * input, and if the snapshot is incomplete. It never continues, resumes or changes the route. A guard or a harmless effect makes no
- * difference. It waits for a path and for an announced wait as the default policy does. The row numbers are those of the default rows that
- * the rows tighten.
+ * input, and if the snapshot of side effects is incomplete. It never continues, resumes or changes the route. A guard or a harmless effect
+ * makes no difference. It waits for a path and for an announced wait as the default policy does. Each row has the number of the default row
+ * that it tightens.
  */
 import { endRows, type PolicyRow, replayRuling, rowOf } from "./PolicyRows.ts";
 import { isWaited, waitFor } from "./RetryBudget.ts";
 import type { Situation } from "./Situation.ts";
 
-/** Fixed wait, in milliseconds. */
+/** Fixed wait before the retry, in milliseconds. */
 export const fixedDelayMs = 1_000;
 
 /** Maximum automatic retries of a run, including those that cost the provider nothing. */

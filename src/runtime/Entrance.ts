@@ -2,8 +2,8 @@
  * Validates the options of a run, or says what is wrong with them.
  *
  * Callers can bypass the types, but a record must be readable whatever they pass (L8). So every field is checked once, before the first
- * request, and a value that the record, the facts or a clock could not hold is refused by its field name. The provider and the budget are
- * copied field by field, so that nothing else of a caller's objects is stored.
+ * request, and a value that the record, the facts or a clock could not hold is refused, with the name of its field. The provider and the
+ * budget are copied field by field, so that nothing else of a caller's objects is stored.
  */
 import * as Effect from "effect/Effect";
 import * as Json from "../domain/Json.ts";
@@ -35,7 +35,7 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
   if (problem !== undefined) return problem;
   const { budget, routes } = options;
   const provider = trimProvider(options.provider);
-  // Nearly always the options need no change. A waiting run then keeps no copy of them.
+  // Nearly always the options need no change. A waiting run then keeps no copy of the options.
   const isKept = provider === options.provider && routes === undefined;
   if (isKept && budget === undefined) return options;
   return {

@@ -1,5 +1,5 @@
 /**
- * Draws the ids of runs, and explains why a store refuses one.
+ * Draws the ids of runs, and explains why a store refuses an id.
  */
 import * as Effect from "effect/Effect";
 import * as Random from "effect/Random";

@@ -63,12 +63,12 @@ export class StreamProcessor extends Context.Service<
     parts<P, E, R>(options: RunOptions<P, E, R>): Stream.Stream<P, RunInterrupted, R>;
     /**
      * Takes up a run that no process owns: a parked run, or a run whose process is gone. The processor reads the pending step from the
-     * record. It carries out an answer, starts a decided retry, waits for an open question, or decides first.
+     * record. It carries out an answer, starts a decided retry, waits for an open question, or takes the decision that is missing.
      *
      * @param runId the run, as the recorder knows it
      * @param options the request, the transcript that it was built from, and the caller's cursor if it has one
-     * @returns the run's further events. It fails with `RunInterrupted` of reason `refused` when the run is unknown, has ended, is owned by
-     *   a live process, was taken up too often, or has another transcript.
+     * @returns the run's further events. It fails with `RunInterrupted` of reason `refused` when the run is unknown, has ended, is owned
+     *   by a live process, was taken up too often, or has another transcript.
      */
     takeUp<P, E, R>(runId: string, options: TakeUpOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
     /**
@@ -116,7 +116,7 @@ const makeProcessor = Effect.gen(function* () {
   const live = new Roster<string, AnyRun>();
   const register: Register = { live, lingering: new LingeringRuns(), closed: undefined, starts: 0 };
 
-  // Another process has taken the run over. Stop now, because the run's next write may be its end.
+  // Another process has taken the run over. Stop it now: by itself it would notice only at its next write, which may be its end.
   const unheard = shared.recorder.onLost?.((runId) => {
     const run = live.get(runId);
     run?.onTakenOver();
@@ -138,7 +138,7 @@ const makeProcessor = Effect.gen(function* () {
       for (const run of runs) run.stop("lifecycle");
       register.lingering.close();
       const ended = Effect.forEach(runs, (run) => Deferred.await(run.done), { discard: true });
-      // Without this, pending entries would be lost with the processor.
+      // Entries that the store has not accepted yet would be lost if the backlog were not closed.
       return Effect.andThen(ended, shared.backlog.close);
     });
   yield* Effect.addFinalizer(() => close("the layer's scope was closed"));
@@ -233,7 +233,7 @@ const takeUp = <P, E, R>(
       const services = yield* Effect.context<R>();
       const { lingering, tapped } = register.lingering.readBy(options);
       const run = new Run<P, E, R>(runId, tapped, true, shared, services, late);
-      // Both happen in one step. A caller that leaves in between would leave behind a claimed run that no fiber executes.
+      // The claim and the start happen in one step. A caller that leaves in between would leave a claimed run that no fiber executes.
       const pulled = yield* Effect.uninterruptible(takeOver(register, { run, lingering, scope }, transcript, cursor));
       return typeof pulled === "string" ? yield* refuse(runId, register, pulled) : pulled;
     }),
@@ -256,7 +256,7 @@ const readable = <P, E, R>(register: Register, { lingering, run }: ReadRun<P, E,
   return lingering.take(lingering.first);
 };
 
-/** Takes a run over and continues it. Returns its reader's pull, or the reason why it cannot. */
+/** Takes a run over and continues it. Returns its reader's pull, or the reason why the run cannot be taken over. */
 const takeOver = Effect.fnUntraced(
   function* <P, E, R>(
     register: Register,
@@ -287,14 +287,16 @@ const takeOver = Effect.fnUntraced(
   (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropRun(register, run))),
 );
 
-/** Registers a claimed run, so that a close waits for it. Returns the reason if the processor has closed in the meantime. */
+/**
+ * Registers a claimed run, so that a close of the processor waits for it. Returns the reason if the processor has closed in the meantime.
+ */
 const registerRun = <P, E, R>(register: Register, run: Run<P, E, R>): string | undefined => {
   const problem = problemOfClose(register) ?? problemOfLiveId(register, run.runId);
   if (problem === undefined) register.live.set(run.runId, run);
   return problem;
 };
 
-/** Stops a run when its consumer leaves, unless the run continues without one, and forgets it once it has ended. */
+/** Stops a run when its consumer leaves, unless the run may continue without a consumer. Forgets the run once it has ended. */
 const stopWithScope = <P, E, R>(
   register: Register,
   { lingering, run, scope }: ReadRun<P, E, R>,

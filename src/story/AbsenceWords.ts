@@ -1,4 +1,4 @@
-/** Describes a run that continues without its client, and the time for which it may. */
+/** Describes a run that continues without its client, and how long it may continue. */
 import type { WaitStory } from "./PathWords.ts";
 import { formatRelative, formatRough, formatUtc } from "./Times.ts";
 

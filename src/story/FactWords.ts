@@ -1,6 +1,6 @@
 /**
- * Describes the facts of an attempt: the progress of its request, the output that was shown, the state of each call, and amounts such as
- * lengths.
+ * Describes the facts of an attempt: the progress of its request, the output that was shown, the state of each call, and amounts, for
+ * example lengths.
  */
 import { type AttemptFacts, Delivery, Progress, Shown, type ToolRow } from "../domain/AttemptFacts.ts";
 import { formatLasting, groupDigits } from "./Times.ts";

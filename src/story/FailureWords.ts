@@ -5,7 +5,7 @@ import type { RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import type { QuestionRecord, RunRecord } from "../recorder/RunRecord.ts";
 import { answerers, choices, type Tone } from "./Words.ts";
 
-/** Words for the failure of an attempt. `word` is shown on a chip, `title` before the sentence of the incident. */
+/** Words for the failure of an attempt. `word` is shown on a small label, `title` before the sentence of the incident. */
 export interface FailureWord {
   readonly word: string;
   readonly title: string;
@@ -85,7 +85,7 @@ export const failureWord = ({
 const isUnsent = (failure: Failure, { delivery }: RunIncident["facts"]): boolean =>
   failure.kind === "transport" && (failure.operation === "connect" || delivery === "not_sent");
 
-/** Reasons of ends that have no rule. */
+/** Reasons why a run ended, for ends that no rule of the policy caused. */
 const ends: Readonly<Record<string, string>> = {
   accepted_partial: "the partial response was accepted",
   record_failed: "the store did not accept an entry that had to be recorded before the run could continue",

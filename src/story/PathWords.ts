@@ -6,7 +6,7 @@ import type { Tone } from "./Words.ts";
 /** State of a path for a person. `cooling`: the path works, but its provider has asked a run to wait. */
 export type PathStanding = "up" | "cooling" | "returning" | "down";
 
-/** Word, mark, colour and meaning of each state. */
+/** Word, symbol, colour and meaning of each state, for display. */
 export const pathStandings: Readonly<
   Record<PathStanding, { readonly word: string; readonly mark: string; readonly tone: Tone; readonly means: string }>
 > = {
@@ -61,7 +61,7 @@ export const cooldownWords: Readonly<Record<"rate_limited" | "overloaded", strin
 
 /** Wait of a run before its next request is sent. */
 export interface WaitStory {
-  /** For example `waits for the way to api.openai.com`. */
+  /** For example `waits for a path to openai`. */
   readonly said: string;
   /** Time waited so far, and the latest end of the wait. */
   readonly times: string;

@@ -16,7 +16,7 @@ export interface RepeatableCalls {
   readonly more: number;
 }
 
-/** An open question. */
+/** An open question, with everything that a person needs for an answer. */
 export interface OpenQuestion {
   readonly question: QuestionRecord;
   /** The incident in question; undefined if it is no longer on record. */
@@ -27,7 +27,7 @@ export interface OpenQuestion {
   readonly refusal: RefusalStory | undefined;
   /** Choice that is taken when the question expires. */
   readonly unattended: Choice;
-  /** All entries of `repeats`, as keys and words for programs. */
+  /** Everything that a `retry` could repeat, for programs: call keys and fixed phrases. Unlike `named` in `repeats`, it is complete. */
   readonly mayRepeat: ReadonlyArray<string>;
   /** Calls that a `retry` could run again; undefined if there are none. */
   readonly repeats: RepeatableCalls | undefined;

@@ -18,7 +18,7 @@ export type RunStatus =
   | "cancelled"
   | "stopped";
 
-/** Word, mark and colour of a status, and the title of the end of its story. */
+/** Word, symbol and colour of a status, and the title of the end of its story. */
 export const runStatuses: Readonly<
   Record<RunStatus, { readonly word: string; readonly mark: string; readonly tone: Tone; readonly title: string }>
 > = {
@@ -66,8 +66,8 @@ export const isOutcomeOpen = ({ executor, phase }: ToolRow): boolean =>
   executor === "runtime" && (phase === "dispatched" || phase === "outcome_unknown");
 
 /**
- * Returns true if the user cancelled the run after its response was complete, while a tool of its last attempt ran. Without a
- * running tool such a cancel changes nothing, for example if a client closes its socket after the end marker.
+ * Returns true if the user cancelled the run after its response was complete, while a tool of its last attempt ran. Without a running tool
+ * a cancel at that point changes nothing, for example if a client closes its socket after the end marker.
  */
 export const isCancelled = ({ attempts, end, evidence, incidents }: RunRecord): boolean => {
   if (end?.state !== "completed") return false;

@@ -69,7 +69,7 @@ export interface RunStory {
   readonly unknown: string | undefined;
 }
 
-/** End of an attempt. */
+/** End of an attempt, as the record shows it. */
 export type AttemptEnd = "broke" | "completed" | "running" | "unknown";
 
 /** Words for each end of an attempt. */
@@ -80,7 +80,7 @@ export const attemptEnds: Readonly<Record<AttemptEnd, { readonly word: string; r
   unknown: { word: "no end on record", tone: "quiet" },
 };
 
-/** One attempt. */
+/** One attempt, with the words that describe it. */
 export interface AttemptStory {
   readonly record: AttemptRecord;
   /** Description of its request. */

@@ -92,9 +92,9 @@ export interface SeamStory {
   readonly proof: SeamProof;
   /** True if the seam is proven. No text of the attempt is shown before that. */
   readonly proven: boolean;
-  /** Reason why the seam was not proven, or was refuted later. Undefined if the seam is proven, or if the attempt broke first. */
+  /** Reason why the seam was not proven, or was refuted after its proof. Undefined if the proof holds, or if the attempt broke first. */
   readonly fault: SeamFault | undefined;
-  /** For example `It goes on after 412 characters: the new text began with …`. */
+  /** For example `It continues after 412 characters: the new text began with …`. */
   readonly said: string;
 }
 
@@ -163,7 +163,7 @@ export interface TextPiece {
   readonly from: number;
   /** End of the piece; undefined for the last piece, because the record does not contain its length. */
   readonly to: number | undefined;
-  /** Proof that joins it to the piece before it; undefined for the first one. */
+  /** Proof that joins this piece to the piece before; undefined for the first piece. */
   readonly proof: SeamProof | undefined;
 }
 

@@ -5,7 +5,7 @@ import type { ToolRow } from "../domain/AttemptFacts.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import { isCancelled, isOutcomeOpen } from "./RunStatus.ts";
 
-/** Stands for calls whose names are no longer on record. */
+/** Stands for calls whose tool is not named on record. */
 const unnamed = "a tool";
 
 /**

@@ -38,11 +38,7 @@ export interface Evidence {
   readonly messages: ReadonlyArray<Found<string>>;
 }
 
-/**
- * Reads a whole cause chain.
- *
- * @param error any thrown value
- */
+/** Reads a whole cause chain. */
 export const collect = (error: unknown): Evidence => {
   const links = listLinks(error);
   const found = links.map((link, index) => ({ link, index }));

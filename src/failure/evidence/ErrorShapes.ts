@@ -132,7 +132,7 @@ const aiReasons: ReadonlyMap<string, Shape> = new Map([
 /**
  * Recognises one object of a cause chain.
  *
- * @param error an object
+ * @returns undefined if neither its class nor its structure is known
  */
 export const recognise = (error: object): Shape | undefined => {
   const tag = text(error, "_tag");

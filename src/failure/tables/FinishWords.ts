@@ -1,8 +1,8 @@
 /**
  * Maps the finish reasons that mean a refusal or the model's own length limit.
  *
- * A finish is a failure only if a run says so, because another model may answer the same request. A cut by the request's own limit is not a
- * failure, because every model would be cut there.
+ * A finish is a failure only if a run says so, because another model may answer the same request. A response that reached the request's own
+ * limit is not a failure, because every model would be cut there.
  */
 import type { Failure } from "../../domain/Failure.ts";
 
@@ -29,7 +29,7 @@ const words: ReadonlyMap<string, Exclude<FinishFailure, "empty">> = new Map([
 ]);
 
 /**
- * Returns the failure of a finish if the run treats it as one. An empty response is detected by its facts, not here.
+ * Returns a failure if the run treats this finish as one. An empty response is detected by its facts, not here.
  *
  * @param finish the provider's own finish reason; undefined if there is none
  * @param taken finishes that the run treats as failures

@@ -1,4 +1,4 @@
-/** Reads the end of an HTTP/2 stream or session: its code, the side that reset it, and if the peer processed it at all. */
+/** Reads the end of an HTTP/2 stream or session: its code, the side that reset it, and whether the peer processed the stream at all. */
 import { fromNodeCode, type Http2End, isNodeCode, isSurvivable, nameOf, names } from "../../domain/Http2Errors.ts";
 import { get, number, text } from "../thrown/CauseChain.ts";
 

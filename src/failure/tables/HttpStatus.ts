@@ -3,7 +3,7 @@
  */
 import { permanentStatuses, type RejectedReason } from "../../domain/Failure.ts";
 
-/** Content of a table row: a kind and, for a rejection, its reason. */
+/** Meaning of a status: a failure kind and, for a rejection, its reason. */
 export type StatusFailure =
   | { readonly kind: "rate_limited" | "overloaded" | "server_error" | "invalid_tool_input" | "unknown" }
   | { readonly kind: "rejected"; readonly reason: RejectedReason }

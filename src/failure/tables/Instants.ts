@@ -5,7 +5,7 @@ const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "
 /**
  * Parses an HTTP date in any of the three forms of RFC 9110, 5.6.7: IMF-fixdate, RFC 850, asctime.
  *
- * @param nowMs wall-clock time that determines the century of RFC 850's years; without it they are not read
+ * @param nowMs wall-clock time that determines the century of RFC 850's years; without it, RFC 850 dates are not read
  * @returns milliseconds since the epoch
  */
 export const parseHttpDate = (value: string, nowMs: number | undefined): number | undefined => {

@@ -37,7 +37,10 @@ const permission: CodeMeaning = { failure: rejection("permission"), rank: 2 };
 const cancelled: CodeMeaning = { failure: { kind: "cancelled", by: "provider" }, rank: 2 };
 const invalid: CodeMeaning = { failure: rejection("invalid_request"), rank: 1 };
 const server: CodeMeaning = { failure: { kind: "server_error" }, rank: 1 };
-/** The request was not at fault. This type outranks the status. An `x-should-retry` with it means that the gateway has already retried. */
+/**
+ * A gateway of this package gave up on its provider. The request was not at fault, so this code outranks the status. An `x-should-retry`
+ * with it means that the gateway has already retried.
+ */
 const gaveUp: CodeMeaning = { failure: { kind: "server_error" }, rank: 4 };
 /** A request that this server can never serve, according to its message. It outranks a 5xx status and less specific codes. */
 const never: CodeMeaning = { failure: rejection("invalid_request"), rank: 4 };
@@ -194,7 +197,7 @@ const table: ReadonlyMap<string, CodeMeaning> = new Map(
 
 addKnownCodes(rows.flatMap(([, , codes]) => splitCodes(codes)));
 
-/** Looks up a provider's code, in any case and with any separators; `com.amazon.coral.service#X` is X. */
+/** Looks up a provider's code, in upper or lower case and with any separators; `com.amazon.coral.service#X` counts as `X`. */
 export const lookup = (code: string): CodeMeaning | undefined => {
   const local = code.slice(code.lastIndexOf("#") + 1).replace(/:.*$/, "");
   return table.get(normalizeCode(local)) ?? digits.get(local);

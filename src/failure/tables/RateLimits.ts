@@ -7,7 +7,7 @@
 import { parseTimestamp } from "./Instants.ts";
 import { clampWait, fromNumber, parseDecimal, parseDuration, readHeader, readResponseDate } from "./RetryAfter.ts";
 
-/** Buckets of one response. */
+/** Summary of the buckets that one response reports. */
 export interface Buckets {
   /** Number of buckets that report the amount left. */
   readonly told: number;
@@ -17,7 +17,7 @@ export interface Buckets {
   readonly resetMs?: number;
 }
 
-/** Reads the buckets of several objects with response headers together. */
+/** Reads the buckets in several objects with response headers, and combines them. */
 export const read = (headers: ReadonlyArray<unknown>, nowMs: number | undefined): Buckets => {
   let told = 0;
   let empty = 0;
@@ -57,7 +57,8 @@ const names: ReadonlyArray<Bucket> = [
   ...["requests", "tokens", "input-tokens", "output-tokens"].map(anthropicBucket),
   // A plan's window (claude.ai logins) reports a status instead of the amount left. Its reset is an epoch.
   { left: "anthropic-ratelimit-unified-status", reset: "anthropic-ratelimit-unified-reset" },
-  // OpenAI, "Rate limits in headers" (`6m0s`), Groq (`2m59.56s`), Azure (seconds); Cerebras names the time too; OpenRouter (epoch).
+  // OpenAI, "Rate limits in headers" (`6m0s`), Groq (`2m59.56s`), Azure (seconds); Cerebras (the period is part of the name), OpenRouter
+  // (epoch).
   ...["-requests", "-tokens", "-requests-day", "-tokens-minute", ""].map(commonBucket),
   // draft-ietf-httpapi-ratelimit-headers-06: seconds.
   { left: "ratelimit-remaining", reset: "ratelimit-reset" },

@@ -21,7 +21,7 @@ export type HeadersLike = Record<string, string | undefined> | { readonly get: (
  *
  * A date or an epoch is relative to the response's own `Date`, because the clock of this machine may be wrong by hours.
  *
- * @param headers a plain record in any case, or an object with `get`
+ * @param headers a plain record with names in upper or lower case, or an object with `get`
  * @param nowMs wall-clock time, in milliseconds since the epoch; without it and without a `Date`, a date or an epoch is not read
  * @returns milliseconds, at most `retryAfterMsMax`
  */
@@ -67,7 +67,7 @@ export const fromError = (error: unknown): number | undefined => {
   return Duration.isDuration(wait) && Duration.isFinite(wait) ? clampWait(Duration.toMillis(wait)) : undefined;
 };
 
-/** Reads one header in any case. Redacted and repeated values that are not strings are ignored. */
+/** Reads one header, whose name may be in upper or lower case. Redacted and repeated values that are not strings are ignored. */
 export const readHeader = (headers: unknown, name: string): string | undefined => {
   const getter = get(headers, "get");
   if (typeof getter === "function") {

@@ -1,8 +1,8 @@
 /**
  * Reads the wait of a refusal from its message: "will reset after 27h41m36s", "try again in 20s", "resets 12am (UTC)".
  *
- * It is a last resort, because headers and fields of the body take precedence. A time of day is relative to the response's own date. If the
- * message names a time zone other than UTC or an offset, the time is not read.
+ * It is a last resort, because headers and fields of the body take precedence. A time of day is relative to the response's own date. A time
+ * in a named zone other than UTC is not read, but a time with an offset (UTC+8) is.
  */
 import { messageCharactersMax } from "../thrown/CauseChain.ts";
 import { nextTimeOfDay, utc } from "./Instants.ts";

@@ -1,5 +1,5 @@
 /**
- * Keeps the events that have left a run for a reader that comes back: either all of them or none.
+ * Keeps the output of a run for a reader that comes back: either all events or none.
  *
  * Once an event does not fit, the log is incomplete. From then on it only passes events to the present reader and keeps none (L11).
  */
@@ -23,7 +23,7 @@ export interface KeptPool {
 export class KeptEvents<P> {
   readonly #pool: KeptPool;
   readonly #sizeOf: (part: P, observation: Observation) => number;
-  /** Weights of events that were created but have not left the run yet. */
+  /** Sizes of the part events that were created but have not left the run yet, in bytes. */
   readonly #weights = new Map<RunEvent<P>, number>();
   #events: Array<RunEvent<P>> = [];
   /** Position of the first event that is still kept. */
@@ -52,7 +52,7 @@ export class KeptEvents<P> {
     return this.#first + this.#events.length;
   }
 
-  /** Weighs the event of a part before it leaves. */
+  /** Measures the event of a part before it leaves the run. */
   weigh(event: PartEvent<P>, observation: Observation): void {
     if (this.#isWhole) this.#weights.set(event, this.#sizeOf(event.part, observation));
   }

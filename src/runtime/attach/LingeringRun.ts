@@ -6,8 +6,8 @@
  * loses nothing. Without a reader the run holds its parts (Presence), but its other events and its end are kept.
  *
  * A reader is detached when its consumer leaves without a signed cancel. The run then continues for the linger time, and is then cancelled
- * on behalf of its user (L10). An ended run is kept for the same time. A new reader replaces the previous one. A run whose events do not
- * fit continues, but no reader can attach to it any more.
+ * on behalf of its user (L10). An ended run is kept for the same time. A new reader replaces the previous one. A run whose events exceed
+ * the limits continues, but no reader can attach to it any more.
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -95,7 +95,7 @@ export class LingeringRun<P> {
     pool: KeptPool,
   ): LingeringRun<P> | undefined => (lingerMs > 0 ? new LingeringRun<P>(lingerMs, pool, sizeOf) : undefined);
 
-  /** Taps of the run that keep its events. */
+  /** Hooks into the run's output that keep its events. */
   get taps(): Taps<P> {
     return {
       presence: this.#presence,
@@ -117,7 +117,7 @@ export class LingeringRun<P> {
     this.#whenOver = listener;
   }
 
-  /** True if the run has ended and has no reader. Such runs are evicted first. */
+  /** True if the run has ended and has no reader. Idle runs are evicted first. */
   get isIdle(): boolean {
     return this.#end !== undefined && this.#reader === undefined;
   }
@@ -127,7 +127,7 @@ export class LingeringRun<P> {
     this.#kept.markIncomplete();
   }
 
-  /** Attaches a reader after its last event and replaces the previous reader, or returns the reason why it cannot. */
+  /** Attaches a reader after its last event and replaces the previous reader, or returns the reason why the reader cannot attach. */
   attach(after: AttachAfter | undefined): AttachedReader<P> | AttachRefused["reason"] {
     if (this.#presence.isEvicted) return "evicted";
     if (this.#run?.stopper !== undefined) return "ended";
@@ -180,7 +180,7 @@ export class LingeringRun<P> {
   /**
    * Handles the departure of a reader.
    *
-   * @returns true if the run stops, has ended or never began, so that its consumer waits for its end
+   * @returns true if the run stops, has ended or never began. The consumer then waits for the end of the run
    */
   detach(reader: Reader<P>, exit: Exit.Exit<unknown, unknown>): boolean {
     const run = this.#run;
@@ -215,7 +215,7 @@ export class LingeringRun<P> {
     this.#kept.dropBefore(this.#kept.end);
   }
 
-  /** Pulls from the run, if a reader waits or none is present. */
+  /** Pulls from the run, if a reader waits or no reader is present. */
   #ask(): void {
     const run = this.#run;
     const isWanted = this.#reader === undefined ? !this.#isOver : this.#reader.resume !== undefined;

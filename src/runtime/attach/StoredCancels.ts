@@ -21,7 +21,7 @@ export const cancelMs = 2_000;
 /** Maximum time for which a cancel remains pending, in milliseconds. */
 export const standsMs = 3_600_000;
 
-/** Interval at which the canceller checks if its row was deleted, in milliseconds. */
+/** Interval at which the canceller checks whether its row was deleted, in milliseconds. */
 const lookMs = 50;
 
 /** A request to cancel a run. */
@@ -78,7 +78,10 @@ export const standing = (facts: CancelFacts | undefined): Effect.Effect<Readonly
         (all) => new Set(all.flatMap(({ value }) => runIn(Option.getOrUndefined(read(value))))),
       );
 
-/** Ignores a cancel on behalf of a client, because only a process that can check the client's identity may carry it out. */
+/**
+ * Returns the id of the run to cancel. A cancel on behalf of a client is ignored, because only a process that can check the client's
+ * identity may carry it out.
+ */
 const runIn = (asked: Cancel | undefined): ReadonlyArray<string> =>
   asked === undefined || asked.holder !== undefined ? [] : [asked.run_id];
 

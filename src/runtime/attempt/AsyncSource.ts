@@ -175,13 +175,13 @@ class Reader<A> implements PolledReader<A> {
 }
 
 /**
- * Runs a callback after the pending microtasks. This relies on `process.nextTick` and being called from a microtask; outside Node
- * it runs in the next microtask.
+ * Runs a callback after the pending microtasks. Call it from a microtask, because it relies on `process.nextTick`. Without `process`, the
+ * callback runs in the next microtask.
  */
 export const afterMicrotasks: (run: () => void) => void =
   typeof process === "undefined" ? queueMicrotask : (run) => process.nextTick(run);
 
-/** Runs a callback in the next turn of the event loop, after the pending work of others. */
+/** Runs a callback in the next turn of the event loop, after the work that is pending now. */
 export const inNextTurn = (run: () => void): void => {
   if (typeof setImmediate === "undefined") setTimeout(run, 0);
   else setImmediate(run);

@@ -32,7 +32,7 @@ import type { Batch } from "./Reveal.ts";
 import { SeamStage, unproven } from "./SeamStage.ts";
 import type { Watch, WatchListener } from "./Watch.ts";
 
-/** Progress of an attempt: source opened, first pull, response head, first part. */
+/** Progress of an attempt: created, started, first pull, response head, first part. */
 const steps = { made: 0, started: 1, pulled: 2, answered: 3, responded: 4 } as const;
 
 /** Rejects a resumed run without `canContinue`, because its first request would run the settled calls again (L2). */
@@ -56,23 +56,29 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   isOver = false;
   /** Reads the source if it needs no fiber. */
   #reading: { readonly isOver: boolean; readonly close: () => void } | undefined;
-  /** Set after the run has processed the end. */
+  /** The end of the attempt. Set after the run has processed it. */
   #end: AttemptEnd | undefined;
   #whenEnded: ((end: AttemptEnd) => void) | undefined;
   #reports = false;
   #terminalAtEnd = false;
   /** True if the last finish counts only with a clean end and should be the last event. A long silence then counts as a clean end. */
   #lingers = false;
-  /** True if content has followed such a finish. This server sends a finish with every chunk, so only a clean end proves the last one. */
+  /**
+   * True if content has followed a finish that counts only with a clean end. The server then sends a finish with every chunk, so only a
+   * clean end proves the last one.
+   */
   #finishRecurs = false;
-  /** True if content has arrived without such a finish, so this server does not send one with every chunk. */
+  /** True if content has arrived without a finish. The server then does not send a finish with every chunk. */
   #hasOpenContent = false;
   /** Created for a protocol that separates its terminal marker from its last event. */
   #marker: HeldMarker | undefined;
   readonly #stage: SeamStage<P> | undefined;
   #unpark: (() => void) | undefined;
   readonly flow: PartFlow<P>;
-  /** Undefined if the attempt has a seam, because the seam may withhold the end of the part that carries the cursor (L4). */
+  /**
+   * The cursor from which the response can resume. It stays undefined if the attempt has a seam, because the seam may withhold the end of
+   * the part that carries the cursor (L4).
+   */
   cursor: string | undefined;
   finish: string | undefined;
 
@@ -93,7 +99,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return this.setup.number;
   }
 
-  /** The fence that this attempt's calls pass. Created on first use, because many runs wait at once and few have called a tool. */
+  /** Decides which calls of this attempt may start. Created on first use, because many runs wait at once and few have called a tool. */
   get fence(): Fence {
     this.#fence ??= new Fence();
     return this.#fence;
@@ -283,7 +289,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return this.#marker?.isAwaitingLast === true;
   }
 
-  /** Stops holding the whole response. Hands over what may be shown now, and the rest as it comes. */
+  /** Stops holding the whole response. Hands over the held parts that may be shown now, and later parts as they arrive. */
   endHold(): void {
     const { reveal } = this.setup;
     if (this.isOver || !reveal.isHoldingAll) return;
@@ -310,7 +316,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /**
-   * Closes the source, or interrupts the fiber and waits for its finalizers, at most for the close grace. Returns true if it closed.
+   * Closes the source, or interrupts the fiber and waits at most `closeGraceMs` for its finalizers. Returns true if all resources are
+   * released.
    */
   close(): Effect.Effect<boolean> {
     return Effect.suspend((): Effect.Effect<boolean> => {
@@ -341,7 +348,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#step = Math.max(this.#step, steps.pulled);
   }
 
-  /** Stops the clocks until the slot is taken, so that a slow caller never looks like a stalled provider. */
+  /** Stops the clocks until the reader has emptied the slot, so that a slow caller never looks like a stalled provider. */
   park(free: () => void): void {
     this.#watch?.hold(this.#host.now());
     const unpark = () => {
@@ -415,7 +422,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     // Parts that the stage withholds also reset the clocks.
     for (const { keep_alive } of observations) if (keep_alive) this.#watch?.keepAlive();
     this.#watch?.recordParts(this.#host.now(), observations.some(isProgress));
-    // The source's last statement counts for its end, even if the stage withholds it.
+    // The source's last observation determines whether a clean end is complete, even if the stage withholds that part.
     for (const observation of observations) {
       if (isProgress(observation) && observation.terminal_at_end !== true) this.#hasOpenContent = true;
       this.#mayEnd(observation);
@@ -460,7 +467,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
 
   /** Observes parts up to the first that contains an error, and updates the clocks. */
   #observe<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>, said?: ReadonlyArray<Observation>) {
-    // Nearly every chunk has one part, and V8 reserves room for seventeen elements when an empty array grows.
+    // Nearly every chunk has one part, and V8 reserves room for seventeen elements when an empty array grows. So the array starts with one
+    // element.
     let observations: Array<Observation> | undefined;
     let progress = false;
     let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;

@@ -24,7 +24,7 @@ export const ended: AttemptEnd = { _tag: "ended" };
 /** Makes a failed end. */
 export const failureEnd = (failure: Failure, cause: unknown): AttemptEnd => ({ _tag: "failed", failure, cause });
 
-/** Code of an attempt that was ended because its silent path was found lost. */
+/** Failure code of an attempt that was ended because its path was silent and a probe found it lost. */
 export const pathLost = "path_lost";
 
 /**
@@ -42,10 +42,9 @@ export interface Classifying<E> {
 }
 
 /**
- * Derives the end of an attempt from the exit of its source, unless this process itself caused that end.
+ * Derives the end of an attempt from the exit of its source. Called only if this process did not cause that exit.
  *
- * The source's own typed failure takes precedence over a defect. An interrupt that this process did not cause counts as the provider's
- * cancel.
+ * The source's own typed failure takes precedence over a defect. An interrupt counts as the provider's cancel.
  */
 export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: Classifying<E>): AttemptEnd => {
   if (Exit.isSuccess(exit)) return ended;
@@ -64,7 +63,7 @@ export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: 
 const classify = <E>(error: E, classifying: Classifying<E>): Failure => {
   if (classifying.classify === undefined) return classifyUnknown(error, classifying);
   const failure = FailureReading.read(classifying.classify(error));
-  // Only the caller can classify its own errors, and only this process knows if the host was ever reached.
+  // Only the caller can classify its own errors, and only this process knows whether the host was ever reached.
   if (failure.kind !== "transport" || failure.code === undefined || !classifying.reachedHostBefore) return failure;
   return TransportCodes.lookup(failure.code)?.meaning === "dns" ? { reached_host_before: true, ...failure } : failure;
 };

@@ -3,7 +3,8 @@
  *
  * D1 A waiting request was not sent, and no clock of its attempt runs.
  * D2 Each wait is announced, counted and recorded when it begins and when it ends, no matter how it ends.
- * D3 A released request frees its slot in its batch once: when it has a response, or cannot have one any more.
+ * D3 `Paths` releases waiting requests in batches. A released request frees its slot in its batch once: when it has a response, or
+ * cannot have one any more.
  * D4 All waits together never exceed the budget, until a person lets the run continue.
  */
 import type * as Context from "effect/Context";
@@ -54,7 +55,10 @@ interface OpenWait {
   readonly slept: number;
 }
 
-/** `goes`: the request may be sent. `stays`: it would have to wait for `for`, for `waitMs` if that is known. */
+/**
+ * `goes`: the request may be sent. `stays`: the request cannot be sent yet. `for` names what it waits for, and `waitMs` is the time if it
+ * is known.
+ */
 export type Departed =
   | { readonly _tag: "goes" }
   | { readonly _tag: "stays"; readonly for: Wait["for"]; readonly waitMs: number };
@@ -155,7 +159,7 @@ export class Departure {
   }
 
   /**
-   * Waits for the turn of an attempt that has begun: the first one, or one that lost its turn in the meantime.
+   * Waits for the turn of an attempt that has begun: the run's first attempt, or a later one that lost its turn in the meantime.
    *
    * @param go sends the attempt's request
    * @param elsewhere completes once another route would accept the request. The wait then ends, and the decision may change the route.
@@ -184,7 +188,9 @@ export class Departure {
     this.#leave = undefined;
   }
 
-  /** Releases a run that may not wait any longer, by its policy or by a person's choice. The attempt counts like any other. */
+  /**
+   * Releases the request of a run that must not wait any longer, by its policy or by a person's choice. The attempt counts like any other.
+   */
   forceRelease(): void {
     this.#leave ??= nothingHeld;
   }

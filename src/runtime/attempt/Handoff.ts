@@ -5,10 +5,10 @@
  * is full the attempt stops reading, so at most one chunk of parts is in flight. A reader that is already waiting gets parts in the step in
  * which they arrive.
  *
- * A tee sees all output in the same step (see Taps). While it consumes events, no effect runs and the reader keeps waiting: it is woken only
- * for what needs an effect, which is a full room, a write that takes time, parts for a later turn, and the end. Events that the tee declines
- * are passed to the reader, and parts wait in the slot until the reader pulls again. While the room is not free, parts also wait in the
- * slot, neither counted nor recorded.
+ * A tee (see Taps.ts) sees all output in the same step. While the tee consumes events, no effect runs and the reader keeps waiting. The
+ * reader is woken only for what needs an effect: backpressure (`Room`), a write that takes time, parts for a later turn, or the end. Events
+ * that the tee declines are passed to the reader, and parts wait in the slot until the reader pulls again. During backpressure parts also
+ * wait in the slot, neither counted nor recorded.
  */
 import type * as Cause from "effect/Cause";
 import * as Effect from "effect/Effect";
@@ -95,7 +95,7 @@ export class Handoff<P> {
     this.#lacksEnd = queue.some(({ _tag }) => _tag === "RunCompleted");
   }
 
-  /** True if a completion was removed. */
+  /** True if `recall` removed a completion. */
   get hasLostEnd(): boolean {
     return this.#lacksEnd;
   }
@@ -129,7 +129,10 @@ export class Handoff<P> {
     }
   }
 
-  /** Passes output to the tee for as long as it consumes it. Returns the rest for the reader, or undefined if it has to wait. */
+  /**
+   * Passes output to the tee while the tee consumes it. Returns the remaining output for the reader, or undefined if the reader has to
+   * wait.
+   */
   #next(): Taken<P> | undefined {
     for (;;) {
       const room = this.#room;
@@ -147,7 +150,7 @@ export class Handoff<P> {
       } else if (this.#end === undefined) {
         return undefined;
       } else {
-        // The run may stay in memory for its calls, but it must not keep a buffer alive (L11).
+        // The run may stay in memory for its calls, but it must not keep the buffers of its tee and room alive (L11).
         this.#tee = undefined;
         this.#room = undefined;
         return this.#end;

@@ -71,7 +71,7 @@ export class PartFlow<P> {
   /**
    * Assumes that an earlier process handed over parts of the attempt; only the caller knows which ones.
    *
-   * @param keeps true if some of them remain when the run continues from its settled calls
+   * @param keeps true if some of these parts remain when the run continues from its settled calls
    */
   assumeHandedOver(keeps: boolean): void {
     this.#ordinal = 1;
@@ -359,7 +359,8 @@ export class PartFlow<P> {
       const event: PartEvent<P> =
         calls.length === 0 ? { _tag: "Part", attempt, ordinal, part } : { _tag: "Part", attempt, ordinal, part, calls };
       if (taps?.weighed !== undefined && observation !== undefined) taps.weighed(event, observation);
-      // Nearly every batch has one part, and V8 reserves room for seventeen elements when an empty array grows.
+      // Nearly every batch has one part, and V8 reserves room for seventeen elements when an empty array grows. So the array starts with
+      // one element.
       if (events === undefined) events = [event];
       else events.push(event);
     }

@@ -1,5 +1,5 @@
 /**
- * The first tap of a run's output: withholds parts that must not be shown yet.
+ * Withholds the parts of a run's output that must not be shown yet.
  *
  * `live` holds nothing. `on_complete` holds everything until the terminal marker, so that any earlier break can be replayed unseen, or
  * until its time limit. `undiscardable` serves a caller that cannot discard: it holds the lifecycle prefix, so that the caller never sees
@@ -7,14 +7,15 @@
  * marker until its end is known. Held parts are bounded per run and per process; beyond these limits the hold ends and the parts are handed
  * over.
  *
- * While the reader is away nothing passes in any mode: released parts wait for the reader in order, and the mode keeps holding the rest.
- * The limits apply to both together. If something does not fit, it cannot be handed over, and `isOverfull` is true.
+ * While the reader is away nothing passes in any mode: released parts wait for the reader in order, and the mode holds the same parts as
+ * for a present reader. The limits apply to the waiting and the held parts together. If a part does not fit, it cannot be handed over, and
+ * `isOverfull` is true.
  */
 import type { Observation } from "../../domain/Observation.ts";
 import type { Presence } from "../contract/Presence.ts";
 
 /**
- * Hold mode. `live` holds nothing, `on_complete` holds everything, `undiscardable` holds what a caller without discard must not receive
+ * Hold mode. `live` holds nothing, `on_complete` holds everything, `undiscardable` holds what a caller that cannot discard must not receive
  * early.
  */
 export type RevealMode = "live" | "on_complete" | "undiscardable";
@@ -130,7 +131,7 @@ export class Reveal<P> {
     }
   }
 
-  /** True if the whole response is held until it is proven, so that no part of this attempt was handed over. */
+  /** True if the whole response is held until its end is proven. No part of this attempt has then been handed over. */
   get isHoldingAll(): boolean {
     return this.#mode === "on_complete" && this.#holding;
   }

@@ -1,5 +1,6 @@
 /**
- * Stage before the hold of an attempt that continues shown text. Nothing passes until the seam is proven, and then only new text.
+ * Checks the parts of an attempt that continues shown text, before they are held or handed over. Nothing passes until the seam (the place
+ * where the new text joins the shown text) is proven, and then only new text.
  *
  * Text that the stage withholds is never handed over or frozen. It counts as decoded, because the provider has sent it.
  */

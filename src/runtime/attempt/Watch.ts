@@ -90,7 +90,7 @@ export class Watch implements Due {
     this.#watchdog.nearer(this);
   }
 
-  /** Records bytes, also if they do not complete a part. */
+  /** Records bytes, even if they do not complete a part. */
   bytes(now: number): void {
     this.#bytesAt = this.#standing(now);
     if (this.#asked === undefined) return;
@@ -142,7 +142,7 @@ export class Watch implements Due {
 
   /**
    * Grants extra time after a suspension, at most `suspendGracesMax` times, so that the clocks still end attempts in a process that is
-   * starved all the time.
+   * constantly starved of CPU time.
    */
   grant(ms: number): void {
     this.#graces += 1;
@@ -193,7 +193,7 @@ export class Watch implements Due {
     return { clock, at: at + this.#graceMs };
   }
 
-  /** Time at which a silent path must be probed; infinite if it must not be. */
+  /** Time at which a silent path must be probed; infinite if no probe is needed. */
   get nextProbeAt(): number {
     if (this.#holds > 0 || this.#markedAt !== undefined || this.listener.path === undefined)
       return Number.POSITIVE_INFINITY;

@@ -162,8 +162,8 @@ export class Watchdog {
   }
 
   /**
-   * Detects a suspension. Called before any conclusion from the time, because a socket that broke in the gap may report it before the
-   * watchdog's own fiber wakes.
+   * Detects a suspension. Called before anything is concluded from the current time, because a socket that broke in the gap may report the
+   * break before the watchdog's own fiber wakes.
    */
   catchUp(): void {
     this.#noticeSuspension(this.now());

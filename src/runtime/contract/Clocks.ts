@@ -46,12 +46,12 @@ export const keepAlivesToArm = 2;
 export const lingerMs = 10_000;
 
 /**
- * Maximum sleep of the watchdog while it watches anything, in milliseconds. A suspension during a sleep shows only as the lateness after
- * it, so only suspensions longer than `suspendLateMs` plus `sweepMs` are always detected.
+ * Maximum sleep of the watchdog while it watches anything, in milliseconds. A suspension during a sleep shows only as lateness after the
+ * sleep, so only suspensions longer than `suspendLateMs` plus `sweepMs` are always detected.
  */
 export const sweepMs = 1_000;
 
-/** Lateness of the watchdog, by either clock, above which we assume that this process was suspended, in milliseconds. */
+/** Lateness of the watchdog, by the monotonic or the wall clock, above which we assume that this process was suspended, in milliseconds. */
 export const suspendLateMs = 2_000;
 
 /** Time after a suspension in which no clock ends an attempt, in milliseconds. Sockets and providers need it to notice the suspension. */
@@ -70,8 +70,8 @@ export const askAgainMs: ReadonlyArray<number> = [10_000, 20_000, 40_000, 60_000
 export const foresightMs = 500;
 
 /**
- * Path checks happen at multiples of this, in milliseconds. A check is late by at most this much, and many silent attempts share
- * one wake-up.
+ * Path checks happen at multiples of this interval, in milliseconds. A check is late by at most one interval, and many silent attempts
+ * share one wake-up.
  */
 export const askGridMs = 500;
 
@@ -113,7 +113,7 @@ const build = (provider: Pick<Provider, "reasoning">, streaming: boolean, option
   run: limit(options.run, Number.POSITIVE_INFINITY),
 });
 
-/** Doubles one clock, so that a retry after a stall does not end at the same point of the same prefill. */
+/** Doubles one clock, so that a retry after a stall does not end at the same point while the provider processes the same prompt. */
 export const doubleClock = (clocks: Clocks, clock: ClockName): Clocks =>
   clock === "connect" ? clocks : { ...clocks, [clock]: clocks[clock] * 2 };
 

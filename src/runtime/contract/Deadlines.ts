@@ -18,7 +18,7 @@ export interface Due {
 
 /** Members ordered by deadline. */
 export class Deadlines<D extends Due> {
-  /** The heap array: each member precedes its two children. Bounded by the number of members in progress. */
+  /** The heap array: each member precedes its two children. Bounded by the number of live members. */
   readonly #members: Array<D> = [];
 
   get size(): number {
@@ -74,7 +74,7 @@ export class Deadlines<D extends Due> {
     found.push(member);
   }
 
-  /** Restores heap order for a member from its own position or a free one. */
+  /** Restores the heap order for a member that is at its own position or moves into a free one. */
   #restoreOrder(member: D, place: number): void {
     this.#siftDown(member, place);
     if (member.place === place) this.#siftUp(member, place);

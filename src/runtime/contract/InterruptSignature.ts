@@ -46,7 +46,7 @@ export class InterruptSignature extends Context.Service<InterruptSignature, Sign
  */
 class ClientAbort extends Context.Service<ClientAbort, true>()("effect/http/HttpServerError/ClientAbort") {}
 
-/** Derives the stopper from the exit of the consumer's scope. A user's signature wins over a lifecycle one. */
+/** Derives the stopper from the exit of the consumer's scope. A user's signature takes precedence over a lifecycle signature. */
 export const deriveStopper = (exit: Exit.Exit<unknown, unknown>): Stopper => {
   if (Exit.isSuccess(exit)) return "consumer_finished";
   if (!Cause.hasInterrupts(exit.cause)) return "caller_failed";
@@ -89,7 +89,7 @@ const passing = new WeakSet<Interruptible>();
  * Makes signed interrupts propagate their signature, in every fiber of the same copy of Effect.
  *
  * `Effect.timeout`, a race, a closing scope and an ending parent interrupt their fibers without annotations, and Effect offers no hook to
- * add one. So we wrap the method that interrupts a fiber. If a signed fiber interrupts another one, the other one gets the same signature.
+ * add one. So we wrap the method that interrupts a fiber. If a signed fiber interrupts another fiber, that fiber gets the same signature.
  *
  * @param fiber any fiber of that copy of Effect
  */

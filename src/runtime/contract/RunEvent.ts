@@ -91,7 +91,7 @@ export interface QuestionAnswered {
   readonly choice: Choice;
 }
 
-/** A tool reports if its own call of unknown outcome ran, so that no person has to answer. */
+/** A tool reports whether its own call of unknown outcome ran, so that no person has to answer. */
 export interface CallVerified {
   readonly _tag: "CallVerified";
   readonly attempt: number;
@@ -101,15 +101,15 @@ export interface CallVerified {
 }
 
 /**
- * The text that was shown continues. The seam is proven, and the parts of this attempt directly follow the text. Comes before the first
- * part of such an attempt.
+ * The text that was shown continues. The seam (the place where the texts join) is proven, and the parts of this attempt directly follow the
+ * text. Comes before the first part of the attempt.
  */
 export interface Continued {
   readonly _tag: "Continued";
   readonly attempt: number;
   /**
    * Length of the text that the caller has before the seam, in UTF-16 code units. Counts the whole run, including earlier responses that
-   * were not withdrawn. The recorded `at` counts only the response that is continued.
+   * were not withdrawn. The `at` on record counts only the response that is continued.
    */
   readonly at: number;
   readonly proof: SeamProof;
@@ -168,7 +168,7 @@ const QuestionSchema = Schema.Struct({
   decision: Decision,
 });
 
-/** Every event except `Part`, the only event that carries the caller's type. */
+/** Schemas of all events except `Part`, the only event that carries the caller's type. */
 const ownEvents = [
   Schema.TaggedStruct("AttemptStarted", {
     run_id: Schema.String,
@@ -275,7 +275,7 @@ export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInt
   rule: Rule,
   failure: Failure,
   attempts: Schema.Natural,
-  /** A sentence for people: what happened, if a tool ran, and which step is safe. */
+  /** A sentence for people: what happened, whether a tool ran, and which step is safe. */
   message: Schema.String,
   /** The id of the route that failed; absent for the run's own first route. */
   route: Schema.optionalKey(Schema.String),

@@ -45,7 +45,7 @@ export interface AttemptContext {
   /** The `id` of the attempt's route among `routes`; undefined for the run's own first route. */
   readonly route: string | undefined;
   /**
-   * The seam that the continuation must prove. Its request quotes the end of the shown text, or sends it as a prefill. Set only with
+   * The seam that the continuation must prove. The request quotes the end of the shown text, or sends the text as a prefill. Set only with
    * request `continue`, if text is continued.
    */
   readonly seam: SeamPlan | undefined;
@@ -73,7 +73,7 @@ export interface RunRoute<P, E, R> {
   readonly canContinue?: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
   /** Reports what a part of this route proves. */
   readonly observe: (part: P) => Observation;
-  /** The path of this route's requests. Default: as for a run. */
+  /** The path of this route's requests. Default: as for `RunBase.path`. */
   readonly path?: string | Path;
   /**
    * True if the statuses 400, 401 and 404 are this route's fault, because the caller chose neither its credential nor its model. Default
@@ -148,8 +148,8 @@ export interface RunBase<P, E, R> {
    */
   readonly routes?: ReadonlyArray<RunRoute<P, E, R>>;
   /**
-   * True if the statuses 400, 401 and 404 of the first route are the route's fault; `credential` if only 401 is. Default false: they are
-   * the caller's fault.
+   * True if the statuses 400, 401 and 404 of the first route are the route's fault; `credential` if only 401 is. Default false: all three
+   * are the caller's fault.
    */
   readonly ownRoute?: boolean | "credential";
   /**
@@ -165,9 +165,9 @@ export interface RunBase<P, E, R> {
   /** Finishes that count as failures, so that another route can answer. Default none. */
   readonly finishFailures?: ReadonlyArray<FinishFailure>;
   /**
-   * Determines if the run waits for its record (L8). `first` (default) makes the run durable: its start, each incident and each call are on
-   * record before the run acts, and another process can take it over. `behind` makes the run volatile: its entries are written later, no
-   * other process can take it over, and it waits for the store only before a guarded tool or a question.
+   * Determines whether the run waits for its record (L8). `first` (default) makes the run durable: its start, each incident and each call
+   * are on record before the run acts, and another process can take it over. `behind` makes the run volatile: its entries are written
+   * later, no other process can take it over, and it waits for the store only before a guarded tool or a question.
    */
   readonly record?: "first" | "behind";
   /** The run's id; generated if absent. It must be new, because the id of a run that is on record (live, parked or ended) is `refused`. */
@@ -219,8 +219,8 @@ export interface RunBase<P, E, R> {
   readonly refreshCredentials?: Effect.Effect<unknown, unknown, R>;
   /**
    * True to treat an empty response as a failure and request it once more. A response is empty if it has no call, no text except white
-   * space, no refusal and no limit. A response with only reasoning is empty. A response without any text is empty only up to 8 output
-   * tokens. Default false.
+   * space, no refusal and no limit. A response with only reasoning is empty. A response without any text is not empty if the provider
+   * reports more than 8 output tokens for it. Default false.
    */
   readonly emptyIsFailure?: boolean;
   /** False for a response that arrives in one piece, which switches the `first_progress` clock off. Default true. */
@@ -243,8 +243,9 @@ export interface RunBase<P, E, R> {
   /** @internal True if the id was just generated at random. No run on record can have it, so the store is not checked. */
   readonly isNewId?: boolean;
   /**
-   * @internal Maximum wait of a refused request before its next attempt, in milliseconds, if the provider announced none. Called for each
-   *   decision; undefined leaves the wait to the policy. A longer wait ends the run, like an exhausted budget.
+   * @internal Maximum wait of a refused request before its next attempt, in milliseconds, if the provider announced no wait. Called for
+   *   each decision; undefined leaves the wait to the policy. If the policy's wait is at least as long, the retry budget counts as
+   *   exhausted.
    */
   readonly patienceMs?: () => number | undefined;
   /**
@@ -252,9 +253,9 @@ export interface RunBase<P, E, R> {
    *   attempt breaks: if two attempts break after the same content, a third would break there too.
    */
   readonly digestOf?: (parts: ReadonlyArray<P>) => string | undefined;
-  /** @internal Taps on the output of the run. */
+  /** @internal Hooks into the output of the run; see Taps.ts. */
   readonly taps?: Taps<P>;
-  /** Returns the size of a held part, in bytes. A negative or non-numeric size is replaced by the default one. */
+  /** Returns the size of a held part, in bytes. A negative or non-numeric size is replaced by the default size. */
   readonly sizeOf?: (part: P, observation: Observation) => number;
 }
 

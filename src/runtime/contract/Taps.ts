@@ -1,12 +1,12 @@
 /**
- * Taps on the output of a run.
+ * Taps: the hooks of an embedder into the output of a run.
  *
  * Output passes through a run in one direction, and each tap has its place:
  *
  * attempt → seam (join) → Reveal (hold) → PartFlow (count) → Handoff (tee) → reader
  *
  * The seam joins the parts of a continuation to the shown text. The hold withholds parts until they may be shown, and all parts while the
- * reader is away. The tee sees all output once and in order; if it has a room, only while the room is free.
+ * reader is away. The tee sees all output once and in order; if the run has a `room`, only while it is free.
  */
 import type * as Effect from "effect/Effect";
 import type { Observation } from "../../domain/Observation.ts";

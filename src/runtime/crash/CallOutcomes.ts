@@ -19,7 +19,6 @@ import { ToolGuard } from "../tools/ToolGuard.ts";
  * Use it at boot, before the next request is built, for runs without an owner, including ended runs. A `not_run` call never started, so it
  * may be run. An `unknown` call may have run, so do not run it again until `settle` has recorded a verdict.
  *
- * @param runId the run
  * @param tools the tools of the run. A tool with a `verify` is asked about its calls of unknown outcome first, and its verdicts are
  *   recorded
  */

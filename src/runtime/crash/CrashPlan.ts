@@ -108,7 +108,10 @@ export const next = (record: RunRecord.RunRecord, options: PlanOptions): Recover
 const processLossEnd = ({ cancelled }: PlanOptions): End.End =>
   cancelled === true ? { ...End.processLost, reason: "user_cancelled" } : End.processLost;
 
-/** Returns true if the step would override an answer that arrives before it. A step that only parks the run keeps its question open. */
+/**
+ * Returns true if the step would override an answer that arrives before the step is written. A step that only parks the run keeps its
+ * question open.
+ */
 const isReplacing = (step: RecoveryStep): boolean =>
   step._tag === "write" && step.entries.some(({ _tag }) => _tag !== "RunParked");
 
@@ -284,7 +287,7 @@ const carryOutAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, opt
       const settled = RunRecord.applyAll(record, entries);
       if (settled === undefined || typeof settled === "string") return stopWith();
       const then = Orphan.findDueStep(settled);
-      // A verdict settles nothing if the rows of the calls were folded. The same question would then be asked forever.
+      // A verdict settles nothing if a full ledger has folded the calls into one shared row. The same question would then be asked forever.
       if (then?._tag !== "decide") return stopWith();
       return prependEntries(entries, decide(settled, then, options));
     }
@@ -319,8 +322,8 @@ const write = (entries: ReadonlyArray<RunRecord.Entry>, standing: RunStanding): 
 });
 
 /**
- * Returns the entries for the facts that a crash leaves uncertain. The last response may have been requested. Every call that started and
- * has no outcome, in any attempt, gets an unknown outcome.
+ * Returns the entries for the facts that a crash leaves uncertain. The request for the last response may have been sent. Every call that
+ * started and has no outcome, in any attempt, gets an unknown outcome.
  *
  * @param decided facts of the response on which the decision is based; an incident may have more facts than its attempts
  */

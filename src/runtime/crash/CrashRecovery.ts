@@ -43,7 +43,7 @@ export const runsMax = 10_000;
 /** Default interval of sweeps, in milliseconds: about as long as the lease of a silent process. */
 export const sweepIntervalMsDefault = 15_000;
 
-/** Options of `recover`. */
+/** Limit and progress of one `recover`, in addition to the settings of a takeover. */
 export interface RecoverOptions extends TakeoverOptions {
   /** Maximum runs of this call; default and upper limit `runsMax`. */
   readonly limit?: number;
@@ -127,7 +127,8 @@ const recoverOrphans = (
 ): Effect.Effect<boolean, RecorderError> =>
   Effect.gen(function* () {
     const seen = new Set<string>();
-    // Runs that other processes hold stay in the list. Read that many more rows, so that these runs do not hide the others.
+    // Runs that other processes hold stay in the list of orphans. Read one more row for each of these runs, so that they do not hide other
+    // runs.
     let held = 0;
     while (seen.size < limit) {
       const found = yield* recorder.orphans(held + batchRuns);
@@ -158,7 +159,7 @@ const findOverdueRuns = (
         (record) =>
           isOverdue(record, clock.currentTimeMillisUnsafe()) || (restored && CrashPlan.canContinueUnasked(record)),
       ),
-      // One more than the limit, to see if there are more.
+      // One more than the limit, to see whether there are more runs.
       Stream.take(limit + 1),
       Stream.map(({ run_id }) => run_id),
     );
@@ -215,7 +216,7 @@ export const giveUp = (
 
 const givenUp = "given_up";
 
-/** Options of the sweep layer. */
+/** Options of the recovery sweeps that `layer` repeats. */
 export interface SweepOptions extends RecoverOptions {
   /** Pause between two sweeps, in milliseconds. */
   readonly intervalMs?: number;

@@ -38,7 +38,7 @@ export interface CancelResult {
   readonly record: RunRecord;
 }
 
-/** Options of `cancel`. */
+/** Access to the runs of this process, and the maximum wait for another owner. */
 export interface CancelOptions {
   /** Cancels the run if this process owns it, and returns true if so. Absent in a process that owns no runs. */
   readonly cancelHere?: (runId: string) => Effect.Effect<boolean>;
@@ -80,8 +80,8 @@ export const cancel = Effect.fn("RunCancel.cancel")(function* (
 });
 
 /**
- * Handles a run that a process owns. Its owner was silent, or has claimed it since the first check. The owner takes the cancel, or the
- * cancel stays pending (X3).
+ * Handles a run that a process owns. The owner was silent, or it has claimed the run since the first check. The owner takes the cancel, or
+ * the cancel stays pending (X3).
  */
 const cancelOwned = Effect.fnUntraced(function* (
   recorder: RunRecorder["Service"],
@@ -93,7 +93,7 @@ const cancelOwned = Effect.fnUntraced(function* (
   const unavailableError = ({ message }: FactsFault) => new RecorderError({ reason: "unavailable", run_id, message });
   const driver = before ?? (yield* StoredCancels.driverOf(cancels, run_id));
   const asked = StoredCancels.request(cancels, { run_id }, true);
-  // If the owner was known before, its cancel is already requested.
+  // If the owner was known before, the cancel has already been requested.
   const wasAsked = before === undefined ? Effect.succeed(false) : StoredCancels.isPending(cancels, run_id);
   const isTaken = Effect.flatMap(wasAsked, (stands) => (stands ? Effect.succeed(false) : asked));
   const taken = yield* Effect.mapError(isTaken, unavailableError);

@@ -49,7 +49,7 @@ export interface Row {
   readonly revision?: number;
 }
 
-/** Maximum steps per run. Each reads the record again, and a step is planned again if an answer overtakes it. */
+/** Maximum steps per run. Each step reads the record again, and is planned again if an answer overtakes it. */
 const stepsMax = 4;
 
 /**
@@ -102,7 +102,7 @@ export const endByHand = (
   });
 
 /**
- * Returns true if a parked run needs a step that works without its request: it was answered, has expired, or is parked for the
+ * Returns true if a parked run needs a step that is possible without the run's request: it was answered, has expired, or is parked for the
  * wrong reason.
  */
 export const isOverdue = (record: RunRecord, now: number): boolean => {
@@ -170,7 +170,7 @@ const takeSteps = (
   });
 
 /**
- * Writes a step. If a person has answered the question that it would replace, the answer wins.
+ * Writes a step. If a person has answered the question that the step would replace, the answer takes precedence.
  *
  * @returns the record with that answer; undefined if the step was written
  */
@@ -208,7 +208,7 @@ const releaseRun = (recorder: RunRecorder["Service"], runId: string): Effect.Eff
   );
 
 /**
- * Decides runs whose policy this program does not know. It is the strict preset, but asks wherever that would retry, because the unknown
+ * Decides runs whose policy this program does not know. It is the strict preset, but asks where the preset would retry, because the unknown
  * policy might have asked.
  */
 export const unknownPolicy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.make({

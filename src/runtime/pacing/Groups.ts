@@ -2,10 +2,10 @@
  * Accounts for the combined spending of a group of runs (an agent and its sub-agents).
  *
  * G1 A run's spending is booked in the step that decides it, so two runs cannot both spend what is left of the budget.
- * G2 A retry that was taken counts once. If its run decides again before the retry starts, retries that others took meanwhile do not count
+ * G2 A retry that was taken counts once. If its run decides again before the retry starts, retries that other runs took do not count
  * against it. A run that ends first, or decides against the retry, has not taken one.
  * G3 The cost of a response counts once, however often its run decides about it.
- * G5 If processes share a store, a run counts its retry there before it decides, and returns the retry if it does not take it. The run
+ * G5 If processes share a store, a run counts its retry there before it decides, and gives it back if it does not take it. The run
  * decides by its place among all processes, so together they take no more retries than one process would.
  * G4 A group is forgotten after `idleMs` without use; beyond `groupsMax`, the least recently used one is evicted (L11).
  */
@@ -110,7 +110,7 @@ export class Groups {
     joined.group.retries += 1;
   }
 
-  /** Returns a retry that the run does not use to the group. */
+  /** Gives a retry that the run does not use back to its group. */
   returnRetry({ group, runId }: GroupMember): void {
     const found = group === undefined ? undefined : this.#groups.get(group);
     const share = found?.shares.get(runId);

@@ -14,7 +14,7 @@ interface Lane {
   readonly waiting: Array<() => void>;
 }
 
-/** The lanes of one process, one per provider. An empty lane is removed. */
+/** The gates of all providers of one process. A lane holds the retries of one provider; an empty lane is removed. */
 export class RetryGate {
   readonly #lanes = new Map<string, Lane>();
 
@@ -26,8 +26,8 @@ export class RetryGate {
   /**
    * Waits for a place.
    *
-   * @param hold receives the function that returns the place, in the step that grants it, so that a run interrupted in that step
-   *   can still return it. Returning a place twice has no effect.
+   * @param hold receives the function that gives the place back, in the step that grants the place, so that a run interrupted in that
+   *   step can still give it back. A second call has no effect.
    */
   enter(provider: string, hold: (leave: () => void) => void): Effect.Effect<void> {
     return Effect.callback((resume) => {

@@ -1,9 +1,9 @@
 /**
  * Counts a group's spending in the store, so that all processes of the store share the group's budget (G5 of `Groups`).
  *
- * Only a run whose budget limits its group asks the store, once per broken response. The run waits for this as long as for its record,
- * because a retry needs both. If the store stays unavailable, the run decides from what its own process knows. Its retry cannot start
- * anyway, because the start must be recorded.
+ * Only a run whose budget limits its group asks the store, once per broken response. The run waits for the store's count as long as for its
+ * record, because a retry needs both. If the store stays unavailable, the run decides from what its own process knows. Its retry cannot
+ * start anyway, because the start must be recorded.
  */
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
@@ -24,7 +24,7 @@ export interface SharingRun {
 export class SharedGroups {
   readonly #groups: Groups;
   readonly #pacing: SharedPacing | undefined;
-  /** Runs whose retry is counted in the store and has neither started nor been returned. Bounded by the runs in progress here. */
+  /** Runs whose retry is counted in the store and has neither started nor been given back. Bounded by the runs in progress here. */
   readonly #counted = new Set<string>();
 
   /** @param pacing shared pacing of a bounded recorder, whose calls are limited in time */
@@ -56,7 +56,7 @@ export class SharedGroups {
           setEverywhere({ group_retries: all.retries - 1, group_wasted_tokens: all.tokens });
         },
       });
-      // A stopped run takes no retry. If the store counts the retry only after the stop, the retry is returned.
+      // A stopped run takes no retry. If the store counts the retry only after the stop, the retry is given back.
       const late = Effect.suspend(() => (isLeft && added.retries > 0 ? this.#returnRetry(member) : Effect.void));
       const markLeft = Effect.sync(() => {
         isLeft = true;
@@ -67,7 +67,7 @@ export class SharedGroups {
     });
   }
 
-  /** Returns the counted retry if the run has decided not to take it. */
+  /** Gives the counted retry back to the group if the run has decided not to take it. */
   returnUnusedRetry(member: GroupMember): Effect.Effect<void> {
     return Effect.suspend(() => (this.#groups.hasPendingRetry(member) ? Effect.void : this.#returnRetry(member)));
   }
@@ -77,14 +77,14 @@ export class SharedGroups {
     this.#counted.delete(runId);
   }
 
-  /** Returns the retry of an ended run that did not start. */
+  /** Gives the counted retry of an ended run back to its group, if that retry has not started. */
   leave(member: GroupMember): Effect.Effect<void> {
     return Effect.suspend(() => this.#returnRetry(member));
   }
 
   #returnRetry({ group, runId }: GroupMember): Effect.Effect<void> {
     if (!this.#counted.delete(runId) || group === undefined || this.#pacing === undefined) return Effect.void;
-    // The run does not wait for this.
+    // The run does not wait for this write.
     return Effect.asVoid(
       Effect.forkDetach(Effect.ignore(this.#pacing.spend(group, { retries: -1, tokens: 0 }, idleMs))),
     );

@@ -1,8 +1,9 @@
 /**
- * Draws tokens for retries from the store, so that all its processes together start no more retries than one process would.
+ * Draws tokens for retries from the store, so that all processes that share the store start no more retries than one process would.
  *
- * Only a response that would be retried draws a token, and returns it if it is not retried. Responses that break together share one
- * statement. If the store is unavailable or slow, the process does not wait. It uses its own bucket, which holds one token.
+ * Only a response that would be retried draws a token, and the token is given back if the response is not retried. Responses that break
+ * together share one statement to the store. If the store is unavailable or slow, the process does not wait. It uses its own bucket, which
+ * holds one token.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -17,7 +18,7 @@ const drawWaitMs = 500;
  */
 const aloneSize = { max: 1, perSecond: tokensPerSecond / tokensMax };
 
-/** Time for which a known wait is reused, in milliseconds. It is short, because other processes return tokens in the meantime. */
+/** Time for which a known wait is reused, in milliseconds. It is short, because other processes give tokens back in the meantime. */
 const knownMs = 1_000;
 
 /** Maximum providers with a known wait. Beyond it the oldest is forgotten, and the store is asked again. */
@@ -45,7 +46,7 @@ interface Known {
   readonly at: number;
 }
 
-/** Requests for one provider's bucket that wait for the next statement, and tokens to be returned with it. */
+/** Requests for one provider's bucket that wait for the next statement, and tokens that the statement gives back. */
 interface Line {
   asking: Array<Asking>;
   back: number;
@@ -80,7 +81,7 @@ export class SharedThrottle {
   draw(provider: string, maxWaitMs: number, now: () => number): Effect.Effect<Drawn | undefined> {
     const pacing = this.#pacing;
     if (pacing === undefined) return Effect.undefined;
-    // Not interruptible: an interrupt between the request and the wait would leave a token that no run returns.
+    // Not interruptible: an interrupt between the request and the wait would leave a token that no run gives back.
     return Effect.uninterruptibleMask((restore): Effect.Effect<Drawn | undefined> => {
       const known = this.#knownMs(provider, now());
       if (known > maxWaitMs) return Effect.succeed({ provider, waitMs: Math.ceil(known), isNone: true });
@@ -97,7 +98,7 @@ export class SharedThrottle {
     });
   }
 
-  /** Returns a token that the run does not need. The run does not wait for this. */
+  /** Gives a token that the run does not need back to the store. The run does not wait for the write. */
   returnToken({ isNone, provider }: Drawn, now: () => number): Effect.Effect<void> {
     const pacing = this.#pacing;
     if (isNone || pacing === undefined) return Effect.void;

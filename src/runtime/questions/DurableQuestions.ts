@@ -62,7 +62,7 @@ export const make = (options: DurableOptions = {}) =>
     };
   });
 
-/** A negative or non-numeric wait falls back to the default. A timer would fire at once, and the loop would spin. */
+/** A negative or non-numeric wait falls back to the default. With the given value a timer would fire at once, and the loop would spin. */
 const waitOf = (given: number | undefined, byDefault: number): number =>
   given !== undefined && given >= 0 ? given : byDefault;
 
@@ -74,14 +74,17 @@ const waitOf = (given: number | undefined, byDefault: number): number =>
 export const notifyAnswered = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
   Effect.sync(() => notifyBells(waiting.get(toBounded(recorder))?.get(runId)));
 
-/** Copies the set first. A woken stream may register its next bell at once, and that bell must not ring for this answer. */
+/**
+ * Wakes the streams that wait on these bells. Copies the set first: a woken stream may register its next bell at once, and that bell must
+ * not ring for this answer.
+ */
 const notifyBells = (bells: Iterable<Bell> = []): void => {
   for (const bell of [...bells]) Deferred.doneUnsafe(bell, Effect.void);
 };
 
 /**
  * While the scope is open, wakes the streams whose answers arrive from other processes. If an announcement may have been missed, wakes all
- * of them.
+ * waiting streams.
  */
 const listenForAnswers = (recorder: RunRecorder["Service"]): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
@@ -166,8 +169,8 @@ const answerOf = (
   });
 
 /**
- * Results if the store refuses to record the expiry. A question that is not on record cannot be answered, so the wait ends. If the facts
- * have grown, the run asks a new question, which interrupts this wait.
+ * Result of the wait if the store refuses to record the expiry, by the reason of the refusal. A question that is not on record cannot be
+ * answered, so the wait ends. If the facts have grown, the run asks a new question, which interrupts this wait.
  */
 const refusedAs = {
   unknown_run: "stop",

@@ -72,11 +72,11 @@ export class UserDecisions extends Context.Service<
 export declare namespace UserDecisions {
   export type { DurableOptions, Question, QuestionTerms };
 
-  /** Options of `layerHeadless`. */
+  /** Options of `layerHeadless`. Without any, every question is answered with `stop`. */
   export interface HeadlessOptions {
     /**
-     * The answer for questions that no rule names; default `stop`. It never repeats a side effect. So `it_did_not_run`, which lets a call
-     * run again, and a `retry` that may repeat something become `stop`. Name the rule in `rules` to allow them.
+     * The answer for questions whose rule is not in `rules`; default `stop`. It never repeats a side effect. So `it_did_not_run`, which
+     * lets a call run again, and a `retry` that may repeat something become `stop`. Name the rule in `rules` to allow them.
      */
     readonly otherwise?: Choice;
     /**

@@ -101,7 +101,7 @@ export const askAgain = Effect.fnUntraced(function* <P, E, R>(
 export const isWorthAsking = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, decision: Decision): boolean =>
   run.options.asks !== "if_it_matters" || Choices.matter(choicesOf(run, broken, decision));
 
-/** Omits the verdicts on calls if any open call has a handler running here, because that handler reports the outcome itself. */
+/** Omits `it_ran` and `it_did_not_run` if any open call has a handler running here, because that handler reports the outcome itself. */
 const choicesOf = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -230,7 +230,7 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
       const settled = yield* recordVerdict(run, known, choice, "person");
       // A person's verdict must not settle a call whose handler is running here.
       if (known.length < open.length) return yield* awaitHandlers(run);
-      // A verdict settles nothing if the rows of the calls were folded. The same question would then be asked forever.
+      // A verdict settles nothing if a full ledger has folded the calls into one shared row. The same question would then be asked forever.
       if (settled === 0) {
         return yield* Ending.stop(run, broken, taken, "stopped");
       }

@@ -42,7 +42,7 @@ const markResponseComplete = <P, E, R>({ chain, routes }: Run<P, E, R>): void =>
 };
 
 const emitCompletion = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, late: Failure | undefined): void => {
-  // The write of the end reveals if this process still owned the run.
+  // The write of the end reveals whether this process still owned the run.
   if (run.loss !== undefined) {
     run.handoff.end(Effect.fail(withoutIncident(run)));
     return;
@@ -55,7 +55,7 @@ const emitCompletion = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, late: F
     late_failure: late,
     ...routeOf(attempt),
   });
-  // Check the loss only when the end is taken. A slow reader may take it long after another process took the run over.
+  // Check the loss only when the reader takes the end. A slow reader may take it long after another process took the run over.
   const closeStream = (): Effect.Effect<never, RunInterrupted | Cause.Done> =>
     run.handoff.hasLostEnd ? Effect.fail(withoutIncident(run)) : Cause.done();
   run.handoff.end(Effect.suspend(closeStream));
@@ -152,7 +152,7 @@ const seal = <P, E, R>(run: Run<P, E, R>, { attempt }: BrokenAttempt<P>): void =
   attempt.flow.discardFrozen();
 };
 
-/** Builds the caller's error after the end is written, because only then is it known if this process still owned the run. */
+/** Builds the caller's error after the end is written, because only then is it known whether this process still owned the run. */
 const interruption = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -228,7 +228,7 @@ export const collapse = <P, E, R>(
 
 /**
  * Hands over the parts after which a resumption continues. A caller that cannot discard must not receive a call before the terminal marker
- * (L4), so such parts are returned and the resuming attempt holds them.
+ * (L4), so parts that it must not receive yet are returned, and the resuming attempt holds them.
  */
 export const handOverResumed = <P, E, R>(
   run: Run<P, E, R>,

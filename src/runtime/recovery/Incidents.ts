@@ -34,7 +34,7 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   const { sharedGroups } = run.shared;
   const sharing = { member, budget: run.budget, now: () => run.now(), stopped: Deferred.await(run.stopped) };
   yield* run.reads.within(sharedGroups.countBreak(sharing, Tokens.total(RunSnapshot.costOf(run, broken))), undefined);
-  // Booked in the step that decides, before another run of the group is decided.
+  // The cost is booked in the step that decides, before another run of the group is decided.
   run.shared.groups.countBreak(member, Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
   const drawn = yield* run.reads.within(drawToken(run, broken), undefined);
   return yield* take(run, broken, withinPatience(run, yield* inputOf(run, broken, drawn?.waitMs)), drawn);
@@ -107,7 +107,7 @@ const drawToken = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect
 };
 
 /**
- * A change of route needs no token. Neither does a retry that waits for its path or a cooldown, because those release their requests in
+ * A change of route needs no token. Neither does a retry that waits for its path or a cooldown, because `Paths` releases these requests in
  * turn.
  */
 const isTokenNeeded = ({ action, route, wait_for }: Decision): boolean =>
@@ -124,8 +124,8 @@ const inputOf = <P, E, R>(
 ): Effect.Effect<DecisionInput> => Effect.map(Random.next, (jitter) => inputWith(run, broken, throttleWaitMs, jitter));
 
 /**
- * Sets the remaining time to zero if the provider refused the request without announcing a wait, and the retry would take at least the
- * caller's patience. The refusal then reaches the caller in time. The changed budget is stored with the incident.
+ * Sets the remaining time to zero if the provider refused the request without announcing a wait, and the wait before the retry is at least
+ * as long as the caller's `patienceMs`. The refusal then reaches the caller in time. The changed budget is stored with the incident.
  */
 const withinPatience = <P, E, R>({ options, policy }: Run<P, E, R>, input: DecisionInput): DecisionInput => {
   const { failure } = input;
@@ -189,7 +189,7 @@ const record = <P, E, R>(
   });
   const { decision } = incident;
   const isTaken = status === "open" && isTokenNeeded(decision);
-  // The token is taken in the step that decides, so that runs that break together do not all count on the same one.
+  // The token is taken in the step that decides, so that runs that break together do not all count on the same token.
   if (isTaken && drawn === undefined) run.shared.throttle.own.take(run.provider.id, run.now());
   const spare = isTaken || drawn === undefined ? Effect.void : run.shared.throttle.returnToken(drawn, () => run.now());
   if (status === "open") {

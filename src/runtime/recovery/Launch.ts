@@ -87,7 +87,7 @@ interface Prepared<P> {
   readonly carried: Carried<P> | undefined;
 }
 
-/** Seals or opens the fences, chooses the next request, and decides what happens to the parts so far. */
+/** Blocks or releases the tool calls at their fences, chooses the next request, and decides what happens to the parts so far. */
 const prepare = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   chain: Chain<P>,
@@ -135,7 +135,7 @@ const prepareContinuation = Effect.fnUntraced(function* <P, E, R>(
   if (isOpen && typeof seams?.plan() === "object") {
     // Nothing is handed over while the reader is away (L4). So the continuation follows the text that the reader already has.
     if (run.isAway) chain.discardFrozen();
-    // Only text may precede a seam, so the frozen parts from its first call on are dropped.
+    // Only text may precede a seam, so the frozen parts from the first call on are dropped.
     for (const link of chain.links) yield* Ending.handOverText(run, link);
     yield* runFencedCalls(run, chain);
     if (run.stopper !== undefined) return "again";
@@ -152,16 +152,17 @@ const prepareContinuation = Effect.fnUntraced(function* <P, E, R>(
       return { setup, discards: [], carried: begun };
     }
   }
-  // The policy relied on a seam that no longer exists.
+  // The policy relied on a seam that can no longer be planned.
   if (isOpen && asked.continue_text === "auto") return "again";
-  // Drop the open text, because the continuation repeats it. A caller that cannot discard would otherwise have it twice.
+  // Drop the frozen parts from the first call on, because the continuation repeats them. A caller that cannot discard would have them
+  // twice.
   if (!isOpen && !run.discardable) for (const link of chain.links) link.flow.dropOpen();
   const discards = yield* keepSettled(run, chain);
   const setup = { mode: "continue", request: "continue", calls: run.ledger.calls(), cursor: undefined } as const;
   return { setup, discards, carried: undefined };
 });
 
-/** Carried state of a response that the reader has begun to read and of which no part is held. */
+/** Carried state of a response that the reader has begun to read, with no part held. */
 const begun = { parts: [], observations: [], begun: true } as const;
 
 /** Hands over frozen parts and lets waiting calls finish. Parts after the last settled call are then discarded. */

@@ -22,10 +22,10 @@ export const runsReadMax = 20;
 export const recordWaitMs = 2_000;
 
 /**
- * Waits until it is known if the path is down, if the attempt failed without a connection. A stop of the run ends the wait.
+ * If the attempt failed without a connection, waits until it is known whether its path is down. A stop of the run ends the wait.
  *
- * @returns the broken attempt. Its failure is retryable if an outage caused it, even for a name that does not resolve or a certificate that
- *   is not the origin's
+ * @returns the broken attempt. Its failure is retryable if an outage caused it, even for a name that does not resolve or a certificate
+ *   that is not the origin's
  */
 export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,

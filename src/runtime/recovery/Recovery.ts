@@ -459,7 +459,7 @@ const mayRefresh = <P, E, R>({ options, spent }: Run<P, E, R>): boolean =>
 /** Maximum time to renew credentials, in milliseconds. After that the failure remains. */
 export const refreshMsMax = 30_000;
 
-/** Renews the credentials. A renewal that fails counts too. A stop of the run does not wait for the renewal. */
+/** Renews the credentials. A renewal that fails also counts as the run's one renewal. A stop of the run does not wait for the renewal. */
 const renewCredentials = <P, E, R>(run: Run<P, E, R>): Effect.Effect<boolean, never, R> => {
   run.spending.countRefresh();
   const { refreshCredentials } = run.options;

@@ -12,9 +12,10 @@ import type { Run } from "../run/Run.ts";
 /**
  * Waits until the next request of the run may start, or until the run is stopped.
  *
- * A request whose decision waits for its path or a cooldown is released with the others that wait there. Every other request needs an open
- * path and a place among the provider's retries that wait for their first part. No request starts before its own wait is over: an announced
- * wait may apply to this request alone, and a provider may still be down when its path works again.
+ * A request whose decision waits for its path or a cooldown is released together with the other requests that wait for the same path or
+ * cooldown. Every other request needs an open path and a place among the provider's retries that wait for their first part. No request
+ * starts before its own wait is over: an announced wait may apply to this request alone, and a provider may still be down when its path
+ * works again.
  *
  * @param decision the decision with the wait; absent for a request that a person asked for
  */
@@ -55,8 +56,9 @@ export const sleepUnlessStopped = <P, E, R>(run: Run<P, E, R>, ms: number): Effe
 export const cancelGraceMs = 1_000;
 
 /**
- * Waits until no handler of the run's response is running, up to the drain limit, so that no decision has to guess an outcome. A stop ends
- * the wait. After a user's cancel, interrupted handlers have a grace period to report their outcomes, which a close ends (L11).
+ * Waits until no handler of the run's response is running, for at most `drainMs`, so that no decision has to guess an outcome. A stop ends
+ * the wait. After a user's cancel, interrupted handlers have `cancelGraceMs` to report their outcomes; a close of the processor ends this
+ * period (L11).
  */
 export const awaitDrain = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.suspend(() => {

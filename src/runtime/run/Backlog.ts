@@ -35,7 +35,7 @@ export const backlogPauseMsMax = 30_000;
 /** Maximum time that a closing processor spends on pending entries, in milliseconds. The remaining entries are lost and logged. */
 export const lastWritesMs = 3_000;
 
-/** In real time, so that a test with a stopped clock cannot keep a process from ending. */
+/** A pause in real time, so that a test with a stopped clock cannot keep a process from ending. */
 const realPause = Effect.provideService(Effect.sleep(backlogPauseMs), Clock.Clock, realClock);
 
 const lastPause = Effect.raceFirst(Effect.sleep(backlogPauseMs), realPause);
@@ -148,7 +148,7 @@ export class Backlog {
     while (true) {
       if (this.#runs.size === 0) yield* Effect.suspend(() => Deferred.await(this.#wake));
       this.#wake = Deferred.makeUnsafe<void>();
-      // Pause first, because a store that accepts only some runs' writes must not be tried after each of them.
+      // Pause first, because a store that accepts only some runs' writes must not be tried after each of those writes.
       yield* Effect.sleep(Duration.millis(backlogPauseMs));
       const more = Duration.millis(pause - backlogPauseMs);
       if (pause > backlogPauseMs) yield* Effect.raceFirst(Deferred.await(this.#wake), Effect.sleep(more));
@@ -213,7 +213,7 @@ export class Backlog {
     });
   }
 
-  /** Logs the entries that were abandoned for lack of room since the last such log line. */
+  /** Logs the entries that were abandoned for lack of room since the last log line about them. */
   readonly #sayOverflow: Effect.Effect<void> = Effect.suspend(() => {
     const { entries, run_id, runs } = this.#overflow;
     if (runs === 0) return Effect.void;
@@ -258,7 +258,7 @@ export interface Sending {
   readonly happened: boolean;
   /** True if the run is notified of a failure. */
   readonly isNews: boolean;
-  /** True if the store rejected an entry for good, so that the others are written without it. */
+  /** True if the store rejected an entry for good, so that the other entries are written without it. */
   readonly refused: boolean;
 }
 

@@ -12,7 +12,7 @@ const spentBeforeMs = 1_000;
 /** Shared by all runs that repeat no other run. */
 const noEntries: ReadonlyArray<Entry> = [];
 
-/** The budget of one run. */
+/** The budget of one run, reduced by the retries that were spent before it began. */
 export class EarlierSpending {
   #budget: Budget;
   #spentBefore: Effect.Effect<SpentBefore> | undefined;

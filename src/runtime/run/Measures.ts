@@ -1,9 +1,9 @@
 /**
  * Defines the metrics of runs as Effect metrics.
  *
- * Attributes have few values: the provider and model as the caller names them, at most `modelLabelsMax` of them, and fixed words of this
+ * Attributes have few values: the provider and model as the caller names them (at most `modelLabelsMax` pairs), and fixed words of this
  * package. Data that a provider sends never becomes an attribute. A model has its own series if it is configured or has completed a
- * request. Histograms have no model, because each of them is many series.
+ * request. Histograms have no model, because each histogram is many series.
  */
 import * as Context from "effect/Context";
 import * as Metric from "effect/Metric";
@@ -94,7 +94,7 @@ export const discardedTokens = counter("discarded_tokens", "Output tokens of dis
  */
 export const tokens = counter("tokens", "Tokens of responses, used or wasted");
 
-/** Cost of these tokens if the model has a price, by `stream_recovery.outcome`. */
+/** Cost of the tokens of responses if the model has a price, by `stream_recovery.outcome`. */
 export const cost = counter("cost", "Cost of responses, used or wasted", "usd");
 
 /** Writes that the store did not accept when they were due, by reason (`error.type`). From then on the run continues unrecorded. */
@@ -112,7 +112,7 @@ export const seams = counter("seams", "Shown texts that broke, by outcome");
 /** Waits of runs before a request, by their cause (`stream_recovery.for`: path, cooldown). */
 export const waits = counter("waits", "Waits for a path or for the end of a cooldown");
 
-/** Runs that are waiting now, by the same attribute. */
+/** Runs that are waiting now, by the cause of the wait (`stream_recovery.for`). */
 export const waitingRuns = makeMetric((attributes) =>
   Metric.counter("stream_recovery.waiting_runs", {
     description: "Runs waiting for a path or for the end of a cooldown",
@@ -120,7 +120,7 @@ export const waitingRuns = makeMetric((attributes) =>
   }),
 );
 
-/** Duration of such a wait, in seconds. */
+/** Duration of a wait for a path or a cooldown, in seconds. */
 export const waitTime = seconds("wait_time", "Time from the start of a wait to its end");
 
 /** Time from the start of an attempt to its first progress, in seconds. */
@@ -197,7 +197,7 @@ export const providerAttributes = (provider: Provider): MeasureAttributes => ({
  * Returns the attributes that all measurements of a run share: its provider, and its model if the model has its own series.
  *
  * @param context holds the registry of the running program
- * @param admits true if the model is configured or has completed a request, so that it gets series
+ * @param admits true if the model is configured or has completed a request, so that it gets its own series
  */
 export const providerLabels = (
   { id, model }: Provider,
@@ -286,7 +286,7 @@ export const measure = <State>(
   labels: MeasureAttributes = noLabels,
 ): void => {
   const make = makers.get(metric);
-  // If the program adds attributes to every measurement, the ones given here take precedence.
+  // If the program adds attributes to every measurement, the attributes given here take precedence.
   if (make === undefined || Object.keys(Context.get(context, Metric.CurrentMetricAttributes)).length > 0) {
     Metric.withAttributes(metric, withoutUndefined(labels, attributes)).updateUnsafe(value, context);
     return;

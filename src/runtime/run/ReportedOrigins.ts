@@ -11,7 +11,9 @@ import type { PathsService, Scope } from "../../paths/Paths.ts";
 import { scopeOf } from "../attempt/Departure.ts";
 import { providersMax } from "../pacing/Throttle.ts";
 
-/** Maximum requests of one provider that are remembered. A caller that sends this many to a dead host does not rotate away from it. */
+/**
+ * Maximum requests of one provider that are remembered. A caller that sends this many requests to a dead host does not rotate away from it.
+ */
 const recentMax = 3;
 
 /** The recent requests of one provider. */
@@ -47,7 +49,7 @@ export class ReportedOrigins {
   /**
    * Returns the scope of the next request.
    *
-   * @param path the run's own path, which always counts
+   * @param path the run's own path, which takes precedence
    */
   next(provider: Provider, path: string | Path | undefined): Scope {
     const unknown = scopeOf(provider, path);

@@ -57,7 +57,7 @@ export class ResponseUnderWay<P> {
     return this.#firstBreak;
   }
 
-  /** The extent withdrawn so far, one entry per attempt. */
+  /** The parts withdrawn so far, one entry per attempt. */
   get withdrawn(): ReadonlyArray<Withdrawn> {
     return this.#withdrawn;
   }
@@ -126,7 +126,7 @@ export class ResponseUnderWay<P> {
     return this.#samePartial === attempt;
   }
 
-  /** Called when a person asks for one more attempt (R6). */
+  /** Forgets the digests, because a person asks for one more attempt (R6). */
   forgetPartials(): void {
     this.#partials = undefined;
     this.#samePartial = undefined;
@@ -142,7 +142,7 @@ export class ResponseUnderWay<P> {
     return this.#lacksLast !== attempt;
   }
 
-  /** Called when a decision is taken. A call of the attempt that settles after this is late. */
+  /** Called when a decision is taken. A call of the attempt that settles after the decision is late. */
   noteDecision(attempt: Attempt<P>, failure: Failure): void {
     this.#decided = { attempt, failure };
   }

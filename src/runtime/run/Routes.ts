@@ -29,10 +29,10 @@ interface RoutesHost {
   readonly shared: Pick<Shared, "breakers" | "origins" | "paths">;
 }
 
-/** Interval at which a waiting run checks if another route is up, in milliseconds. */
+/** Interval at which a waiting run checks whether another route is up, in milliseconds. */
 export const lookMs = 1_000;
 
-/** Facts that stand for a request that was not sent yet. */
+/** Facts of a request that was not sent yet. */
 const unsent: AttemptFacts = { ...freshFacts, delivery: "not_sent" };
 
 /** A failure on a route. */
@@ -46,7 +46,7 @@ interface RouteFailure {
 /** The facts that routes contribute to a decision. */
 export type RouteFacts = Pick<RunFacts, "next_route" | "route_failures" | "own_route" | "moves">;
 
-/** Returns these facts for a run with a single route. */
+/** Returns the route facts of a run with a single route. */
 export const oneRoute = (options: Pick<RunOptions<never, never, never>, "ownRoute">): RouteFacts => ({
   next_route: "none",
   route_failures: 0,
@@ -140,7 +140,7 @@ export class Routes<P, E, R> {
   /**
    * Waits until another route would take the request of an attempt that waits for its turn.
    *
-   * @returns undefined if the run would not move for that
+   * @returns undefined if the run would not change route for that request
    */
   elsewhere(attempt: Pick<AttemptSetup<P>, "request">): Effect.Effect<void> | undefined {
     if (attempt.request !== "first" || !this.#shouldMoveAway) return undefined;
@@ -303,7 +303,7 @@ class Route<P, E, R> {
     this.#options = options;
     this.#own = options.ownRoute ?? false;
     const { credential, model, path } = scopeOf(options.provider, options.path);
-    // All callers share the breaker. A refusal of a caller's own credential does not count against the route.
+    // All callers of a route share its breaker. A refusal of a caller's own credential does not count against the route.
     this.breaker = JSON.stringify([
       id ?? "",
       options.provider.id,

@@ -94,18 +94,18 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
   #startedAt: number;
   readonly clocks: RunClocks;
   #endIsRecorded = false;
-  /** Joins the texts; undefined if the caller gave no seam. */
+  /** Joins the text of continuations to the shown text; undefined if the caller gave no seam. */
   readonly seams: Seams<P> | undefined;
   /** The routes of the run; undefined if it has only one. */
   readonly routes: Routes<P, E, R> | undefined;
   #departure: Departure | undefined;
-  /** Gives back the run's place among its provider's waiting retries (U3). */
+  /** Releases the run's place among its provider's waiting retries (U3). */
   #leavePlace: (() => void) | undefined;
   readonly #late: Late<P, E, R>;
   readonly #writer: RunWriter;
   /**
-   * True if the run acts before its entries are recorded (L8). Always false with a recorder that is not durable, because that takes every
-   * entry at once.
+   * True if the run acts before its entries are recorded (L8). Always false with a recorder that is not durable, because that recorder
+   * accepts every entry at once.
    */
   readonly isVolatile: boolean;
   /** Bounds the time that the run waits for reads of the store. */
@@ -180,7 +180,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     return this.#discardable;
   }
 
-  /** The departure of the run's requests, created on first use. */
+  /** Decides when the run's requests may be sent. Created on first use. */
   get departure(): Departure {
     this.#departure ??= new Departure(this);
     return this.#departure;
@@ -298,7 +298,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     return this.#question;
   }
 
-  /** Completes when the end was written (or is pending) and the last attempt has closed or was abandoned. */
+  /** Completes when the end was written (or waits for the store) and the last attempt has closed or was abandoned. */
   get done(): Deferred.Deferred<void> {
     this.#done ??= Deferred.makeUnsafe<void>();
     return this.#done;
@@ -358,7 +358,9 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     return { classify, nowMs: clock.currentTimeMillisUnsafe(), reachedHostBefore: reached.has(provider.id) };
   }
 
-  /** Waits for a place among its provider's waiting retries. The run owns the place as soon as it is granted (U3). */
+  /**
+   * Waits for a place among its provider's retries that wait for their first part. The run owns the place as soon as it is granted (U3).
+   */
   get place(): Effect.Effect<void> {
     return this.shared.gate.enter(this.provider.id, (leave) => {
       this.#leavePlace = leave;
@@ -464,7 +466,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     return this.#writer.writeThrough(entries);
   }
 
-  /** Makes every entry wait until it is recorded, while a question is open (until `endAsking`). */
+  /** While a question is open (until `endAsking`), the run waits until each entry is recorded. */
   beginAsking(): void {
     this.#writer.beginAsking();
   }
@@ -484,7 +486,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
   }
 
   /**
-   * Records the facts before a hand-over. Text is handed over even if they are not recorded. A call of a durable run may have to be on
+   * Records the facts before a hand-over. Text is handed over even if the facts are not recorded. A call of a durable run may have to be on
    * record first: its hand-over waits for the store, and the attempt breaks if the call is not recorded (L8).
    */
   recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): true | Deferred.Deferred<boolean> {
@@ -570,7 +572,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
   }
 
   /**
-   * Ends the stream and leaves the run to the process that takes it over. It is recorded as parked once no handler of it runs
+   * Ends the stream and leaves the run to the process that takes it over. It is recorded as parked once none of its tool handlers runs
    * here. The first end counts.
    */
   park(attempt: Attempt<P>, reason: Parked, rule: Rule, emit: () => void): Effect.Effect<unknown> {

@@ -1,6 +1,6 @@
 /**
- * Guards the calls of a run to its policy. A caller's own policy may retry too much, return an invalid value or throw, and none of that may
- * keep a run from its end.
+ * Protects a run from errors of its policy. A caller's own policy may retry too much, return an invalid value or throw, and none of that
+ * may keep a run from its end.
  */
 import * as Schema from "effect/Schema";
 import { Decision } from "../../domain/Decision.ts";

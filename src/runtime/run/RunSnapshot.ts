@@ -17,7 +17,7 @@ import type { Run } from "./Run.ts";
  * Returns the run's facts for a decision about an attempt.
  *
  * @param resumable true if the attempt's cursor may be used
- * @param cost the cost of its response, if it is broken
+ * @param cost the cost of the attempt's response, if it broke
  */
 export const factsOf = <P, E, R>(
   run: Run<P, E, R>,
@@ -127,7 +127,7 @@ export const startOf = <P, E, R>(
     waited_for_path: false,
     cooldown_ms: 0,
     route_failures: run.routes?.failures ?? 0,
-    // The process that takes the run up decides for itself if the text can be joined.
+    // The process that takes the run up decides for itself whether the text can be joined.
     continue_text: run.seams === undefined ? "ask" : (run.options.continueText ?? "ask"),
   },
   ...routeOf(attempt),

@@ -30,10 +30,12 @@ import {
 } from "./Backlog.ts";
 import { type Loss, losses, lossSentences } from "./Loss.ts";
 
-/** Maximum evidence that waits for the next commit. Further evidence is dropped and counted. */
+/** Maximum entries of evidence that wait for the next commit. Further evidence is dropped and counted. */
 const pendingMax = 64;
 
-/** Maximum time that an act waits for an unavailable store, if it must be on record first (a call, a tool, a retry), in milliseconds. */
+/**
+ * Maximum time that an act (a call, a tool, a retry) waits for an unavailable store, if the act must be on record first, in milliseconds.
+ */
 export const storeWaitMs = 5_000;
 
 /** The parts of a run that its writer uses. */
@@ -200,8 +202,8 @@ export class RunWriter implements Unwritten, Committer {
   }
 
   /**
-   * Commits entries that must be on record before their caller acts. While the store is unavailable, waits for at most `storeWaitMs` and
-   * until the run is stopped (L8).
+   * Commits entries that must be on record before their caller acts. While the store is unavailable, waits until the run is stopped, for at
+   * most `storeWaitMs` (L8).
    *
    * @param happened as for `write`
    * @returns true if everything of the run is on record; never true again after the store has rejected an entry of the run for good
@@ -263,7 +265,7 @@ export class RunWriter implements Unwritten, Committer {
       isTaken = mayAnswerNow && written === "recorded" && !this.#hasGap && this.#loss === undefined;
       if (isTaken) return;
       done ??= Deferred.makeUnsafe<boolean>();
-      // Not part of the pull: if that is interrupted, the next pull finds the write in progress.
+      // The write is not part of the reader's pull. If the pull is interrupted, the next pull finds the write in progress.
       if (wait === undefined) Deferred.doneUnsafe(done, Effect.succeed(may(written === "recorded")));
       else this.#fork(Deferred.into(Effect.map(wait(written), may), done));
     });
@@ -296,7 +298,7 @@ export class RunWriter implements Unwritten, Committer {
 
   /** Called when the recorder finds that another process owns the run. This process writes nothing more of it. */
   onTakenOver(): void {
-    // A fence stops only durable runs (L8).
+    // Another owner stops only a durable run (L8).
     if (this.#loss !== undefined || this.#queue !== undefined) return;
     this.#loss = "taken_over";
     this.#backlog.remove(this);
@@ -439,7 +441,7 @@ export class RunWriter implements Unwritten, Committer {
     const { entries, happened, unwritten } = sending;
     if ([...unwritten, ...(happened ? entries : [])].some(isNoEvidence)) this.#hasGap = true;
     const loss = losses.get(reason);
-    // `begin` reports this to the caller.
+    // `begin` reports the refusal to the caller.
     if (this.#beginning) return "lost";
     const told = { run_id: this.runId, reason, entries: inOrder(sending).length };
     if (loss === undefined) {

@@ -19,7 +19,7 @@ import type { BrokenAttempt } from "./Chain.ts";
 /** Default maximum of requests with a seam per run. A third one would pay for a prompt whose response has broken three times. */
 export const maxSeamsDefault = 2;
 
-/** Reads the plan of a caller's seam. A plan that cannot be recorded counts as unwritable. */
+/** Reads the plan of a caller's seam. A plan that cannot be recorded counts as `unbuildable`. */
 const readPlan = (plan: SeamPlan | SeamRefusal | undefined): SeamPlan | SeamRefusal => {
   if (typeof plan === "string" && SeamRefusal.literals.includes(plan)) return plan;
   if (typeof plan !== "object" || !SeamProof.literals.includes(plan.proof) || typeof plan.quote !== "string")
@@ -38,7 +38,9 @@ export class Seams<P> {
   #count = 0;
   #closed: SeamRefusal | undefined;
   #interrupted: BrokenAttempt<P> | undefined;
-  /** Length of the text of this response that the caller has, in UTF-16 code units (M5). `#before` holds that of earlier responses. */
+  /**
+   * Length of the text of this response that the caller has, in UTF-16 code units (M5). `#before` holds the length for earlier responses.
+   */
   #own = 0;
   #before = 0;
 
@@ -56,7 +58,7 @@ export class Seams<P> {
     return this.#interrupted;
   }
 
-  /** Called when a part leaves (M1). */
+  /** Called when a part leaves the run (M1). */
   recordSent(part: P, observation: Observation): void {
     if (observation.shows === "text") this.#own += observation.characters;
     this.#safely((seam) => seam.left(part, observation));
@@ -79,7 +81,7 @@ export class Seams<P> {
     this.#safely((seam) => seam.begins());
   }
 
-  /** Plans the continuation of what has left, or returns the reason why there is none (M2, M3, M4). */
+  /** Plans the continuation of the text that has left the run, or returns the reason why there is none (M2, M3, M4). */
   plan(): SeamPlan | SeamRefusal {
     if (this.#closed !== undefined) return this.#closed;
     if (this.#count >= this.#max) return "seams_spent";
@@ -118,7 +120,7 @@ export class Seams<P> {
     this.#count = count;
   }
 
-  /** Called when the provider has rejected the prefill of a plan. This request then does not count. */
+  /** Called when the provider has rejected the prefill of a plan. The request then does not count. */
   onPrefillRefused(plan: SeamPlan): void {
     this.uncountContinuation();
     this.#safely((seam) => seam.refused(plan));

@@ -40,7 +40,7 @@ export interface Shared {
   readonly prices: Prices;
   readonly gate: RetryGate;
   readonly breakers: Breakers;
-  /** Decides if requests may be sent, for all runs that share it. */
+  /** Decides whether requests may be sent, for all runs that share it. */
   readonly paths: PathsService;
   /** The origins that clients reported for runs that name no path. */
   readonly origins: ReportedOrigins;
@@ -107,8 +107,8 @@ export const make = Effect.fnUntraced(function* (
 });
 
 /**
- * Providers that have responded to this process. If the name of such a provider no longer resolves, the network is at fault. Only the
- * latest `providersMax` are kept, because a caller may use any number of names (L11).
+ * Providers that have responded to this process. If the name of one of these providers no longer resolves, the network is at fault. Only
+ * the latest `providersMax` are kept, because a caller may use any number of names (L11).
  */
 export class Reached {
   readonly #providers = new Set<string>();

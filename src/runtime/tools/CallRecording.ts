@@ -15,8 +15,9 @@ interface CallOwner {
 }
 
 /**
- * Returns true if these calls must be on record before they are handed over. Text never has to be on record. Nor does a call of a run that
- * no other process can take over: a volatile run, or a run whose record ends with its process.
+ * Returns true if these calls must be on record before they are handed over. Text never has to be on record. Nor does a read-only call, a
+ * call that only the guard can start, or a call of a run that no other process can take over: a volatile run, or a run whose record ends
+ * with its process.
  *
  * @param calls the calls about to be handed over
  */

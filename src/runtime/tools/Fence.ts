@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect";
 /** The fence of one attempt. */
 export class Fence {
   #state: "open" | "suspended" | "sealed" = "open";
-  /** Created by the first call that has to wait. Nearly all fences never have one. */
+  /** Created by the first call that has to wait. Few fences ever need it. */
   #changed: Deferred.Deferred<void> | undefined;
   #running = 0;
   #drained: Deferred.Deferred<void> | undefined;

@@ -19,11 +19,11 @@ import type { ToolLedger } from "./ToolLedger.ts";
 /**
  * A call was not started.
  *
- * - `superseded`: its attempt was abandoned; the model asks for its work again or not at all.
+ * - `superseded`: its attempt was abandoned. A later attempt may contain a new call for the same work.
  * - `already_dispatched`: this call has started before, or an unsettled call with the same provider id has.
  * - `unknown_call`: no such call was handed over, or its response had too many calls before it.
  * - `another_tool`: the call belongs to a different tool.
- * - `unknown_run`: no such run is live, or the run is too old.
+ * - `unknown_run`: no such run is live, or its calls are no longer kept (`ledgersMax`).
  * - `not_recorded`: the dispatch could not be recorded, so the call must not start.
  */
 export class ToolRefused extends Schema.TaggedError<ToolRefused>()("ToolRefused", {
@@ -52,9 +52,9 @@ export interface GuardedTool<I, A, E, R> extends ToolBoundary {
   readonly run: (call: CallReference, input: I) => Effect.Effect<A, E | ToolRefused, R>;
 }
 
-/** Options of a guarded tool. */
+/** Optional abilities of a guarded tool. */
 export interface ToolOptions {
-  /** Reports if a call ran. It is called before a person is asked, and its verdict settles the call like a person's answer. */
+  /** Reports whether a call ran. It is called before a person is asked, and its verdict settles the call like a person's answer. */
   readonly verify?: ToolGuard.Verify;
 }
 
@@ -119,8 +119,8 @@ export declare namespace ToolGuard {
   }
 
   /**
-   * Reports if a call ran whose handler was interrupted, threw or died with its process. It must not make the call itself. After `unknown`,
-   * a person is asked.
+   * Reports whether a call ran. Called if its handler was interrupted, threw, or died with its process. It must not make the call itself.
+   * After `unknown`, a person is asked.
    */
   export type Verify = (call: UnknownCall) => Effect.Effect<"it_ran" | "it_did_not_run" | "unknown", unknown>;
 }

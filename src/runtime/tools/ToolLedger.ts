@@ -2,7 +2,7 @@
  * Ties the calls of one run to their attempts: resolves references to calls, decides which calls may start, and tracks their outcomes.
  *
  * A call's key is (run, attempt, choice, ordinal). Provider ids are only labels, because they may be empty, `0`, or the same in every turn.
- * So an id refers to the newest call that carried it, and is refused while an earlier call with that id is unsettled.
+ * So an id refers to a call in the newest attempt that used the id, and is refused while another call with that id is unsettled.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -49,7 +49,7 @@ export interface LedgerRun {
   readonly isGuarded: (tool: string) => boolean;
   /** Commits the attempt's facts, or keeps them until the store is available again. */
   readonly recordFacts: (attempt: LedgerAttempt) => Effect.Effect<unknown>;
-  /** Commits the attempt's facts before a handler starts, waiting for a store that is unavailable. Returns true if it succeeded. */
+  /** Commits the attempt's facts before a handler starts, waiting for a store that is unavailable. Returns true if they are on record. */
   readonly recordDispatch: (attempt: LedgerAttempt) => Effect.Effect<boolean>;
   /** Called when a call settles after its attempt was decided, or when its outcome stays unknown. */
   readonly onLateSettle: (attempt: LedgerAttempt) => Effect.Effect<void>;
@@ -142,7 +142,7 @@ export class ToolLedger {
   /** Restores a call of an earlier process from its recorded facts. */
   restore(owner: LedgerAttempt, { call, id, tool }: NamedCall, verdict: CallVerdict | undefined): void {
     const rows = owner.facts.snapshot().tools.filter((it) => it.executor === "runtime");
-    // A call without a row of its own takes the furthest phase of the folded rows. Without any row, its outcome is unknown.
+    // A call without a row of its own takes the phase of the row that all folded calls share. Without that row, its outcome is unknown.
     const row = rows.find((it) => it.call === call) ?? rows.find(isFolded);
     const phase = row?.phase ?? "outcome_unknown";
     const state = phase === "settled" || phase === "outcome_unknown" || phase === "dispatched" ? phase : "handed_over";
@@ -157,7 +157,10 @@ export class ToolLedger {
     });
   }
 
-  /** Resolves a reference: by key, or by provider id to the first call of the newest attempt that has not started. */
+  /**
+   * Resolves a reference by its key. A provider id refers to the newest attempt with that id: to its first call that has the id and has not
+   * started, else to its last one.
+   */
   find(reference: CallReference): LedgerCall | undefined {
     if ("call" in reference) {
       return this.#calls.find((it) => it.owner.number === reference.attempt && it.key === reference.call);
