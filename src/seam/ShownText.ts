@@ -7,7 +7,7 @@ export interface ShownResponse {
   readonly run: string;
   /** Length of all visible text of the response, in UTF-16 code units. */
   readonly characters: number;
-  /** The reason why the response cannot be continued, as far as the sent part determines it. */
+  /** The reason why the response cannot be continued, if the sent part already determines it. */
   readonly refusal: "refusal_shown" | "not_text_last" | "several_choices" | "too_long" | undefined;
 }
 
@@ -45,8 +45,8 @@ export class ShownText {
   }
 
   /**
-   * Records a hosted tool that has its result or waits for it, because a call without its result cannot be sent back. Past the limit, such a
-   * call could be missed, so nothing can continue.
+   * Records a call of a hosted tool, which the provider runs, and whether its result was shown (`settled`). A call without its result
+   * cannot be sent back, so it prevents a continuation. Above `hostedMax` open calls, nothing can continue.
    */
   recordHostedTool(key: string, settled: boolean): void {
     this.endRun();

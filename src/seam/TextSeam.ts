@@ -36,7 +36,7 @@ export type SeamPassed<P> =
 export interface SeamJoin<P> {
   /** Joins the next part, unchanged as it arrived, with its observation. */
   readonly take: (part: P, observation: Observation) => SeamPassed<P>;
-  /** Ends a response that ended cleanly. Held parts are released. */
+  /** Called at the clean end of the response. Held parts are released. */
   readonly end: () => SeamPassed<P>;
 }
 

@@ -16,7 +16,7 @@ interface OpenBlock {
   readonly type: string;
   /** The citations as JSON text, so that no citation is repeated. */
   readonly citations: Set<string>;
-  /** True after some of its text has come. */
+  /** True after some text of the block has arrived. */
   spoken: boolean;
 }
 
@@ -150,7 +150,10 @@ export class Shown {
     else if (type.endsWith("tool_result")) this.text.recordHostedTool(Json.string(block.tool_use_id), true);
   }
 
-  /** If no open block has this index, the block that began last has ended, because its server numbers its end differently. */
+  /**
+   * Ends the block with this index. If no open block has it, ends the block that began last, because some servers number the end
+   * differently.
+   */
   #endBlock(key: string): void {
     if (!this.#it.open.delete(key)) this.#it.open.delete([...this.#it.open.keys()].at(-1) ?? "");
   }

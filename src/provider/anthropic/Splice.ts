@@ -1,9 +1,9 @@
 /**
  * Joins continuations to an Anthropic message that a client has read.
  *
- * Text after the seam continues the open block, and everything after that gets the next free indexes. The splice drops the second
- * `message_start`, because SDKs throw on it, and thinking before the seam, because its signature belongs to another turn. The continuation
- * has its own blocks, so the seam may lie inside one of them or between two.
+ * The seam is the place where a continuation joins the shown text. Text after it continues the open block, and later blocks get the next
+ * free indexes. The splice drops the second `message_start`, because SDKs throw on it, and thinking before the seam, because its signature
+ * belongs to another turn. The continuation has its own blocks, so the seam may lie inside one of them or between two.
  */
 import * as Json from "../../domain/Json.ts";
 import { estimateTokens } from "../../domain/Prices.ts";
@@ -47,11 +47,14 @@ const isThinking = (type: string): boolean => type === "thinking" || type === "r
 
 class Attempt implements SplicedAttempt {
   readonly #gate: TextGate;
-  /** The client's view after everything written was sent. */
+  /** The client's view of the message once everything that was written has been sent. */
   readonly #wire: Shown;
   /** The block that was open at the break, until it is closed. */
   #left: Shown["open"];
-  /** True if some of its text had been sent. Citations of the joining block then belong to the same block. */
+  /**
+   * True if some text of that block had been sent when the continuation began. Citations of the joining block then belong to the same
+   * block.
+   */
   readonly #spoken: boolean;
   /** The reported cost of the response, and the text produced, in UTF-16 code units, when the continuation began. */
   readonly #told: ToldUsage;

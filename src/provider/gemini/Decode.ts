@@ -253,7 +253,7 @@ const hostedToolsIn = (entry: Json.JsonRecord): ReadonlyArray<string> => {
   return found;
 };
 
-/** Adds the failure of an unparseable call. Only this failure comes together with the marker, after every candidate has finished. */
+/** Adds a failure. If a call cannot be parsed and every candidate has finished, the observation is terminal too. No other failure is. */
 const withFailure = (observation: Observation, failure: Failure | undefined, state: State): Observation => {
   if (failure === undefined) return observation;
   const finish = failure.kind === "invalid_tool_input" ? finishOf(state) : undefined;
