@@ -5,19 +5,19 @@
  *
  * - With `choices` given (the request's `n`): when that many have finished.
  * - Without `choices`: when all choices from 0 to the highest seen have finished. If one below the highest was never seen, the finish is
- * the marker only with a clean end or `[DONE]`.
+ *   the marker only with a clean end or `[DONE]`.
  * - `[DONE]` replaces the finish of the other choices if at least one has finished (LiteLLM finishes choice 0 only), and that of a choice
- * whose audio has reported its `expires_at` (OpenAI's audio models never send a finish).
+ *   whose audio has reported its `expires_at` (OpenAI's audio models never send a finish).
  * - `[DONE]` without a finish is the marker if the server never sends the field `finish_reason` at all (Snowflake), and with
- * `doneWithoutFinish: true` also if it sends null. It is never the marker after an error.
+ *   `doneWithoutFinish: true` also if it sends null. It is never the marker after an error.
  *
  * OpenRouter finishes a call that a limit cut with `tool_calls` and names the limit in `native_finish_reason`: the limit wins.
  *
  * Gateways in front of Gemini may send a finish in every chunk. A finish that comes with a call, or with the first content of its choice,
  * is therefore the marker only with a clean end or `[DONE]`, and later content without one revokes it.
  *
- * `[DONE]` is not needed after a finish: healthy servers omit it. The first marker wins, and neither an error object nor `finish_reason:
- * "error"` is ever a marker.
+ * `[DONE]` is not needed after a finish: healthy servers omit it. The first marker wins, and neither an error object nor
+ * `finish_reason: "error"` is ever a marker.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";

@@ -285,7 +285,7 @@ export class Shown {
 
   #addText(part: ShownPart, text: string): void {
     this.text.say(text);
-    // A response longer than this is not continued, so its text is not kept.
+    // A response with more than `#charactersMax` of text is not continued, so further text is not kept.
     if (this.text.characters <= this.#charactersMax) part.text += text;
   }
 }

@@ -18,8 +18,8 @@ export interface Rules {
    */
   readonly cleanEnd?: boolean;
   /**
-   * Returns the observation of an event. By default all data of an event is text that the caller sees, so it is never repeated without
-   * asking.
+   * Returns the observation of an event. By default all data of an event is text that the caller sees, so a request is never repeated
+   * without asking after such data.
    */
   readonly observe?: (event: SseEvent, json: unknown) => Observation;
   /** True if a JSON document is also a response, as a single event. Default false. */
