@@ -67,7 +67,7 @@ const original = (cause: unknown): AiError.AiError | undefined => {
 
 /**
  * Picks the `AiError` reason for a failure. A run that has ended decided that an identical request is not safe, so its error must not
- * invite one. Its transport failures are therefore `UnknownError`.
+ * suggest a retry. Its transport failures are therefore `UnknownError`.
  */
 const reasonOf = (
   failure: Failure,

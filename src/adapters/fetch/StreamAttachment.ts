@@ -15,7 +15,7 @@ export type FetchExtras = Omit<RequestInit, "method" | "headers" | "body" | "sig
 /** Maximum number of consecutive requests for the rest of a broken response that yield no bytes. */
 export const attachTriesMax = 5;
 
-/** Wait before the first of these requests, in milliseconds. Each further wait is twice as long. */
+/** Wait before the first request for the rest of a response, in milliseconds. Each further wait is twice as long. */
 export const attachWaitMs = 250;
 
 /** Services that a resumed response needs. */
@@ -57,7 +57,7 @@ export class StreamAttachment {
   readonly #url: string;
   readonly #headers: ReadonlyArray<[string, string]>;
   readonly #attaching: Attaching;
-  /** Offset of the last request for the rest, and the number of requests for it. */
+  /** Offset of the last request for the rest, and the number of requests from this offset. */
   #from = 0;
   #tried = 0;
 

@@ -1,6 +1,4 @@
-/**
- * Tracks the response head of a run's newest attempt, and its events that were not sent to the client.
- */
+/** Tracks the response head of a run's newest attempt, and the events of that attempt that were not sent to the client. */
 import { Deferred, Effect } from "effect";
 import type { RelayPart } from "./RelayFrames.ts";
 import type { RelayHead } from "./RelayTransport.ts";
@@ -11,7 +9,7 @@ interface FailedResponse {
   readonly head: RelayHead | undefined;
   /** Its events that were not sent. */
   readonly waiting: ReadonlyArray<RelayPart>;
-  /** True if it was to continue shown text. Its error event is not part of the client's response. */
+  /** True if its attempt was a continuation of shown text. Its error event is not part of the client's response. */
   readonly continues: boolean;
 }
 
@@ -50,7 +48,7 @@ export class RelayHeads {
   firstReleased: RelayHead | undefined;
   #opened: { readonly onOpened: (attempt: number) => void } | undefined;
 
-  /** True if the newest attempt's response is a stream, in which every call is seen before it is sent. */
+  /** True if the newest attempt's response is a stream. Every call in a stream is recognised before it is sent. */
   get isStream(): boolean {
     return this.#streams;
   }
@@ -100,7 +98,7 @@ export class RelayHeads {
     this.#markDecided();
   }
 
-  /** Drops the waiting events after the cursor. The run has not taken them, and they will be sent again. */
+  /** Drops the waiting events after the cursor. The run has not taken these events, and the provider sends them again. */
   #keepThrough(cursor: string): void {
     const waiting = this.#waiting.all;
     const through = waiting.findIndex((part) => part.cursor === cursor);
@@ -145,8 +143,8 @@ export class RelayHeads {
   }
 
   /**
-   * Handles a run that ends with an error event. An event of an earlier attempt, on another route, restores that attempt's head and
-   * bytes. After bytes of another attempt it would end the wrong response, and so would the event of a continuation.
+   * Handles a run that ends with an error event. An event of an earlier attempt, on another route, restores that attempt's head and bytes.
+   * If bytes of another attempt were sent, the event would end the wrong response. So would the error event of a continuation.
    *
    * @param begun true if bytes were sent
    * @returns true if the event may be sent

@@ -196,7 +196,7 @@ export class RelayReader {
       if (event.part.bytes.byteLength > 0 && !observation.keep_alive) this.#lastLeft = event.part.bytes;
       this.#heads.recordSent(event.part);
       this.terminal ||= observation.terminal;
-      // If nothing follows it, Gemini's last chunk is the terminal marker, so a client that has the chunk needs nothing more.
+      // Gemini's last chunk is the terminal marker if nothing follows it, so a client that has this chunk needs nothing more.
       if (observation.terminal_at_end === true) this.terminal = true;
       // Nearly every batch has a single part. A literal with one element avoids V8's allocation of seventeen slots for a growing empty
       // array.

@@ -72,9 +72,9 @@ export class RelaySource implements PolledReader<RelayPart> {
   readonly #options: RelaySourceOptions;
   readonly #exchange: RelayExchange;
   readonly #frames: BodyFrames;
-  /** True if it resumes a response that an earlier attempt requested. */
+  /** True if this attempt resumes a response that an earlier attempt requested. */
   readonly #resumes: boolean;
-  /** True if it requests the rest of a response whose beginning was shown. */
+  /** True if this attempt requests the rest of a response whose beginning was shown. */
   readonly #continues: boolean;
   #head: RelayHead | undefined;
   /** Reads the body without promises, if the transport supports it. */
@@ -97,7 +97,7 @@ export class RelaySource implements PolledReader<RelayPart> {
   #isProven = false;
   /** True if the provider stores the response and no event of it has come. */
   #stores: boolean;
-  /** True if the response is a document beyond the limit, which is streamed. */
+  /** True if the response is a document of more than `documentBytesMax`, which is streamed. */
   #streamsDocument = false;
 
   constructor(options: RelaySourceOptions) {
@@ -168,7 +168,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#exchange.abort();
   }
 
-  /** Takes what the exchange has. Returns false if it has nothing, or needs a promise. */
+  /** Takes the head or the bytes that have arrived. Returns false if nothing has arrived, or if only a promise can provide it. */
   #tryAdvance(): boolean {
     if (this.#frames.failed !== undefined) return false;
     try {
@@ -187,7 +187,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     return true;
   }
 
-  /** Splits the bytes that this turn may still split. Returns false if they must wait for the next one. */
+  /** Splits the bytes that this turn may still split. Returns false if they must wait for the next turn. */
   #tryTakeSlice(): boolean {
     const slice = this.#slices.next();
     if (slice === undefined) return false;
@@ -196,7 +196,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     return true;
   }
 
-  /** Splits arrived bytes, as far as this turn permits. */
+  /** Splits arrived bytes, up to the limit of this turn of the event loop. */
   #takeArrived(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): Promise<void> | undefined {
     if (chunks === undefined || this.#streamsDocument) return this.#take(chunks);
     this.#slices.add(chunks);
@@ -288,7 +288,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     const mayBePage = this.#options.plan.streaming || isHtml(head);
     const body = json || mayBePage ? textOf(chunks) : "";
     const said = classifyResponse({ status: head.status, headers: recordOf(head.headers), body });
-    // A page comes from a proxy, but a document of the protocol is a response.
+    // A web page comes from a proxy, but a document of the protocol is a response.
     const isPage = mayBePage && !json && chunks.length > 0;
     if (said.kind !== "protocol" || isPage)
       throw relayError(this.#maskFailure(said), this.#maskRefusal({ head, body: chunks, whole }));
@@ -398,7 +398,10 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#failure = { error: relayError(failure) };
   }
 
-  /** Marks a call that was cut by the request's own limit, under another finish. The next attempt would be cut by the same limit. */
+  /**
+   * Marks the failure of a call that the request's own token limit cut, even if the finish reports another reason. The same limit would cut
+   * the next attempt.
+   */
   #markIfLimited(failure: Failure): Failure {
     const { outputTokensMax = Number.POSITIVE_INFINITY } = this.#options.plan;
     if (!leavesIncompleteCall(failure) || this.#frames.outputTokens < outputTokensMax) return failure;

@@ -23,7 +23,7 @@ export class RelayWaits {
   readonly #scope: Scope.Scope;
   #hasWaited = false;
   readonly #onWaited: ((wait: RelayWait) => void) | undefined;
-  /** Number of the attempt whose request waits, or is the next one. */
+  /** Number of the attempt whose request waits or is sent next. */
   #awaited = 1;
   /** Number of the attempt whose request was opened last. */
   #opened = 0;
@@ -37,7 +37,7 @@ export class RelayWaits {
   pathAttempts = 0;
 
   /**
-   * @param scope ends a wait in which the run ends
+   * @param scope the scope of the run; when it closes, an open wait ends
    * @param onWaited called with each finished wait; must not throw
    */
   constructor(clock: Clock.Clock, scope: Scope.Scope, onWaited: ((wait: RelayWait) => void) | undefined) {

@@ -52,7 +52,7 @@ interface Followed {
   unknown: boolean;
 }
 
-/** The seam of one run. */
+/** The seam of one run: the place where a continuation joins the text that the client has read. */
 export class RelaySeam implements TextSeam<SeamPart> {
   readonly #prefills: ReadonlyArray<PrefillRule>;
   /** The request of the newest response. */
@@ -192,7 +192,7 @@ const built = ({ collector, plan: { protocol, ...plan } }: Followed, seam: SeamP
 
 const unwritable = (): SeamPassed<SeamPart> => ({ type: "unproven", fault: "unwritable" });
 
-/** Encodes the events that the seam writes, after a line feed if one is owed. */
+/** Encodes the events that the seam writes, after a line feed if `owed` is true. */
 const encodePassed = (passed: SeamPassed<Part>, owed: boolean): SeamPassed<SeamPart> =>
   passed.type === "unproven"
     ? passed
