@@ -174,7 +174,7 @@ class Plain<P> implements TextSeam<P> {
       : new Join(this.#parts, SeamVerifier.make({ run, anchor, proof: plan.proof }));
   };
 
-  /** Does nothing, because a plan of this seam has no prefill. */
+  /** Does nothing, because a plan of this seam is never a prefill. */
   readonly refused = (): void => {};
 }
 

@@ -61,7 +61,7 @@ export class ShownText {
     this.#several ||= this.#choice !== choice;
   }
 
-  /** The first choice; 0 before there is one. */
+  /** Index of the choice to which the first event belonged; 0 before that event. */
   get choice(): number {
     return this.#choice ?? 0;
   }

@@ -51,7 +51,7 @@ export interface TextSeam<P> {
   readonly left: (part: P, observation: Observation) => void;
   /** Plans the continuation of the delivered parts. Returns the reason if there can be none. */
   readonly plan: () => SeamPlan | SeamRefusal;
-  /** Starts to join the response to a planned request. */
+  /** Creates the join for the response that a planned request gets. */
   readonly joins: (plan: SeamPlan) => SeamJoin<P>;
   /** Called when the provider has rejected a prefill. The next plan then uses an anchor. */
   readonly refused: (plan: SeamPlan) => void;

@@ -42,7 +42,7 @@ interface BegunCall {
 
 /** Facts of a request that are needed to read its parts. */
 export interface Exposed {
-  /** Names of the tools in the ledger, by their names in the toolkit. */
+  /** Names under which the run records the tools, by their names in the toolkit. */
   readonly names: ReadonlyMap<string, string>;
   /** True if the caller handles calls of undeclared tools. Otherwise such a call fails the attempt. */
   readonly deferred: boolean;

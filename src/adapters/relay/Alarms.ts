@@ -51,7 +51,6 @@ export class Alarms {
     return monotonicMs(this.#clock);
   }
 
-  /** Number of alarms that are set. */
   get size(): number {
     return this.#set.size;
   }
@@ -66,7 +65,6 @@ export class Alarms {
     if (this.#set.first === alarm && at < this.#wakesAt) this.#sleep(at);
   }
 
-  /** Clears an alarm. */
   clear(alarm: Alarm): void {
     if (!this.#set.delete(alarm) || this.size > 0) return;
     // A timer without a purpose would keep the process alive.

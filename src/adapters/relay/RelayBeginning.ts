@@ -67,7 +67,10 @@ export interface RelayOptions {
    * is proven (`seam/RelaySeam.ts`). Default `ask`.
    */
   readonly continueText?: "auto" | "ask";
-  /** Further rules for the providers that continue text at the end of a request, in addition to the known ones. */
+  /**
+   * Rules for providers that accept a prefill, that is, continue an assistant message at the end of a request. Tried before the built-in
+   * rules.
+   */
   readonly prefills?: ReadonlyArray<PrefillRule>;
   /** Maximum time for which `on_complete` holds a response before it continues as `live`, in milliseconds; no limit by default. */
   readonly holdMaxMs?: number;
@@ -173,14 +176,13 @@ export interface BegunRun {
   readonly presence: Presence;
   readonly reader: RelayReader;
   readonly waits: RelayWaits;
-  /** Services of the request. */
   readonly services: Context.Context<never>;
   /** Scope of the run. Closing it ends the run. */
   readonly scope: Scope.Closeable;
   readonly pull: Events;
   /** Remembers the retries that the run has spent, for the client's own repeat of its request. */
   readonly rememberSpent: (cancelled: boolean) => Effect.Effect<void>;
-  /** Converts the failure of the run. */
+  /** Converts the failure of the run to the error for its client, and remembers the retries that the run has spent. */
   readonly failing: (error: RunInterrupted) => Effect.Effect<never, RelayInterrupted>;
   /** Creates the response with a head that may be sent now. */
   readonly responseOf: (head: RelayHead) => RelayedResponse;
@@ -189,7 +191,7 @@ export interface BegunRun {
 /**
  * Begins a run.
  *
- * @param taps callbacks for the parts that leave the run; `begin` adds the client's presence
+ * @param taps `tee` gets the parts that leave the run, and `room` says when they may; `begin` adds the client's presence
  */
 export const begin = (
   plan: RelayPlan,

@@ -85,7 +85,6 @@ const giveUp = Effect.fnUntraced(function* (
 
 const givenUp = Effect.succeed("given_up" as const);
 
-/** Copies one response. */
 class Copying {
   /** True if the sink has its head. */
   isHeaded = false;

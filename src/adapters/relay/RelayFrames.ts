@@ -356,11 +356,11 @@ export const concatBytes = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): Uin
   return all;
 };
 
-/** Maximum bytes that are copied to send them as one array. For a socket, each further array costs as much as copying that many. */
+/** Maximum bytes that are copied to send them as one array. For a socket, each further array costs as much as copying that many bytes. */
 const copiedBytesMax = 32 * 1024;
 
 /**
- * Merges arrays that are sent in one step into one, unless that needs a long copy.
+ * Merges arrays that are sent together into one array, unless that needs a copy of more than `copiedBytesMax`.
  *
  * @param chunks arrays in order
  */

@@ -58,7 +58,6 @@ export class RelayHeads {
     this.#released = told;
   }
 
-  /** Waits for `firstReleased`. */
   get awaitRelease(): Effect.Effect<RelayHead> {
     return Effect.callback((resume) => {
       if (this.firstReleased !== undefined) return void resume(Effect.succeed(this.firstReleased));
@@ -230,7 +229,6 @@ export class WaitingParts {
     return this.#places.slice(this.#first, this.#end).flatMap((part) => part ?? []);
   }
 
-  /** Adds an event that has arrived. */
   add(part: RelayPart): void {
     this.#places[this.#end] = part;
     this.#end += 1;
@@ -256,7 +254,6 @@ export class WaitingParts {
     this.#first = 0;
   }
 
-  /** Removes all events. */
   clear(): void {
     this.#places = [];
     this.#first = 0;

@@ -385,7 +385,7 @@ const wordsOf = ({ headers, method, tenant, url }: RelayRequest): ReadonlyArray<
 
 const webDigest: FormDigest = async (form) => {
   const parts: Array<FormPart> = [];
-  // The bytes of a part are valid until the next one is created.
+  // The bytes of a part are valid only until the next part is created.
   const keep = (part: FormPart) => parts.push(typeof part === "string" ? part : part.slice());
   await Effect.runPromise(takeParts(form, keep));
   const whole = await new Blob(parts).arrayBuffer();

@@ -52,7 +52,7 @@ export interface RelaySourceOptions {
   readonly within: WithTimeout;
   /** Returns the wall clock, in milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** True if a document without content is reported as such. */
+  /** True if a document without content is reported as empty, so that it can count as a failure. */
   readonly emptyIsFailure: boolean;
   /** Continues shown text; if omitted, no text is continued. */
   readonly seam?: RelaySeam | undefined;
@@ -85,7 +85,7 @@ export class RelaySource implements PolledReader<RelayPart> {
   #turning = false;
   #ready: Array<RelayPart> = [];
   #ended = false;
-  /** Reported after all earlier parts were taken. */
+  /** The failure of the attempt. It is reported after all earlier parts were taken. */
   #failure: { readonly error: unknown } | undefined;
   /** True while waiting for a promise. */
   #awaits = false;
@@ -204,7 +204,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     return slice === undefined ? undefined : this.#take([slice]);
   }
 
-  /** Continues after a promise. */
+  /** Continues the attempt when a promise settles. A rejection becomes the failure of the attempt. */
   #await(promise: Promise<void>): void {
     this.#awaits = true;
     const done = (failed?: { readonly error: unknown }) => {
@@ -490,7 +490,7 @@ const isHtml = (head: RelayHead): boolean => /^\s*(?:text\/html|application\/xht
 
 const isJson = (head: RelayHead): boolean => /^\s*application\/(?:[\w.-]+\+)?json\b/i.test(typeOf(head));
 
-/** The request of an attempt. */
+/** The request of an attempt, and the verifier of its response. */
 interface AttemptOpening {
   readonly request: RelayRequest;
   /** Verifies the events, if the response can be resumed. */

@@ -20,7 +20,7 @@ import * as AnthropicContent from "./Content.ts";
 
 // state
 
-/** The immutable state of the fold. */
+/** The immutable state of the decoder between two events. */
 export interface State {
   readonly started: boolean;
   /** True after the first content block began. */

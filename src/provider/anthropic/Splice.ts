@@ -306,8 +306,8 @@ class Attempt implements SplicedAttempt {
   // the end
 
   /**
-   * The usage of the whole response: the input that the first request reported, and the output of both. A broken response never reports its
-   * output, so its text is counted instead, without the repeated anchor.
+   * The usage of the whole response: the input that the first request reported, and the output of the broken and the continuing request. A
+   * broken response never reports its output, so its text is counted instead, without the repeated anchor.
    */
   #mergeUsage(frame: Json.JsonRecord): Json.JsonRecord {
     const told = Json.record(frame.usage);

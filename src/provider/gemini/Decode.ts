@@ -36,7 +36,7 @@ interface Candidate {
   readonly hosted: ReadonlyArray<string>;
 }
 
-/** The immutable state of the fold. */
+/** The immutable state of the decoder between two events. */
 export interface State {
   readonly tolerance: Tolerance;
   readonly candidates: ReadonlyArray<Candidate>;

@@ -21,7 +21,7 @@ export const splice = (): Splice => ChunkSplice.make(form);
 
 /** Facts about the sent part of a response that `ShownText` does not hold. */
 interface GeminiShown {
-  /** All visible text, in bytes of UTF-8. */
+  /** Length of all visible text that was sent, in bytes of UTF-8. */
   bytes: number;
 }
 
@@ -151,11 +151,11 @@ const form: ChunkSplice.ChunkForm<GeminiShown> = {
 
 /** The lengths and the text that place a continuation's text in the client's text. */
 interface Places {
-  /** All text that was shown, in bytes. */
+  /** Length of all text that was shown, in bytes of UTF-8. */
   readonly bytes: number;
   /** All visible text since the last block that is not text. */
   readonly run: string;
-  /** The new text before the seam, in bytes. */
+  /** Length of the new text before the seam, in bytes of UTF-8. */
   readonly cut: number;
 }
 

@@ -54,7 +54,7 @@ interface Choice {
   readonly audioOver: boolean;
 }
 
-/** The immutable state of the fold. A text delta normally leaves the state unchanged. */
+/** The immutable state of the decoder between two events. A text delta normally leaves the state unchanged. */
 export interface State {
   readonly tolerance: Tolerance;
   readonly choices: ReadonlyArray<Choice>;
@@ -143,7 +143,7 @@ const withPart = (
   content: ReadonlyArray<Content> = nothing,
 ): readonly [State, Part] => [state, { protocol: id, event, json, content, observation }];
 
-/** Records a failure. An error after the marker changes nothing. */
+/** Records a failure. An error after the terminal marker changes nothing. */
 const fail = (state: State, failure: Failure | undefined): State =>
   state.terminal || state.failure !== undefined ? state : { ...state, failure };
 
@@ -337,7 +337,7 @@ const finish = (state: State, observation: Observation, done: boolean): Stepped 
   const closes = done ? {} : ({ closes: "later" } as const);
   const marked: Observation = { ...observation, ...closes, terminal: true, finish: first };
   if (!state.invalid) return [{ ...state, terminal: true }, marked];
-  // Only this marker comes together with a failure: the whole response has arrived, but a call in it cannot be parsed.
+  // Only this terminal marker comes together with a failure: the whole response has arrived, but a call in it cannot be parsed.
   const unread = choices.some(({ calls }) => !ChatCalls.areReadable(calls));
   const failure = unread ? ChatFinish.callUnread : ChatFinish.invalidToolInput;
   return [

@@ -22,7 +22,7 @@ import * as ResponsesSlots from "./Slots.ts";
 
 // state
 
-/** The immutable state of the fold. */
+/** The immutable state of the decoder between two events. */
 export interface State {
   readonly created: boolean;
   readonly output: ResponsesSlots.Output;
@@ -217,7 +217,7 @@ const onResponseEnd = (state: State, frame: Json.JsonRecord): Step => {
   return [{ ...ended, end: { complete: false, failure: invalid } }, { ...observation, failure: invalid }, said];
 };
 
-/** The failure in a final response that carries an error or reports that it failed. Such a response is not the marker. */
+/** The failure in a final response that carries an error or reports that it failed. Such a response is not the terminal marker. */
 const finalFailure = (frame: Json.JsonRecord, response: Json.JsonRecord): Failure | undefined => {
   if (response.status === "cancelled" || response.status === "canceled")
     return { kind: "cancelled", by: "provider", in_band: true };

@@ -9,7 +9,7 @@ import type { TextGate } from "./TextGate.ts";
 export interface TextBlock {
   /** Position of the block in the continuation's text. */
   readonly start: number;
-  /** True for the first block. With a prefill, that block begins at the seam and continues the open one. */
+  /** True for the first block. With a prefill, that block begins at the seam and continues the block that was open at the break. */
   readonly first: boolean;
 }
 

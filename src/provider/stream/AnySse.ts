@@ -89,7 +89,7 @@ const mark = (rules: Rules, observation: Observation, terminal: boolean): Observ
   return rules.cleanEnd === true ? { ...observation, terminal_at_end: true } : observation;
 };
 
-/** Applies an observation. The first marker or failure is final. */
+/** Applies an observation. The first terminal event or failure is final. */
 const next = (state: State, { failure, terminal }: Observation): State => {
   if (state.settled || (failure === undefined && !terminal)) return state;
   return { end: failure === undefined ? complete : { complete: false, failure }, settled: true };

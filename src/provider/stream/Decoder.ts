@@ -117,7 +117,8 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
         if (Payload.isWhole(event.data) || Payload.several(event) !== undefined) this.#events(event, parts);
         else cut = true;
       }
-      // If the marker needs a clean end, an incomplete event shows that more was to come. An incomplete comment does not.
+      // If the terminal marker counts only with a clean end, an incomplete event shows that more was to come. An incomplete comment does
+      // not.
       cut ||= this.#framer.cut;
       this.#framing();
     }
@@ -201,7 +202,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     };
   }
 
-  /** Observes a keep-alive. It does not revoke a marker that only a clean end confirms. */
+  /** Observes a keep-alive. It does not revoke a terminal marker that counts only with a clean end. */
   #keepAlive(): Observation {
     return this.#atEnd ? pingAtEnd : ping;
   }

@@ -1,5 +1,6 @@
 /**
- * Defines the digest input that identifies a request: words about it, followed by its body, in canonical form if it has one.
+ * Defines the digest input that identifies a request: a list of values about the request (`words`), followed by its body. The body is in
+ * canonical form if it has one.
  */
 import * as Effect from "effect/Effect";
 import { byteOrderMark, canonical, canonicalBytesMax, canonicalValue } from "./CanonicalBody.ts";
@@ -7,7 +8,10 @@ import { type JsonMember, membersInTurns } from "./JsonMembers.ts";
 
 /** The input of a digest. */
 export interface RequestForm {
-  /** Written as JSON, whose end is unambiguous, so words and body never equal the words and body of another request. */
+  /**
+   * Values that distinguish requests besides their bodies. They are written as JSON, whose end is unambiguous, so no body can be taken for
+   * a part of them.
+   */
   readonly words: ReadonlyArray<unknown>;
   readonly body: string | Uint8Array<ArrayBuffer> | undefined;
   /** Members of the body that do not distinguish requests. */
