@@ -36,7 +36,7 @@ export interface Options<Id extends string = ProtocolId> {
   readonly model?: string;
   /** Rules about providers. They are tried before the package's own table, and the first rule that matches applies. */
   readonly prefills?: ReadonlyArray<PrefillRule>;
-  /** The prefills that providers refused. Default: those that this process has learned. */
+  /** The prefills that providers refused. Default: the refusals that this process has seen. */
   readonly refused?: RefusedPrefills;
 }
 

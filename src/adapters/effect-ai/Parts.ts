@@ -50,7 +50,7 @@ export interface Exposed {
   readonly holdsReasoning: boolean;
 }
 
-/** Maximum length of held reasoning per attempt, in UTF-16 code units. Reasoning beyond it is delivered and counts as shown. */
+/** Maximum length of held reasoning per attempt, in UTF-16 code units. Reasoning beyond this length is delivered and counts as shown. */
 export const heldReasoningCharactersMax = 1024 * 1024;
 
 /** Reads the parts of one attempt. */

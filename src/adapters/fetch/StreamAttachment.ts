@@ -2,7 +2,7 @@
  * Resumes a gateway's response after its connection has broken. The gateway keeps the run for a while (`x-recovery-linger`), and serves the
  * response from the next missing byte (`GET /recovery/streams/RUN`).
  *
- * Only a response that names such a run is resumed, so a `fetch` without a gateway behaves as before.
+ * Only a response that names a kept run is resumed, so a `fetch` without a gateway behaves as before.
  */
 import { dropOldest } from "../../domain/Limits.ts";
 import type { RelayHead, RelayHeaders, RelayRequest } from "../relay/RelayTransport.ts";
@@ -32,8 +32,8 @@ export class GatewayOrigins {
   readonly #known = new Map<string, boolean>();
 
   /**
-   * True if the origin may be a gateway. An origin that has not responded yet may be one: if it is, a retry after an early break can resume
-   * the response instead of paying for a second one.
+   * True if the origin may be a gateway. An origin that has not responded yet may be a gateway: if it is, a retry after an early break can
+   * resume the response instead of paying for a second one.
    */
   mayBe(origin: string): boolean {
     return this.#known.get(origin) !== false;

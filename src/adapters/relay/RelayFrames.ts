@@ -170,7 +170,7 @@ export class RelayFrames {
     return out ?? nothing;
   }
 
-  /** Returns the verified event; undefined if it repeats one that was read before. */
+  /** Returns the verified event; undefined if it repeats an event that was read before. */
   #verify(part: Part): CursorPart | undefined {
     const verdict = this.#verifier?.take(part);
     if (verdict === undefined) return part;
@@ -221,7 +221,7 @@ export class RelayFrames {
     }
     const taken = this.#take(size);
     if (taken[taken.byteLength - 1] !== CR || this.#pending[0]?.[this.#from] !== LF) return taken;
-    // The decoder counts the second half of a CRLF for the next event, but it ends this one.
+    // The decoder counts the LF of a CRLF for the next event, but the LF ends this event.
     this.#owed = -1;
     return concatBytes([taken, this.#take(1)]);
   }

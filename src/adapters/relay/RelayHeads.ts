@@ -105,7 +105,7 @@ export class RelayHeads {
     this.calling = waiting.slice(0, through + 1).some((part) => part.observation.calls.length > 0);
   }
 
-  /** Records the route of an error, or of an event that reports one. */
+  /** Records the route of an error, or of an event that reports an error. */
   recordRoute<E>(error: E): E {
     if (this.route !== undefined && typeof error === "object" && error !== null) {
       this.#routes ??= new WeakMap();
@@ -160,14 +160,14 @@ export class RelayHeads {
     return true;
   }
 
-  /** Returns the bytes to send before an error event: all unsent ones up to the first call, which must not be sent (L4). */
+  /** Returns the bytes to send before an error event: all unsent bytes up to the first call. The call must not be sent (L4). */
   beforeError(): ReadonlyArray<Uint8Array<ArrayBuffer>> {
     const waiting = this.#waiting.all;
     const call = waiting.findIndex((part) => part.observation.calls.length > 0);
     return (call === -1 ? waiting : waiting.slice(0, call)).map((part) => part.bytes);
   }
 
-  /** Records a successful head. Ignores that of an older attempt. A response that is resumed or continued keeps its first one. */
+  /** Records a successful head. Ignores the head of an older attempt. A response that is resumed or continued keeps its first head. */
   recordHead(attempt: number, head: RelayHead): void {
     if (attempt === this.attempt) this.head ??= head;
   }
@@ -195,8 +195,8 @@ export class RelayHeads {
   }
 
   /**
-   * Returns a head for a client that waits no longer: a stream's, or undefined if no attempt has one. Waits if the newest head may
-   * be that of a document, because the client could not read a document after another head.
+   * Returns a head for a client that waits no longer: the head of a stream, or undefined if the newest attempt has no head. Waits if the
+   * newest head may be that of a document, because the client could not read a document after another head.
    */
   get late(): Effect.Effect<RelayHead | undefined> {
     return Effect.suspend(() =>

@@ -42,7 +42,7 @@ export interface ReaderOptions {
    * True if a run that fails before the head is reported to the client by a status. An error event that was retried is then not forwarded.
    */
   readonly withholds: boolean;
-  /** True if the request repeats one whose run failed. */
+  /** True if the request repeats an earlier request whose run failed. */
   readonly repeats: boolean;
 }
 

@@ -265,7 +265,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     heads.recordHead(context.attempt, head);
     this.#arrivals = this.#exchange.arrivals?.();
     if (!plan.streaming || !mayHaveContent(plain(head))) return this.#openDocument(head, []);
-    // If the content type is not that of a stream, only the first event proves one.
+    // If the content type is not that of a stream, only the first event proves that the body is a stream.
     if (isEventStream(head)) heads.release(context.attempt);
     return undefined;
   }

@@ -79,7 +79,7 @@ export class RelayWaits {
 
   /**
    * Returns the time that a refused request may wait for its next attempt, in milliseconds, so that its client still gets a response within
-   * `patienceMs`. The next refusal may take as long as this one did.
+   * `patienceMs`. The next refusal may take as long as this refusal did.
    */
   remainingWait(patienceMs: number): number {
     const now = this.#now();

@@ -1,7 +1,8 @@
 /**
  * Follows the part of an Anthropic message that was sent to the client: the open blocks, the next free index and the text.
  *
- * It reads the events of the first attempt and those of a splice alike, so that a further continuation can join either.
+ * It reads the events of the first attempt and those of a splice (a continuation that was joined to it) alike, so that a further
+ * continuation can join either.
  */
 import * as Json from "../../domain/Json.ts";
 import { ShownText } from "../../seam/ShownText.ts";
@@ -132,7 +133,7 @@ export class Shown {
   #beginBlock(index: unknown, block: Json.JsonRecord): void {
     const type = Json.string(block.type);
     const key = String(index);
-    // If a server numbers every block 0, a block may begin under the index of an open one.
+    // If a server numbers every block 0, a block may begin under the index of an open block.
     this.#it.open.delete(key);
     if (this.#it.open.size < rememberedMax)
       this.#it.open.set(key, { index, type, citations: new Set(), spoken: false });

@@ -42,7 +42,7 @@ interface Slot extends TextBlock {
 
 const isBlank = (text: string): boolean => text.trim() === "";
 
-/** True for a thinking block. Providers sign these and refuse them anywhere but in their original place. */
+/** True for a thinking block. Providers sign thinking blocks and refuse them anywhere but in their original place. */
 const isThinking = (type: string): boolean => type === "thinking" || type === "redacted_thinking";
 
 class Attempt implements SplicedAttempt {
@@ -229,7 +229,7 @@ class Attempt implements SplicedAttempt {
     return this.#current?.closed === false ? this.#current : undefined;
   }
 
-  /** Begins a text block for the client, or continues the open one. */
+  /** Begins a text block for the client, or continues the open block. */
   #place(slot: Slot): void {
     const left = this.#left;
     const joins = slot === this.#texts.findJoining();
@@ -265,7 +265,7 @@ class Attempt implements SplicedAttempt {
     if (left === undefined) return;
     const slot = this.#texts.findJoining();
     if (slot !== undefined && slot.at === undefined && left.spoken) this.#place(slot);
-    // A text block that was sent cannot be revoked, and the API refuses an empty one in the next turn.
+    // A text block that was sent cannot be revoked, and the API refuses an empty text block in the next turn.
     if (left.type === "text" && !left.spoken && slot?.at === undefined) {
       this.#gate.fail("unwritable");
       return;

@@ -135,7 +135,7 @@ export const restOf = (asked: unknown, { quoted, shown }: Rest, thinking?: unkno
 };
 
 /**
- * Replaces the budget in some fields of a request by the budget of the rest.
+ * Replaces the budget in some fields of a request by the budget for the rest of the response.
  *
  * @param names the fields that may hold the budget; missing ones are not added
  */

@@ -2,8 +2,8 @@
  * Decodes streams of Gemini's `streamGenerateContent?alt=sse`, from the Gemini API and Vertex AI.
  *
  * Terminal rule (law L5): there is no terminal event. A stream is complete when the bytes end cleanly and the last content of every
- * candidate came with a `finishReason`. Some servers send one in every chunk, so a finish is a marker only with the clean end
- * (`terminal_at_end`), and later content without one revokes it.
+ * candidate came with a `finishReason`. Some servers send a `finishReason` in every chunk. So a finish is the terminal marker only with the
+ * clean end (`terminal_at_end`), and later content without a finish revokes it.
  *
  * A blocked prompt has no candidates: `promptFeedback.blockReason` replaces the finish. `MALFORMED_FUNCTION_CALL` and
  * `UNEXPECTED_TOOL_CALL` are a finish with an unparseable call. If STOP arrives while a tool of Google has no result (for example code that

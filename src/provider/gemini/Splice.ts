@@ -102,7 +102,7 @@ const addTokens = (detail: unknown, tokens: number): unknown => {
     : detail;
 };
 
-/** Errors come in a list of one, and Code Assist, the endpoint of Gemini CLI, wraps every chunk. */
+/** Errors come in a list of one element, and Code Assist, the endpoint of Gemini CLI, wraps every chunk. */
 const chunkOf = (json: unknown): ChunkSplice.Chunk | undefined => {
   const outer = Json.record(json) ?? Json.record(Json.list(json)[0]);
   const inner = outer?.candidates === undefined ? Json.record(outer?.response) : undefined;

@@ -14,7 +14,7 @@
  * OpenRouter finishes a call that a limit cut with `tool_calls` and names the limit in `native_finish_reason`: the limit wins.
  *
  * Gateways in front of Gemini may send a finish in every chunk. A finish that comes with a call, or with the first content of its choice,
- * is therefore the marker only with a clean end or `[DONE]`, and later content without one revokes it.
+ * is therefore the marker only with a clean end or `[DONE]`, and later content without a finish revokes it.
  *
  * `[DONE]` is not needed after a finish: healthy servers omit it. The first marker wins, and neither an error object nor
  * `finish_reason: "error"` is ever a marker.
@@ -42,7 +42,7 @@ interface Choice {
   readonly index: number;
   readonly calls: ReadonlyArray<ChatCalls.Call>;
   readonly finish: string | undefined;
-  /** True if the finish came after content without a finish, so this server does not send one in every chunk. */
+  /** True if the finish came after content without a finish, so this server does not send a finish in every chunk. */
   readonly sure: boolean;
   /** True if content arrived without a finish. */
   readonly spoke: boolean;

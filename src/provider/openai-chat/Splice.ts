@@ -122,7 +122,7 @@ const count = (chunk: Json.JsonRecord, counted: ChunkSplice.Count): Json.JsonRec
 };
 
 const chunkOf = (json: unknown): ChunkSplice.Chunk | undefined => {
-  // Google's compatible endpoint sends errors in a list of one.
+  // Google's compatible endpoint sends errors in a list of one element.
   const chunk = Json.record(json) ?? Json.record(Json.list(json)[0]);
   return chunk === undefined ? undefined : { json: chunk };
 };

@@ -209,7 +209,7 @@ class Attempt implements SplicedAttempt {
     return slot.message;
   }
 
-  /** Begins a part for the client, or continues the open one. */
+  /** Begins a part for the client, or continues the open part. */
   #placePart(part: PartSlot): void {
     const message = this.#placeMessage(part.slot);
     if (message === undefined) return;

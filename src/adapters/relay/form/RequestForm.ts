@@ -25,7 +25,7 @@ export type FormDigest = (form: RequestForm) => string | Promise<string>;
 export type FormPart = string | Uint8Array<ArrayBuffer>;
 
 /**
- * Maximum size of a member of a large body that is written in canonical form, in bytes. A longer one stays as it is, in pieces of this
+ * Maximum size of a member of a large body that is written in canonical form, in bytes. A longer member stays as it is, in pieces of this
  * size.
  */
 export const pieceBytes = 64 * 1_024;
@@ -38,7 +38,7 @@ export const partsOf = (form: RequestForm): [words: string, body: Uint8Array<Arr
 };
 
 /**
- * Passes on the parts of a body of any size one by one, and yields to other fibers.
+ * Passes each part of a form to `take`, and yields to other fibers in between. The body may have any size.
  *
  * Beyond `canonicalBytesMax`, only the outermost members are put in order, and long ones are used byte for byte. The size of a request
  * alone decides this, and both forms are JSON of the body's value, so they never confuse two requests.

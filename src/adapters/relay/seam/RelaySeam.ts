@@ -29,7 +29,9 @@ export const keptBytesMax = 1024 * 1024;
  */
 export const behindMax = 8;
 
-/** Maximum size of a part that may wait, in bytes. A longer one is processed at once, because several of them would take much memory. */
+/**
+ * Maximum size of a part that may wait, in bytes. A longer part is processed at once, because several long parts would take much memory.
+ */
 export const behindBytesMax = 4 * 1024;
 
 /** The request of a response, as a seam needs it. */
