@@ -22,7 +22,7 @@ export class AnchorAgain {
    * released.
    */
   readonly #heldMax: number;
-  /** Tokens that may belong to an anchor, preceded by one earlier token. */
+  /** Tokens that may belong to the anchor, and one token before them. */
   #places: Array<{ readonly at: number; readonly unit: number }> = [];
   #matched = 0;
   #over: boolean;

@@ -1,4 +1,4 @@
-/** Keeps the text that a client has read of a response, as far as a continuation needs it. */
+/** Keeps the part of a response's shown text that a continuation needs: the text since the last block that is not text. */
 import { shownCharactersMax } from "./TextSeam.ts";
 
 /** The sent part of a response, as a continuation needs it. */

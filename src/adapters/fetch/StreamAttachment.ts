@@ -144,7 +144,10 @@ const streamOf = (url: string, run: string): string => {
   return `${origin}${token}/recovery/streams/${run}${search}`;
 };
 
-/** Returns the headers for a request for the rest, including credentials. Headers that describe the body or mark a repeat are omitted. */
+/**
+ * Returns the headers of a request for the rest of a response, including credentials. Headers that describe the body or mark a repeat are
+ * omitted.
+ */
 const headersForAttach = (headers: RelayHeaders): ReadonlyArray<[string, string]> =>
   headers
     .filter(

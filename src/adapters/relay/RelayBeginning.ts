@@ -125,7 +125,7 @@ export interface RelayOptions {
 /** The run of an event. */
 export interface RelayRun {
   readonly run_id: string;
-  /** Id of the failed run that the client repeats with this one. */
+  /** Id of the failed run that the client repeats with this run. */
   readonly retry_of: string | undefined;
   readonly plan: RelayPlan;
 }
@@ -421,7 +421,7 @@ const spending = (
 ): Effect.Effect<void> =>
   Effect.suspend(() => repeats?.recordSpent(plan.request, { run_id, ...failed() }, before.repeated) ?? Effect.void);
 
-/** Retries spent by the failed run that the client repeats with this one, as far as known. */
+/** Retries spent by the failed run that the client repeats with this run, as far as this process knows. */
 class RepeatedRun {
   repeated: FailedRequest | undefined;
   /** Result of the query of other processes; undefined if no other process is asked. */

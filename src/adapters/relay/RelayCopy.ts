@@ -73,7 +73,7 @@ const copyBegun = (
   return Effect.flatMap(ended, (outcome) => (outcome === "given_up" ? giveUp(begun, options) : Effect.void));
 };
 
-/** Ends a run that waits for its path longer than its client can wait. */
+/** Ends a run that has waited for its path for the client's maximum wait (`pathPatienceMs`). */
 const giveUp = Effect.fnUntraced(function* (
   { reader, rememberSpent, run, scope }: BegunRun,
   { pathPatienceMs = 0 }: RelayOptions,
@@ -138,8 +138,8 @@ class Copying {
   );
 
   /**
-   * Schedules the response head. It is sent when the head of the first provider stream arrives, or after the client's maximum wait. The
-   * first bytes of the body send it in any case.
+   * Schedules the response head. It is sent when the head of the first provider stream arrives, or after the client's maximum wait. If
+   * bytes of the body arrive earlier, the head is sent before them.
    */
   #awaitHead(): void {
     const { heads, run } = this.#begun;

@@ -463,7 +463,10 @@ export class RelaySource implements PolledReader<RelayPart> {
 
 const isFilled = <A>(parts: Array<A>): parts is [A, ...Array<A>] => parts.length > 0;
 
-/** Exchange for an attempt that sends nothing, because its cursor cannot be read or no request can ask for the rest. */
+/**
+ * Exchange for an attempt that sends nothing, because its cursor cannot be read, or because no request can ask for the rest of the
+ * response.
+ */
 const nothingSent = (failure: Failure): RelayExchange => ({
   head: () => Promise.reject(relayError(failure)),
   read: () => Promise.resolve(undefined),
@@ -501,7 +504,7 @@ interface AttemptOpening {
  * Returns the request of an attempt.
  *
  * @param seam builds the requests of continuations
- * @returns undefined if the cursor cannot be resumed from, or no request can ask for the rest; then nothing may be sent
+ * @returns undefined if the cursor cannot be resumed from, or if no request can ask for the rest of the response; then nothing may be sent
  */
 const openingOf = (
   plan: RelayPlan,

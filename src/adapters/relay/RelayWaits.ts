@@ -1,8 +1,8 @@
 /**
- * Tracks the waits of a relayed run before its requests, and their duration.
+ * Tracks when and for how long a relayed run waits before it sends a request.
  *
- * The run reports the start of a wait, but no event reports its end, because the next event of a first request is its response. So
- * a wait ends in the step in which the waiting request is opened.
+ * The run reports the start of a wait, but no event reports its end, because the next event of a first request is its response. So a wait
+ * ends in the step in which the waiting request is opened.
  */
 import { type Clock, Context, Deferred, Effect, Exit, Scope } from "effect";
 import * as Cause from "effect/Cause";

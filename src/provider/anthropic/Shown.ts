@@ -1,8 +1,8 @@
 /**
  * Follows the part of an Anthropic message that was sent to the client: the open blocks, the next free index and the text.
  *
- * It reads the events of the first attempt and those of a splice (a continuation that was joined to it) alike, so that a further
- * continuation can join either.
+ * It reads the events of the first attempt and those of a splice (a continuation that was joined to the message) in the same way, so that a
+ * further continuation can join either.
  */
 import * as Json from "../../domain/Json.ts";
 import { ShownText } from "../../seam/ShownText.ts";

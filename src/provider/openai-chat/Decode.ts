@@ -6,8 +6,8 @@
  * - With `choices` given (the request's `n`): when that many have finished.
  * - Without `choices`: when all choices from 0 to the highest seen have finished. If one below the highest was never seen, the finish is
  *   the marker only with a clean end or `[DONE]`.
- * - `[DONE]` replaces the finish of the other choices if at least one has finished (LiteLLM finishes choice 0 only), and that of a choice
- *   whose audio has reported its `expires_at` (OpenAI's audio models never send a finish).
+ * - `[DONE]` replaces the missing finish of a choice in two cases: another choice has finished (LiteLLM finishes choice 0 only), or the
+ *   audio of every unfinished choice has reported its `expires_at` (OpenAI's audio models never send a finish).
  * - `[DONE]` without a finish is the marker if the server never sends the field `finish_reason` at all (Snowflake), and with
  *   `doneWithoutFinish: true` also if it sends null. It is never the marker after an error.
  *

@@ -79,7 +79,7 @@ export class TextGate {
     return undefined;
   }
 
-  /** Fails if the seam is not proven, or if text is still held: a splice that never closed its gate would lose it silently. */
+  /** Fails if the seam is not proven, or if text is still held: a splice that never closed its gate would lose that text silently. */
   requireNoRest(): void {
     if (this.#fault !== undefined) return;
     if (!this.#joined) this.#fault = "stopped";

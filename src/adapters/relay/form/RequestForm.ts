@@ -38,10 +38,10 @@ export const partsOf = (form: RequestForm): [words: string, body: Uint8Array<Arr
 };
 
 /**
- * Passes each part of a form to `take`, and yields to other fibers in between. The body may have any size.
+ * Passes each part of a form to `take`. For a body above `canonicalBytesMax`, it yields to other fibers between two parts.
  *
- * Beyond `canonicalBytesMax`, only the outermost members are put in order, and long ones are used byte for byte. The size of a request
- * alone decides this, and both forms are JSON of the body's value, so they never confuse two requests.
+ * In such a body, only the outermost members are put in order, and members above `pieceBytes` are used byte for byte. Only the size of a
+ * request decides this, and both forms are JSON of the body's value, so they never confuse two requests.
  *
  * @param take called with each part
  */
