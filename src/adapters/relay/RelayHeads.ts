@@ -216,8 +216,8 @@ const placesMax = 64;
 /**
  * Events that have arrived and were not sent, in order; at most as many as their run may hold.
  *
- * Usually there is only one, and the next to be sent is the first. A `Set` would rebuild its table every few events, because deleted entries
- * keep their place.
+ * Usually there is only one event, and the next to be sent is the first. A `Set` would rebuild its table every few events, because deleted
+ * entries keep their place.
  */
 export class WaitingParts {
   #places: Array<RelayPart | undefined> = [];
