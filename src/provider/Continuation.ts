@@ -3,7 +3,7 @@
  *
  * Pure: the caller passes the body that was sent, the collected parts, the outcome of each call and the available results, and gets a new
  * body. In the new body every kept call has exactly one result, and no incomplete call appears. While a call is open, no message asks for a
- * continuation. The last message is never the assistant's, except with the `seam` of a provider that accepts a prefill.
+ * continuation. The last message is never the assistant's, unless the `seam` plan is a prefill: the request then ends with the shown text.
  */
 import * as Result from "effect/Result";
 import type * as Json from "../domain/Json.ts";
@@ -49,7 +49,7 @@ export const buildIn = (
   input: ContinuationInput,
 ): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.flatMap(prepare(id, input), (prepared) => {
-    // The seam may have been planned for another body.
+    // The plan in `seam` may have been made for another body, which allowed a continuation.
     const refused = prepared.seam === undefined ? undefined : seamRefusal(prepared.body);
     return refused === undefined ? continuation.build(prepared) : refusal("seam", "body", refused);
   });

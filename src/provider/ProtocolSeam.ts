@@ -2,8 +2,9 @@
  * Joins the decoded parts of continuations to those that a client has read: the `seam` of a run whose parts come from the decoders of this
  * package.
  *
- * It follows the parts that are sent to the client with a splice and with a fold of the protocol, so that the parts of a continuation
- * continue the content keys and the ordinals of calls. Each run has its own seam.
+ * It follows the parts that are sent to the client in two ways: with a splice, which rewrites the events of a continuation, and with the
+ * state of the protocol's decoder. So a continuation goes on with the content keys and the ordinals of calls that the client knows. Each
+ * run has its own seam.
  */
 import * as Json from "../domain/Json.ts";
 import type { Observation, Usage } from "../domain/Observation.ts";
@@ -35,7 +36,7 @@ export interface Options<Id extends string = ProtocolId> {
   readonly model?: string;
   /** Rules about providers. They are tried before the package's own table, and the first rule that matches applies. */
   readonly prefills?: ReadonlyArray<PrefillRule>;
-  /** The prefills that providers refused. Default: those that this process has learned. */
+  /** The prefills that providers refused. Default: the refusals that this process has seen. */
   readonly refused?: RefusedPrefills;
 }
 
@@ -60,7 +61,7 @@ export const makeIn = <Id extends string>(
   },
 ): FoldedSeam<Id> => new PartSeam(protocol, options);
 
-/** A seam that can reuse a decoder's fold instead of reading an event again. */
+/** A seam to which the caller can pass a decoder's step over an event, so that the event is not decoded twice. */
 export interface FoldedSeam<Id extends string> extends TextSeam<Part<Id>> {
   /** @param fold the step of the part's own decoder over this event */
   readonly left: (part: Part<Id>, observation: Observation, fold?: Fold) => void;
@@ -81,7 +82,7 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
   readonly #choices: number | undefined;
   #known: Asked | undefined;
   #splice: Splice | undefined;
-  /** The fold of everything that was sent. It is immutable, so that a continuation folds its own copy. */
+  /** The decoder's state after everything that was sent. It is immutable, so each continuation can decode from it. */
   #client: unknown;
 
   constructor(protocol: WireProtocol<Id>, options: Parameters<typeof makeIn<Id>>[1]) {
@@ -114,7 +115,7 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
     else [this.#client] = this.#protocol.step(this.#client, part.event);
   };
 
-  /** True if the client's fold equals a decoder's fold before an event. The two are then also equal after it. */
+  /** True if the client's decoder state equals the state that the part's decoder had before the event. Both are then equal after it too. */
   #isAt({ before, begins }: Fold): boolean {
     if (before === this.#client) return true;
     return this.#client === this.#start && begins !== undefined && isBegunSo(begins, this.#choices);
@@ -161,7 +162,7 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
   }
 }
 
-/** True if a decoder began with the same tolerance as the client's fold: the number of choices and nothing else. */
+/** True if a decoder began with the same tolerance as the client's decoder state: the number of choices and nothing else. */
 const isBegunSo = ({ choices, ...others }: Tolerance, asked: number | undefined): boolean =>
   choices === asked && Object.values(others).every((other) => other === undefined);
 

@@ -2,9 +2,10 @@
  * The registry of wire protocols.
  *
  * A protocol is a folder: `Decode` (the fold), `Calls`, `Content` (the content of an event), `Continue` (the next request), `Splice`, and
- * `Protocol`, which has its addresses and assembles them. A new protocol is one such folder and one entry in the list here: `ProtocolId` and every table by
- * protocol are derived from it. Two tables are separate: the prompts of `effect/ai` (`adapters/provider-model`), and the simulated
- * providers (`testing/answers`), which share no code with the code that they test. Their types reject a protocol without a row.
+ * `Protocol`, which has the addresses and assembles the other files. A new protocol is one such folder and one entry in the list here:
+ * `ProtocolId` and every table by protocol are derived from it. Two tables are separate: the prompts of `effect/ai`
+ * (`adapters/provider-model`), and the simulated providers (`testing/answers`), which share no code with the code that they test. Their
+ * types reject a protocol without a row.
  */
 import { anthropicMessages } from "./anthropic/Protocol.ts";
 import { googleGemini } from "./gemini/Protocol.ts";
@@ -29,7 +30,7 @@ export type AnyProtocolId = ProtocolId | "sse";
 /** One decoded event of one of the package's protocols. */
 export type Part<Id extends string = ProtocolId> = Stream.Part<Id>;
 
-/** A protocol as a fold. `S` is its immutable state. */
+/** The decoder of a protocol: a fold over its events. `S` is its immutable state. */
 export type Protocol<S = unknown, Id extends string = ProtocolId> = Stream.Protocol<S, Id>;
 
 /** Looks up protocols by id and by address. */

@@ -6,10 +6,10 @@ import { anchorMax, anchorWeightMin } from "./Anchor.ts";
 import { carriageReturn, fold, isSpace, weigh } from "./Folding.ts";
 import { space, tokensOf } from "./ShownEnd.ts";
 
-/** Length of the searched text, as a multiple of the anchor. */
+/** The anchor is searched only up to this multiple of its own length after the seam. */
 const lengths = 2;
 
-/** Minimum number of tokens that are kept, so that the list is rarely copied. */
+/** The list of tokens is shortened only when it exceeds twice the needed length by this number, so it is rarely copied. */
 const keptMin = 64;
 
 /** Searches new text for the anchor with the Knuth-Morris-Pratt algorithm, in linear time and in one pass. */
@@ -17,9 +17,12 @@ export class AnchorAgain {
   readonly #wanted: ReadonlyArray<number>;
   readonly #table: ReadonlyArray<number>;
   readonly #until: number;
-  /** Maximum length of held text, in code units. Endless white space is released at this length. */
+  /**
+   * Maximum length of held text, in code units. Above this length, for example with endless white space, the search ends and the text is
+   * released.
+   */
   readonly #heldMax: number;
-  /** Tokens that may belong to an anchor, preceded by one earlier token. */
+  /** Tokens that may belong to the anchor, and one token before them. */
   #places: Array<{ readonly at: number; readonly unit: number }> = [];
   #matched = 0;
   #over: boolean;
@@ -71,7 +74,7 @@ export class AnchorAgain {
   }
 }
 
-/** Returns, for each prefix, the length of its longest proper prefix that is also its suffix. */
+/** Returns the failure table of Knuth-Morris-Pratt: for each prefix, the length of its longest proper prefix that is also its suffix. */
 const tableOf = (wanted: ReadonlyArray<number>): ReadonlyArray<number> => {
   const table: Array<number> = [0];
   let matched = 0;

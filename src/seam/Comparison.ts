@@ -8,7 +8,7 @@ import { type CodeFence, codeFences, fenceAt } from "./CodeFences.ts";
 import { carriageReturn, fold, isSpace, lineEnd } from "./Folding.ts";
 import { space, type Tokens, tokenAt, tokensOf } from "./ShownEnd.ts";
 
-/** State of the comparison. */
+/** Result for the text that was compared so far. `wait` needs more text; `differs` is final. */
 export type Compared =
   | { readonly type: "wait" }
   /** The new text has reached the end of the shown text. `rest` is the text after that. */
@@ -18,7 +18,7 @@ export type Compared =
 /** Maximum length of a run of white space after the first character, in code units. Longer white space is a difference. */
 const spaceMax = 2_000;
 
-/** Maximum length of a line before the anchor, in code units. A longer line is not a fence. */
+/** Maximum length of a first line that may open a code fence again, in code units. A longer line does not. */
 const lineMax = 256;
 
 const wait = { type: "wait" } as const;
@@ -89,7 +89,7 @@ class Places {
   }
 }
 
-/** Recognises a first line of new text that opens the code fence of a position again. */
+/** Recognises if the first line of new text opens a code fence again that contains one of the positions. */
 class Reopening {
   readonly #shown: Tokens;
   readonly #lines: ReadonlyMap<string, ReadonlyArray<number>>;
@@ -110,8 +110,8 @@ class Reopening {
   }
 
   /**
-   * Reads one code unit. At the end of the line, returns the positions after it. Returns undefined if the line does not open the fence
-   * again.
+   * Reads one code unit. When the line is complete and opens a fence again, returns the positions inside that fence. Returns undefined if
+   * it opens none.
    */
   take(unit: number): "wait" | Places | undefined {
     if (unit === lineEnd && this.#line !== "") {

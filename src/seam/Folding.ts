@@ -87,7 +87,7 @@ export const weighBack = (
 /** Computes the weight of all of the text, by the rules of `weighBack`. */
 export const weigh = (text: string): number => weighBack(text, 0, Number.POSITIVE_INFINITY).weight;
 
-/** Returns the end of the shortest text from `from` on that weighs `enough`; the end of all text if it weighs less. */
+/** Returns the end of the shortest text that starts at `from` and weighs `enough`; the end of all text if it weighs less. */
 export const weighAhead = (text: string, from: number, enough: number): number => {
   let weight = 0;
   let at = from;
@@ -106,7 +106,10 @@ export const weighAhead = (text: string, from: number, enough: number): number =
   return at;
 };
 
-/** Normalises text for a search: each run of white space becomes one space, and quotes and dashes are folded. */
+/**
+ * Normalises text for a search: carriage returns are removed, each run of white space becomes one space, and quotes and dashes become
+ * ASCII.
+ */
 export const foldText = (text: string): string =>
   text
     .replaceAll("\r", "")

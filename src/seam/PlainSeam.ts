@@ -16,11 +16,13 @@ export interface PlainParts<P> {
   readonly withText: (part: P, text: string) => P;
 }
 
-/** A part after the seam that the guard holds. It has held text, or it is not text. */
+/**
+ * A part after the seam that is not delivered yet: the repetition guard holds some of its text, or it follows such a part and is not text.
+ */
 interface Waiting<P> {
   readonly part: P;
   readonly observation: Observation;
-  /** Length of the text that has not left yet, in code units; undefined for a part that is not text. */
+  /** Length of the text that was not delivered yet, in code units; undefined for a part that is not text. */
   text: number | undefined;
 }
 
@@ -33,7 +35,7 @@ class Join<P> implements SeamJoin<P> {
   readonly #parts: PlainParts<P>;
   readonly #verifier: SeamVerifier.SeamVerifier;
   #joined = false;
-  /** Length of the new text that has arrived, in code units. `#left` is the length that has left. */
+  /** Length of the new text that has arrived, in code units. `#left` is the length that was delivered. */
   #taken = 0;
   #left = 0;
   #waiting: Array<Waiting<P>> = [];
@@ -83,7 +85,7 @@ class Join<P> implements SeamJoin<P> {
     return { type: "passed", joined: true, ...this.#leave(0) };
   }
 
-  /** Ends the text run, and prepends the text of the previous step. */
+  /** Ends the text run. If the part that ends it has text too, that text (`before`) comes first. */
   #closeRun({ calls, terminal }: Observation, before: SeamVerifier.SeamStep | undefined): SeamVerifier.SeamStep {
     const step = terminal && calls.length === 0 ? this.#verifier.stop() : this.#verifier.close();
     return step.type === "joined" && before?.type === "joined" ? { ...step, text: before.text + step.text } : step;
@@ -172,7 +174,7 @@ class Plain<P> implements TextSeam<P> {
       : new Join(this.#parts, SeamVerifier.make({ run, anchor, proof: plan.proof }));
   };
 
-  /** Does nothing, because a plan of this seam has no prefill. */
+  /** Does nothing, because a plan of this seam is never a prefill. */
   readonly refused = (): void => {};
 }
 
@@ -185,8 +187,8 @@ const unproven = <P>(fault: SeamFault): SeamJoin<P> => ({
 /**
  * Describes the seams of plain text. Each run calls the returned function to make its own seam.
  *
- * A part without text ends the text run if it shows something or has calls. Before the seam every part is dropped except quiet ones and
- * errors; the part that contains the seam is split.
+ * A part without text ends the text run if it shows something or has calls. Before the seam every part is dropped except errors and quiet
+ * parts, which show nothing. The part that contains the seam is split.
  */
 export const make =
   <P>(parts: PlainParts<P>): (() => TextSeam<P>) =>

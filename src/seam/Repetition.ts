@@ -12,10 +12,10 @@ const sameLineMin = 6;
 /** Minimum weight of a repetition that starts inside a sentence. Shorter repetitions occur in ordinary text ("over and over and"). */
 const insideMin = 16;
 
-/** Maximum distance between the start of such a repetition and the end of the text, in code units. */
+/** Maximum distance between the start of a repetition inside a sentence and the end of the shown text, in code units. */
 const insideMax = 1_600;
 
-/** Length of a pattern's text that is kept, in code units. A character that weighs 2 may have two code units. */
+/** Number of code units of a pattern that are kept as `text`: enough for six characters of two code units each. */
 const textMax = 12;
 
 /** Maximum length of a line of code that ends a block or a statement, in code units. */
@@ -30,9 +30,9 @@ interface Pattern {
   /** Index of the part's first token; `to` is the index after its last token. */
   readonly from: number;
   readonly to: number;
-  /** Weight of the part, at most `sameLineMin`. */
+  /** Weight of the part. Counting stops at `sameLineMin`. */
   readonly weight: number;
-  /** First characters of the part. If it weighs less than `sameLineMin`, this is all of it. */
+  /** First characters of the part, or all of it if it weighs less than `sameLineMin`. Empty if the part starts inside a sentence. */
   readonly text: string;
   /** White space between the start of the line and the part; undefined if other text precedes the part on its line. */
   readonly indent: string | undefined;
@@ -67,7 +67,10 @@ const indentAt = (text: string, at: number): string | undefined => {
   return undefined;
 };
 
-/** Reads new text from its first character that is not white space. It needs linear time, and its memory is limited by the shown text. */
+/**
+ * Compares the beginning of new text with all patterns at once, from its first character that is not white space. It needs linear time, and
+ * its memory is limited by the shown text.
+ */
 export class Repetition {
   readonly #patterns: ReadonlyArray<Pattern>;
   #live: ReadonlyArray<Pattern> | undefined;
@@ -116,7 +119,10 @@ export class Repetition {
     ];
   }
 
-  /** Returns patterns for the other positions: from each position to the end, if that weighs enough. */
+  /**
+   * Returns the patterns that start inside a sentence: from each position that is not in `starts` to the end, if that weighs at least
+   * `insideMin`.
+   */
   #inside(text: string, shown: Tokens, starts: ReadonlyArray<number>): ReadonlyArray<Pattern> {
     const { at, weight } = weighBack(text, shown.places[0] ?? 0, insideMin);
     if (weight < insideMin) return [];
@@ -147,7 +153,7 @@ export class Repetition {
     return this.#standing();
   }
 
-  /** Decides if the new text ends with a repetition. */
+  /** Called at the end of the new text. A pattern that must be followed by white space then counts as repeated, if it has matched. */
   end(): Repeating {
     return this.#whole.some(({ spaced }) => spaced) ? "yes" : "no";
   }
@@ -185,8 +191,8 @@ export class Repetition {
   }
 
   /**
-   * True if new text that matches this pattern is a repetition and not a legitimate continuation. The white space before the new text
-   * counts.
+   * True if new text that matches this pattern is a repetition and not a legitimate continuation. That depends on the white space before
+   * the new text.
    */
   #isRepetition({ indent, text, weight }: Pattern): boolean {
     if (this.#indent === undefined) {

@@ -10,7 +10,7 @@ import { Repetition } from "./Repetition.ts";
 /** Maximum length of held text, in code units. Endless white space is released at this length. */
 const heldMax = 16 * 1024;
 
-/** Text that may be delivered. If `repeats` is true, no further text may be. */
+/** Text that may be delivered. If `repeats` is true, no text after it may be delivered. */
 export interface Guarded {
   readonly text: string;
   readonly repeats: boolean;
@@ -22,9 +22,9 @@ export class RepetitionGuard {
   readonly #again: AnchorAgain;
   #open = true;
   #held = "";
-  /** Length of the held text that was already shown: at most half a surrogate pair. */
+  /** Length of the held text that was already shown: 1 while it starts with the shown half of a surrogate pair, otherwise 0. */
   #shown = 0;
-  /** Length of the text so far, in code units. */
+  /** Length of the text that was read so far, in code units. */
   #taken = 0;
 
   /**
@@ -32,7 +32,7 @@ export class RepetitionGuard {
    * @param starts starts of sentences and lines near its end, and of the anchor, ascending
    */
   constructor(run: string, anchor: Anchor, starts: ReadonlyArray<number>) {
-    // The shown text ends inside a surrogate pair. A repetition may start with the whole character.
+    // The shown text may end inside a surrogate pair. A repetition may start with the whole character.
     const whole = isHighSurrogate(run.charCodeAt(run.length - 1)) ? run.slice(0, -1) : run;
     const before = starts.filter((at) => at < whole.length);
     const repetition = (): ReadonlyArray<Repetition> => (before.length === 0 ? [] : [new Repetition(whole, before)]);

@@ -43,7 +43,7 @@ export interface SeamVerifier {
   readonly take: (text: string) => SeamStep;
   /** Ends the text run, because a part that is not text follows. Text that was held as a possible repetition may then be delivered. */
   readonly close: () => SeamStep;
-  /** Ends a response that ended cleanly. */
+  /** Called at the clean end of the response. Held text may then be delivered; a seam that was not reached remains unproven. */
   readonly stop: () => SeamStep;
 }
 

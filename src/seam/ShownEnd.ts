@@ -11,7 +11,7 @@ export const space = -1;
 
 /** Text as tokens. The arrays have the same length. */
 export interface Tokens {
-  /** For each token its character, folded unless it is exact, or `space`. */
+  /** For each token its character, or `space`. Quotes and dashes are folded to ASCII, except in exact tokens. */
   readonly units: ReadonlyArray<number>;
   /** Offset of each token in the text. */
   readonly places: ReadonlyArray<number>;

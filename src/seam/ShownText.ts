@@ -1,4 +1,4 @@
-/** Keeps the text that a client has read of a response, as far as a continuation needs it. */
+/** Keeps the part of a response's shown text that a continuation needs: the text since the last block that is not text. */
 import { shownCharactersMax } from "./TextSeam.ts";
 
 /** The sent part of a response, as a continuation needs it. */
@@ -7,7 +7,7 @@ export interface ShownResponse {
   readonly run: string;
   /** Length of all visible text of the response, in UTF-16 code units. */
   readonly characters: number;
-  /** The reason why the response cannot be continued, as far as the sent part determines it. */
+  /** The reason why the response cannot be continued, if the sent part already determines it. */
   readonly refusal: "refusal_shown" | "not_text_last" | "several_choices" | "too_long" | undefined;
 }
 
@@ -45,8 +45,8 @@ export class ShownText {
   }
 
   /**
-   * Records a hosted tool that has its result or waits for it, because a call without its result cannot be sent back. Past the limit, such a
-   * call could be missed, so nothing can continue.
+   * Records a call of a hosted tool, which the provider runs, and whether its result was shown (`settled`). A call without its result
+   * cannot be sent back, so it prevents a continuation. Above `hostedMax` open calls, nothing can continue.
    */
   recordHostedTool(key: string, settled: boolean): void {
     this.endRun();
@@ -61,7 +61,7 @@ export class ShownText {
     this.#several ||= this.#choice !== choice;
   }
 
-  /** The first choice; 0 before there is one. */
+  /** Index of the choice to which the first event belonged; 0 before that event. */
   get choice(): number {
     return this.#choice ?? 0;
   }

@@ -36,7 +36,7 @@ export type SeamPassed<P> =
 export interface SeamJoin<P> {
   /** Joins the next part, unchanged as it arrived, with its observation. */
   readonly take: (part: P, observation: Observation) => SeamPassed<P>;
-  /** Ends a response that ended cleanly. Held parts are released. */
+  /** Called at the clean end of the response. Held parts are released. */
   readonly end: () => SeamPassed<P>;
 }
 
@@ -51,7 +51,7 @@ export interface TextSeam<P> {
   readonly left: (part: P, observation: Observation) => void;
   /** Plans the continuation of the delivered parts. Returns the reason if there can be none. */
   readonly plan: () => SeamPlan | SeamRefusal;
-  /** Starts to join the response to a planned request. */
+  /** Creates the join for the response that a planned request gets. */
   readonly joins: (plan: SeamPlan) => SeamJoin<P>;
   /** Called when the provider has rejected a prefill. The next plan then uses an anchor. */
   readonly refused: (plan: SeamPlan) => void;

@@ -31,8 +31,8 @@ export interface Recovery {
    */
   readonly recover: (model: Model, options?: RecoverOptions) => Model;
   /**
-   * Returns a middleware for `wrapLanguageModel` that does the same as `recover`. It must be the outermost, because the middlewares inside
-   * it belong to an attempt.
+   * Returns a middleware for `wrapLanguageModel` that does the same as `recover`. It must be the outermost middleware, because every
+   * attempt runs the middlewares inside it again.
    */
   readonly middleware: (options?: RecoverOptions) => LanguageModelMiddleware;
   /**

@@ -2,9 +2,9 @@
  * Withdraws the output of a broken attempt from the results of the AI SDK and from its user interfaces.
  *
  * In `ai` 7 a transform of `streamText` gets every part before the SDK records it, and a `start-step` part clears the record of the step.
- * The recovered model emits a mark after withdrawn parts. The transform replaces the mark with the ends of the open blocks, the mark, and
- * another `start-step`. The text and the messages of the result therefore contain no withdrawn parts. In the stream to a web page, the mark
- * becomes `reset-step`, which clears the step in a page of `ai` 7, and a `data-recovery-discard` for any other reader.
+ * The recovered model emits a mark, a custom part, after withdrawn parts. The transform ends the open blocks before the mark, and adds
+ * another `start-step` after it. The text and the messages of the result therefore contain no withdrawn parts. In the stream to a web page,
+ * the mark becomes `reset-step`, which clears the step in a page of `ai` 7, and a `data-recovery-discard` for any other reader.
  */
 import type { TextStreamPart, ToolSet, UIMessage, UIMessageChunk } from "ai";
 import type { StreamPart } from "./Parts.ts";

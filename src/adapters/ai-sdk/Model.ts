@@ -23,7 +23,10 @@ import { type Fork, promiseOf, webStreamOf } from "./WebStream.ts";
 /** Options for recovering the calls of a model, in the terms of `StreamProcessor.run`. */
 export interface RecoverOptions
   extends Pick<RunOptions<unknown, unknown, never>, "budget" | "clocks" | "emptyIsFailure" | "policy" | "reveal"> {
-  /** True if the model reasons before it writes. Omitted: unknown, and the clock of the first progress is longer. */
+  /**
+   * True if the model reasons before it writes. If omitted, this is unknown, and the wait for the first progress is as long as for a model
+   * that reasons.
+   */
   readonly reasoning?: boolean;
   /** Renews the credentials that the provider package reads, after a `rejected.auth`. Tried once per call. */
   readonly refreshCredentials?: () => PromiseLike<unknown>;

@@ -25,7 +25,7 @@ export class Repeats {
     dropOldest(this.#failed, failuresMax);
   }
 
-  /** Returns the warning for a call that repeats a failed one; undefined for any other call. */
+  /** Returns the warning for a call that repeats a failed call; undefined for any other call. */
   warning(params: CallOptions, nowMs: number): string | undefined {
     if (this.#failed.size === 0) return undefined;
     const at = this.#failed.get(digest(params));

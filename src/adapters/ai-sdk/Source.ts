@@ -1,6 +1,4 @@
-/**
- * Opens one attempt at an AI SDK model. The stream, or the whole response, becomes a stream of read parts.
- */
+/** Opens one attempt at an AI SDK model. The stream, or the whole response, becomes a stream of parts with their observations. */
 import type { Stream } from "effect";
 import { fromAsyncIterable } from "../../runtime/attempt/AsyncSource.ts";
 import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./Parts.ts";

@@ -29,7 +29,7 @@ export type Dispatch = (
 /** A handler in the form that the guard runs: its input is the effect that executes it. */
 export type Started = GuardedTool<Effect.Effect<unknown, unknown>, unknown, unknown, never>;
 
-/** The mark of a tool from `guardTools`: name, effect, and if it has a handler. */
+/** The mark of a tool from `guardTools`: its name and effect, and whether it has a handler. */
 export class MarkedTool {
   readonly name: string;
   readonly effect: ToolEffect;
@@ -42,7 +42,7 @@ export class MarkedTool {
     this.#executes = executes;
   }
 
-  /** Returns the boundary of the tool. It is guarded if the tool has a handler that the guard starts. */
+  /** Returns the tool as a run knows it: guarded if the guard starts its handler, otherwise only its name and effect. */
   boundary(guard: ToolGuard["Service"]): ToolGuard.Tool {
     return this.#executes ? this.guardWith(guard) : { name: this.name, effect: this.effect, executor: "runtime" };
   }

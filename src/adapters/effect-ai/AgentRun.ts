@@ -38,7 +38,7 @@ const waitingMax = 16;
  * Runs one step of the language model, with its tool calls, and recovers it if it breaks.
  *
  * @param options the prompt and the toolkit
- * @returns events that follow the grammar of RunEvent.ts, which `Transcript` turns into a history; fails with `RunInterrupted`, or with the
+ * @returns events in the order that RunEvent.ts defines, from which `Transcript` builds a history; fails with `RunInterrupted`, or with the
  *   error of a handler
  */
 export const run = <Tools extends AnyTools = Record<never, never>>(

@@ -158,7 +158,7 @@ export const wholeAttemptOf = (
     );
 };
 
-/** Creates the fold of an attempt. It maps the names of tools in the toolkit to their names in the ledger. */
+/** Creates the fold of an attempt. It maps the names of tools in the toolkit to the names under which the run records them. */
 const foldOf = (attempt: AttemptContext, { reasoning, toolCallValidation, tools }: StepRequest): PartFold =>
   new PartFold(attempt, {
     names: new Map(tools.map((tool) => [String(tool.name), wireName(tool)])),

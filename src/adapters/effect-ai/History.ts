@@ -2,8 +2,8 @@
  * Keeps histories complete: neither a caller nor a provider gets a call without its result.
  *
  * `Chat` records every part that it receives, even from a stream that fails. If the handler of a call failed, died or was cancelled, a
- * result that says so is emitted before the failure. A consumer that no longer reads cannot receive that result, so the calls that it left
- * open are closed in the prompt of its next request.
+ * result that says so is emitted before the failure. A consumer that no longer reads cannot receive that result. Its open calls are
+ * therefore closed in the prompt of its next request.
  */
 import { Stream } from "effect";
 import { Prompt, Response } from "effect/ai";

@@ -67,7 +67,7 @@ const original = (cause: unknown): AiError.AiError | undefined => {
 
 /**
  * Picks the `AiError` reason for a failure. A run that has ended decided that an identical request is not safe, so its error must not
- * invite one. Its transport failures are therefore `UnknownError`.
+ * suggest a retry. Its transport failures are therefore `UnknownError`.
  */
 const reasonOf = (
   failure: Failure,
@@ -124,7 +124,7 @@ const network = (description: string, cause: unknown): AiError.AiErrorReason =>
 /** Maximum length of a provider's error in a description, in UTF-16 code units. */
 const wordsCharactersMax = 2_000;
 
-/** Returns the body of the provider's error response. Like other provider packages, this one shows it to people. */
+/** Returns the body of the provider's error response. Like other provider packages, this package shows it to people. */
 const wordsOf = (cause: unknown): string | undefined => {
   const body = typeof cause === "object" && cause !== null && "body" in cause ? cause.body : undefined;
   return typeof body === "string" && body !== "" ? body.slice(0, wordsCharactersMax) : undefined;

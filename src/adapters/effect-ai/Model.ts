@@ -47,7 +47,7 @@ const unnamed: Provider = { id: "effect-ai" };
 
 const wrappedModels = new WeakMap<LanguageModel.LanguageModel, RecoveredModel>();
 
-/** Returns the model inside a recovered one. A model that is not recovered is returned as it is. */
+/** Returns the model inside a recovered model, with the options of its runs. A model that is not recovered is returned as it is. */
 export const recoveredModel = (model: LanguageModel.LanguageModel): RecoveredModel =>
   wrappedModels.get(model) ?? { model, base: { provider: unnamed } };
 

@@ -42,7 +42,7 @@ interface BegunCall {
 
 /** Facts of a request that are needed to read its parts. */
 export interface Exposed {
-  /** Names of the tools in the ledger, by their names in the toolkit. */
+  /** Names under which the run records the tools, by their names in the toolkit. */
   readonly names: ReadonlyMap<string, string>;
   /** True if the caller handles calls of undeclared tools. Otherwise such a call fails the attempt. */
   readonly deferred: boolean;
@@ -50,7 +50,7 @@ export interface Exposed {
   readonly holdsReasoning: boolean;
 }
 
-/** Maximum length of held reasoning per attempt, in UTF-16 code units. Reasoning beyond it is delivered and counts as shown. */
+/** Maximum length of held reasoning per attempt, in UTF-16 code units. Reasoning beyond this length is delivered and counts as shown. */
 export const heldReasoningCharactersMax = 1024 * 1024;
 
 /** Reads the parts of one attempt. */

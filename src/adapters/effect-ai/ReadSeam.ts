@@ -113,7 +113,7 @@ class BlockJoin implements SeamJoin<ReadPart> {
     return [...own, withPart(bare, Response.makePart("text-start", { id: part.id, metadata: {} }))];
   }
 
-  /** True if a block continues the one that was open at the break. Only the first block with new text does. */
+  /** True if a block continues the block that was open at the break. Only the first block with new text does. */
   #isContinuation(id: string): boolean {
     if (this.#open === undefined) return false;
     this.#joining ??= id;

@@ -22,7 +22,7 @@ export const StopSignal = Context.Reference<AbortSignal | undefined>("effect-str
 type Stopped = Pick<CallReference, "run_id"> & { readonly attempt?: number };
 
 /**
- * Runs the work of a call until the signal aborts. The run of the call may have ended by then, so it cannot stop the work.
+ * Runs the work of a call until the signal aborts. The run of the call may have ended by then, so the run cannot stop the work.
  *
  * @param call the call that the work belongs to; omitted if the call belongs to no run
  */

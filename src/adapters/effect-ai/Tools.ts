@@ -11,9 +11,9 @@ import { type GuardedTool, type ToolGuard, ToolRefused } from "../../runtime/too
 import { streamUntilStopped, untilStopped } from "./StopSignal.ts";
 
 /**
- * Declares the effect of a tool: `tool.annotate(ToolEffect, "read_only")`. Without this annotation, those of `effect/ai` decide. `Readonly`
- * means read_only. `Destructive` or `Idempotent` mean mutating, whatever their value: an idempotent call may run twice, but a replayed
- * response may contain a call with other arguments. Without any annotation the effect is unknown.
+ * Declares the effect of a tool: `tool.annotate(ToolEffect, "read_only")`. Without this annotation, the annotations of `effect/ai` decide.
+ * `Readonly` means read_only. `Destructive` or `Idempotent` mean mutating, whatever their value: an idempotent call may run twice, but a
+ * replayed response may contain a call with other arguments. Without any annotation the effect is unknown.
  */
 export class ToolEffect extends Context.Service<ToolEffect, Effects>()("effect-stream-recovery/effect-ai/ToolEffect") {}
 

@@ -1,20 +1,20 @@
 /**
- * Recovers broken model streams in a `fetch`, below clients that take one: openai, @anthropic-ai/sdk, LangChain, and any other
- * that speaks one of the four protocols.
+ * Recovers broken model streams in a `fetch` function, for clients that accept one: openai, @anthropic-ai/sdk, LangChain, and any other
+ * client of one of the four protocols.
  *
  * ```ts
  * const fetch = recoveringFetch();
  * const openai = new OpenAI({ fetch, maxRetries: 0 });
  * ```
  *
- * It recovers what a client that only sees bytes permits (`Relay.ts`): everything until content was shown, and calls until
- * their end is proven. A break that cannot be recovered is an error of the body, never a clean end. Requests to other
- * endpoints pass through unchanged.
+ * A client that sees only bytes limits what can be recovered (`Relay.ts`). By default, a break is recovered if no content was shown before
+ * it. Calls are held until their end is proven, so they are not shown before. A break that cannot be recovered is an error of the body,
+ * never a clean end. Requests to other endpoints pass through unchanged.
  *
- * SDKs retry by themselves, twice by default, each time with a whole budget, so set `maxRetries: 0`. If an SDK does retry, the
- * repeat of a request that has just failed gets the remaining budget of that request instead of a fresh one.
+ * SDKs retry by themselves, twice by default, each time with a whole budget, so set `maxRetries: 0`. If an SDK does retry, the repeat of a
+ * request that has just failed gets the remaining budget of that request instead of a fresh one.
  *
- * Node's own `fetch` times out after 300 s without a head or a byte. A run treats that as a broken connection.
+ * Node's own `fetch` times out after 300 s without a response head or a byte. A run treats that as a broken connection.
  */
 
 import { Cause, type Context, Effect, Exit, Layer, ManagedRuntime, References, Scope } from "effect";
@@ -51,9 +51,9 @@ export interface FetchRecoveryOptions
   /** Sends the requests. Default `globalThis.fetch`, looked up at each call. */
   readonly fetch?: typeof globalThis.fetch;
   /**
-   * Returns the headers that a repeat sets, for example a token that is not about to expire. Called with the request's headers
-   * before each repeat. With it, a request that is refused for its credentials is repeated once. If it fails, or takes longer
-   * than 30 s, the run ends with `CredentialsNotRefreshed`. Omitted: a repeat has the credentials of the first request.
+   * Returns the headers that a repeat sets, for example a token that is not about to expire. Called with the request's headers before each
+   * repeat. With this option, a request that is refused for its credentials is repeated once. If the function fails, or takes longer than
+   * 30 s, the run ends with `CredentialsNotRefreshed`. Omitted: a repeat has the credentials of the first request.
    */
   readonly refreshCredentials?: RefreshCredentials;
   /** The effects of the requests' tools, by name. A tool that is not named is `unknown`. */
@@ -166,7 +166,7 @@ const responseOf = (
   const run = Effect.runForkWith(context);
   return respond(answer.head, answer.plan.request.url, {
     read: () => Effect.runPromiseExitWith(context)(answer.read),
-    // The run has seen an aborted signal. A reader that leaves without one cancels on behalf of the user.
+    // The run has seen an aborted signal. A reader that leaves without an aborted signal cancels on behalf of the user.
     cancel: () => void run(signal?.aborted === true ? close : Effect.andThen(answer.cancel, close)),
     close: () => void run(close),
     signal,

@@ -2,7 +2,7 @@
  * Resumes a gateway's response after its connection has broken. The gateway keeps the run for a while (`x-recovery-linger`), and serves the
  * response from the next missing byte (`GET /recovery/streams/RUN`).
  *
- * Only a response that names such a run is resumed, so a `fetch` without a gateway behaves as before.
+ * Only a response that names a kept run is resumed, so a `fetch` without a gateway behaves as before.
  */
 import { dropOldest } from "../../domain/Limits.ts";
 import type { RelayHead, RelayHeaders, RelayRequest } from "../relay/RelayTransport.ts";
@@ -15,7 +15,7 @@ export type FetchExtras = Omit<RequestInit, "method" | "headers" | "body" | "sig
 /** Maximum number of consecutive requests for the rest of a broken response that yield no bytes. */
 export const attachTriesMax = 5;
 
-/** Wait before the first of these requests, in milliseconds. Each further wait is twice as long. */
+/** Wait before the first request for the rest of a response, in milliseconds. Each further wait is twice as long. */
 export const attachWaitMs = 250;
 
 /** Services that a resumed response needs. */
@@ -32,8 +32,8 @@ export class GatewayOrigins {
   readonly #known = new Map<string, boolean>();
 
   /**
-   * True if the origin may be a gateway. An origin that has not responded yet may be one: if it is, a retry after an early break can resume
-   * the response instead of paying for a second one.
+   * True if the origin may be a gateway. An origin that has not responded yet may be a gateway: if it is, a retry after an early break can
+   * resume the response instead of paying for a second one.
    */
   mayBe(origin: string): boolean {
     return this.#known.get(origin) !== false;
@@ -57,7 +57,7 @@ export class StreamAttachment {
   readonly #url: string;
   readonly #headers: ReadonlyArray<[string, string]>;
   readonly #attaching: Attaching;
-  /** Offset of the last request for the rest, and the number of requests for it. */
+  /** Offset of the last request for the rest, and the number of requests from this offset. */
   #from = 0;
   #tried = 0;
 
@@ -144,7 +144,10 @@ const streamOf = (url: string, run: string): string => {
   return `${origin}${token}/recovery/streams/${run}${search}`;
 };
 
-/** Returns the headers for a request for the rest, including credentials. Headers that describe the body or mark a repeat are omitted. */
+/**
+ * Returns the headers of a request for the rest of a response, including credentials. Headers that describe the body or mark a repeat are
+ * omitted.
+ */
 const headersForAttach = (headers: RelayHeaders): ReadonlyArray<[string, string]> =>
   headers
     .filter(

@@ -49,8 +49,8 @@ export const fetchTransport = (
 };
 
 /**
- * Marks a retry, so that a gateway returns the response that it has kept instead of requesting a second one. The mark is not sent to a
- * server that is known not to be a gateway, and does not replace a mark of the caller.
+ * Marks a retry with `x-recovery-attach`, so that a gateway returns the response that it has kept instead of requesting a second one. The
+ * mark is not sent to a server that is known not to be a gateway, and does not replace a mark of the caller.
  */
 const markRepeat = (request: RelayRequest, { origins }: Attaching): RelayRequest =>
   headerOf(request.headers, attach) !== undefined || !origins.mayBe(new URL(request.url).origin)

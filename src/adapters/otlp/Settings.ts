@@ -36,7 +36,7 @@ export interface OtlpSettings {
   readonly LOGS: SignalSettings | undefined;
 }
 
-/** Reads all variables. With `OTEL_SDK_DISABLED` the others are ignored. */
+/** Reads all variables. If `OTEL_SDK_DISABLED` is true, all other variables are ignored. */
 export const read: Effect.Effect<OtlpSettings, OtlpConfigError> = Effect.gen(function* () {
   const disabled = yield* variable("OTEL_SDK_DISABLED", oneOf(["true", "false"]));
   if (disabled === "true") return off;

@@ -103,7 +103,7 @@ export class PartWriter {
       out.push({ type: "file", mediaType: file.mediaType, data: file.data });
     }
     if (kind !== "text" && kind !== "reasoning") return;
-    // Empty text starts no block. Empty reasoning starts one if it has fields that must be sent back.
+    // Empty text starts no block. Empty reasoning starts a block if it has fields that must be sent back.
     const opens = text !== "" || (kind === "reasoning" && keep !== undefined);
     const block = opens ? this.#at(kind, key, out) : this.#block;
     if (block === undefined || block.kind !== kind) return;

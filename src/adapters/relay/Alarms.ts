@@ -7,7 +7,7 @@ import { type Clock, Duration, Effect, type Fiber } from "effect";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { Deadlines, type Due } from "../../runtime/contract/Deadlines.ts";
 
-/** An action at a time. */
+/** An action that runs once, at a set time. */
 export class Alarm implements Due {
   static #made = 0;
   readonly id = Alarm.#made++;
@@ -15,7 +15,7 @@ export class Alarm implements Due {
   place = -1;
   readonly act: () => void;
 
-  /** @param act called once, in the step that reaches the time; must not throw */
+  /** @param act called once, by the common fiber, when the time is reached; must not throw */
   constructor(act: () => void) {
     this.act = act;
   }
@@ -51,7 +51,6 @@ export class Alarms {
     return monotonicMs(this.#clock);
   }
 
-  /** Number of alarms that are set. */
   get size(): number {
     return this.#set.size;
   }
@@ -66,7 +65,6 @@ export class Alarms {
     if (this.#set.first === alarm && at < this.#wakesAt) this.#sleep(at);
   }
 
-  /** Clears an alarm. */
   clear(alarm: Alarm): void {
     if (!this.#set.delete(alarm) || this.size > 0) return;
     // A timer without a purpose would keep the process alive.

@@ -164,7 +164,10 @@ export class KeepAlive {
     this.#demand = demand;
   });
 
-  /** Sends a keep-alive to a waiting read. Without one, the reader is writing or waiting for its socket to drain, so nothing is sent. */
+  /**
+   * Sends a keep-alive to a waiting read. Without a waiting read, the reader is writing or waiting for its socket to drain, so nothing is
+   * sent.
+   */
   #sendPulse(pulse: Pulse): void {
     const bytes = this.#reader === undefined ? undefined : pulse();
     if (bytes !== undefined) this.#give(Exit.succeed([bytes]));

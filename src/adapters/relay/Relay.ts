@@ -37,9 +37,10 @@
  * then sends the head of the newest attempt's stream or, if no attempt has a head, the relay's own head with `x-recovery-waiting`. If a
  * document is arriving in place of the requested stream, it still waits for that document.
  *
- * Shown text (`continueText: "auto"`). A stream that breaks after shown text is continued if the seam can be proven. The events of the
- * continuation are rewritten, so that the client reads one response; events before the seam keep the provider's bytes. The first head
- * remains, a continuation stays on its route, and an error event in a continuation is not forwarded.
+ * Shown text (`continueText: "auto"`). A stream that breaks after shown text is continued if the seam, the place where the continuation
+ * joins that text, can be proven. The events of the continuation are rewritten, so that the client reads one response; events before the
+ * seam keep the provider's bytes. The first head remains, a continuation stays on its route, and an error event in a continuation is not
+ * forwarded.
  *
  * Background responses of OpenAI outlive their connections (`RelayPlan.resumes`). After a break that follows the first event, the response
  * is resumed by a GET, with the headers of the original request, right after the last event that was read. The request is never posted
@@ -48,8 +49,8 @@
  * Errors. If the run ends with an error event of the provider, the event and the provider's bytes after it are forwarded unchanged, and
  * then the connection breaks; `ending` changes this. A call that cannot be parsed is never forwarded: if the run does not retry it, the
  * connection breaks. A finish that itself reports the invalid call, without containing it, is the provider's own end and is forwarded. The
- * relay adds no bytes except keep-alives (`keepAliveMs`). They are sent while the client waits for held bytes or for a
- * decision of the run, only between events, and are never a terminal marker (L5).
+ * relay adds no bytes except keep-alives (`keepAliveMs`). They are sent while the client waits for held bytes or for a decision of the run,
+ * only between events, and are never a terminal marker (L5).
  */
 import { Effect, Fiber, type Scope } from "effect";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";

@@ -40,9 +40,9 @@ export interface RelayRoute {
   /** Adapts the request to this route and sends it. */
   readonly transport: RelayTransport;
   readonly path?: Path;
-  /** See `RunRoute`. */
+  /** True if the statuses 400, 401 and 404 are this route's fault, as in `RunRoute`. Default true. */
   readonly own?: boolean;
-  /** See `RelayOptions`; applies to text that this route shows. */
+  /** As in `RelayOptions`, for text that this route shows. */
   readonly continueText?: "auto" | "ask";
 }
 
@@ -55,7 +55,7 @@ export interface RelayOptions {
   readonly routes?: ReadonlyArray<RelayRoute>;
   /** Finishes that count as failures, so that another route may take over. Default: none. */
   readonly finishFailures?: RunOptions<never, never, never>["finishFailures"];
-  /** The parts that are withheld from the client. Default `live`. */
+  /** Parts that the client gets late: with `live` (the default) the first events and calls, with `on_complete` all parts. */
   readonly reveal?: "live" | "on_complete";
   /**
    * Time at which the head is sent to the client: with the provider's (`first`, the default), or with the first content
@@ -63,13 +63,16 @@ export interface RelayOptions {
    */
   readonly head?: "first" | "content" | { readonly withinMs: number };
   /**
-   * Mode for a stream that breaks after shown text. `auto` asks the provider for the rest, and delivers it if the seam is proven
-   * (`seam/RelaySeam.ts`). Default `ask`.
+   * Mode for a stream that breaks after shown text. `ask` asks a person. `auto` asks the provider for the rest, and delivers it if the seam
+   * is proven (`seam/RelaySeam.ts`). Default `ask`.
    */
   readonly continueText?: "auto" | "ask";
-  /** Further rules for the providers that continue text at the end of a request, in addition to the known ones. */
+  /**
+   * Rules for providers that accept a prefill, that is, continue an assistant message at the end of a request. Tried before the built-in
+   * rules.
+   */
   readonly prefills?: ReadonlyArray<PrefillRule>;
-  /** Maximum time that a whole response is held before it continues as `live`, in milliseconds; no limit by default. */
+  /** Maximum time for which `on_complete` holds a response before it continues as `live`, in milliseconds; no limit by default. */
   readonly holdMaxMs?: number;
   /** Ending of a run that breaks for good after its head. Default `break`. */
   readonly ending?: RelayEnding;
@@ -84,8 +87,8 @@ export interface RelayOptions {
   /** Group of runs that share a budget with this run, within the scope of the path's credential. */
   readonly group?: string;
   /**
-   * Maximum wait of a request without streaming for its path, in milliseconds. Its client receives nothing meanwhile, so the
-   * request is then abandoned and the client is asked to repeat it. If omitted, it waits like any other.
+   * Maximum wait of a request without streaming for its path, in milliseconds. Its client receives nothing meanwhile, so the request is
+   * then abandoned and the client is asked to repeat it. If omitted, it waits like a request with streaming.
    */
   readonly pathPatienceMs?: number;
   /** Clocks of an attempt, in milliseconds; `false` switches a clock off. */
@@ -122,7 +125,7 @@ export interface RelayOptions {
 /** The run of an event. */
 export interface RelayRun {
   readonly run_id: string;
-  /** Id of the failed run that the client repeats with this one. */
+  /** Id of the failed run that the client repeats with this run. */
   readonly retry_of: string | undefined;
   readonly plan: RelayPlan;
 }
@@ -173,14 +176,13 @@ export interface BegunRun {
   readonly presence: Presence;
   readonly reader: RelayReader;
   readonly waits: RelayWaits;
-  /** Services of the request. */
   readonly services: Context.Context<never>;
   /** Scope of the run. Closing it ends the run. */
   readonly scope: Scope.Closeable;
   readonly pull: Events;
   /** Remembers the retries that the run has spent, for the client's own repeat of its request. */
   readonly rememberSpent: (cancelled: boolean) => Effect.Effect<void>;
-  /** Converts the failure of the run. */
+  /** Converts the failure of the run to the error for its client, and remembers the retries that the run has spent. */
   readonly failing: (error: RunInterrupted) => Effect.Effect<never, RelayInterrupted>;
   /** Creates the response with a head that may be sent now. */
   readonly responseOf: (head: RelayHead) => RelayedResponse;
@@ -189,7 +191,7 @@ export interface BegunRun {
 /**
  * Begins a run.
  *
- * @param taps taps on its output, in addition to its presence
+ * @param taps `tee` gets the parts that leave the run, and `room` says when they may; `begin` adds the client's presence
  */
 export const begin = (
   plan: RelayPlan,
@@ -385,7 +387,7 @@ const runOptions = (
   if (options.asks !== undefined) made.asks = options.asks;
   if (options.emptyIsFailure !== undefined) made.emptyIsFailure = options.emptyIsFailure;
   const { head } = options;
-  // A client without a head can still get a refusal as a status.
+  // A client that has no head yet can still get a refusal as an HTTP status.
   if (typeof head === "object") {
     const patienceMs = () => (heads.sent ? undefined : waits.remainingWait(head.withinMs));
     made.patienceMs = patienceMs;
@@ -404,7 +406,7 @@ const runOptions = (
 
 const cursorOf = ({ cursor }: RelayPart): string | undefined => cursor;
 
-/** Weight of a held part in bytes: its own bytes and its decoded event if that is kept, but at least an envelope. */
+/** Weight of a held part in bytes: its own bytes and its decoded event if that is kept, but at least `envelopeBytes`. */
 const sizeOf = ({ bytes, decoded }: RelayPart): number =>
   Math.max(envelopeBytes, bytes.byteLength + 2 * (decoded?.event.data.length ?? 0));
 
@@ -419,10 +421,10 @@ const spending = (
 ): Effect.Effect<void> =>
   Effect.suspend(() => repeats?.recordSpent(plan.request, { run_id, ...failed() }, before.repeated) ?? Effect.void);
 
-/** Retries spent by the failed run that the client repeats with this one, as far as known. */
+/** Retries spent by the failed run that the client repeats with this run, as far as this process knows. */
 class RepeatedRun {
   repeated: FailedRequest | undefined;
-  /** Result of the query of other processes; undefined if none is asked. */
+  /** Result of the query of other processes; undefined if no other process is asked. */
   readonly later: Effect.Effect<SpentBefore> | undefined;
 
   constructor(repeated: FailedRequest | undefined, asked: Effect.Effect<FailedRequest | undefined> | undefined) {

@@ -1,8 +1,9 @@
 /**
  * Copies a relayed response to a sink, in the step in which its bytes leave the run.
  *
- * While the sink is ready, the run's tee writes to it and nothing is read. If the sink is not ready, or something must be recorded first,
- * parts wait in their slot, and the run's only fiber takes them after the drain. Otherwise that fiber just waits for the end.
+ * While the sink is ready, the run calls its tee, which writes each part to the sink, and nothing is read. If the sink is not ready, or
+ * something must be recorded first, parts wait in the run until its only fiber takes them after the drain. Otherwise that fiber just waits
+ * for the end.
  *
  * The head is sent as soon as it may be: with the first stream's head, with the first bytes, or after the client's maximum wait.
  * Keep-alives start after the head, and are sent only while the sink is ready.
@@ -72,7 +73,7 @@ const copyBegun = (
   return Effect.flatMap(ended, (outcome) => (outcome === "given_up" ? giveUp(begun, options) : Effect.void));
 };
 
-/** Ends a run that waits for its path longer than its client can wait. */
+/** Ends a run that has waited for its path for the client's maximum wait (`pathPatienceMs`). */
 const giveUp = Effect.fnUntraced(function* (
   { reader, rememberSpent, run, scope }: BegunRun,
   { pathPatienceMs = 0 }: RelayOptions,
@@ -84,7 +85,6 @@ const giveUp = Effect.fnUntraced(function* (
 
 const givenUp = Effect.succeed("given_up" as const);
 
-/** Copies one response. */
 class Copying {
   /** True if the sink has its head. */
   isHeaded = false;
@@ -138,8 +138,8 @@ class Copying {
   );
 
   /**
-   * Schedules the response head. It is sent when the head of the first provider stream arrives, or after the client's maximum wait. The
-   * first bytes of the body send it in any case.
+   * Schedules the response head. It is sent when the head of the first provider stream arrives, or after the client's maximum wait. If
+   * bytes of the body arrive earlier, the head is sent before them.
    */
   #awaitHead(): void {
     const { heads, run } = this.#begun;
@@ -174,7 +174,7 @@ class Copying {
     this.#beats?.recordSent();
   }
 
-  /** Sends the head before the first bytes or the clean end. At that point the attempt has one. */
+  /** Sends the head before the first bytes or the clean end. At that point the attempt has a head. */
   #ensureHead(): void {
     if (this.isHeaded) return;
     const { head } = this.#begun.heads;
@@ -199,7 +199,7 @@ class Copying {
     if (bytes !== undefined) this.#sink.write([bytes]);
   }
 
-  /** Sends the head now: that of the newest stream, or one of our own. Waits for a document in progress. */
+  /** Sends the head now: that of the newest stream, or the relay's own. Waits for a document in progress. */
   #sendLateHead(): void {
     const late = Effect.map(this.#begun.heads.late, (head) => this.#safely(() => this.#sendHead(head ?? ownHead)));
     this.#late = Effect.runForkWith(this.#begun.services)(late);

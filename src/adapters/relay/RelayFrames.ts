@@ -2,7 +2,7 @@
  * Splits a response body into its events, each with its own bytes and what it proves.
  *
  * A decoder reads the same bytes and counts the bytes of each event. The bytes are never rewritten: concatenated in order, the parts of a
- * body equal the body. If it ends inside its last event, they also contain the missing line ends.
+ * body equal the body. If the body ends inside its last event, the parts also contain the missing line ends.
  */
 
 import type { Failure } from "../../domain/Failure.ts";
@@ -118,11 +118,12 @@ export class RelayFrames {
   end(): { readonly parts: ReadonlyArray<RelayPart>; readonly end: End } {
     const { end, parts } = this.#decoder.end();
     const last = [...this.#cut(parts)];
-    // `complete` already relies on the clean end; bytes after the marker do not change it.
+    // `complete` already relies on the clean end; bytes after the terminal marker do not change it.
     this.#failed?.chunks.push(this.#take(this.#pendingBytes));
     if (end.complete && this.#pendingBytes > 0) last.push({ bytes: this.#take(this.#pendingBytes), observation: tail });
     const cut = end.complete ? undefined : last.at(-1);
-    // Otherwise anything written after it (by a seam, a cursor or a keep-alive) would become part of this event.
+    // Without the line ends, anything written after this event (a continuation, a resumed response or a keep-alive) would become part of
+    // it.
     if (cut !== undefined) last[last.length - 1] = { ...cut, bytes: concatBytes([cut.bytes, lineEnds(cut.bytes)]) };
     return { parts: last, end };
   }
@@ -169,7 +170,7 @@ export class RelayFrames {
     return out ?? nothing;
   }
 
-  /** Returns the verified event; undefined if it repeats one that was read before. */
+  /** Returns the verified event; undefined if it repeats an event that was read before. */
   #verify(part: Part): CursorPart | undefined {
     const verdict = this.#verifier?.take(part);
     if (verdict === undefined) return part;
@@ -185,7 +186,7 @@ export class RelayFrames {
     return bom.every((byte, at) => bytes[at] === byte) ? bytes.subarray(bom.length) : bytes;
   }
 
-  /** After the marker nothing is held and nothing can fail, so all bytes pass immediately, even those that no decoder reads. */
+  /** After the terminal marker nothing is held and nothing can fail, so all bytes pass immediately, even those that no decoder reads. */
   #behindMarker(parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
     if (this.#pendingBytes === 0) return [];
     const usage = parts.findLast((part) => part.observation.usage !== undefined)?.observation.usage;
@@ -194,7 +195,7 @@ export class RelayFrames {
     return [{ bytes, observation: { ...behind, ...closes, ...(usage === undefined ? {} : { usage }) } }];
   }
 
-  /** Adds whole events only, because a client cannot read part of one. */
+  /** Adds the events after a failure to the failed event. Adds whole events only, because a client cannot read part of an event. */
   #behindFailure(chunks: Array<Uint8Array<ArrayBuffer>>, parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
     for (const part of parts) {
       chunks.push(this.#bytesOf(part, part.event.bytes));
@@ -220,7 +221,7 @@ export class RelayFrames {
     }
     const taken = this.#take(size);
     if (taken[taken.byteLength - 1] !== CR || this.#pending[0]?.[this.#from] !== LF) return taken;
-    // The decoder counts the second half of a CRLF for the next event, but it ends this one.
+    // The decoder counts the LF of a CRLF for the next event, but the LF ends this event.
     this.#owed = -1;
     return concatBytes([taken, this.#take(1)]);
   }
@@ -355,11 +356,11 @@ export const concatBytes = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): Uin
   return all;
 };
 
-/** Maximum bytes that are copied to send them as one array. For a socket, each further array costs as much as copying that many. */
+/** Maximum bytes that are copied to send them as one array. For a socket, each further array costs as much as copying that many bytes. */
 const copiedBytesMax = 32 * 1024;
 
 /**
- * Merges arrays that are sent in one step into one, unless that needs a long copy.
+ * Merges arrays that are sent together into one array, unless that needs a copy of more than `copiedBytesMax`.
  *
  * @param chunks arrays in order
  */
@@ -393,6 +394,6 @@ export const coalesce = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): Readon
   return out;
 };
 
-/** Returns the bytes from the start of an array, and beyond its end if they belong to arrays that are adjacent. */
+/** Returns `length` bytes from the start of an array. They may extend beyond its end, into adjacent arrays of the same buffer. */
 const viewFrom = (first: Uint8Array<ArrayBuffer>, length: number): Uint8Array<ArrayBuffer> =>
   length === first.byteLength ? first : new Uint8Array(first.buffer, first.byteOffset, length);

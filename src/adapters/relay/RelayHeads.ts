@@ -1,6 +1,4 @@
-/**
- * Tracks the response head of a run's newest attempt, and its events that were not sent to the client.
- */
+/** Tracks the response head of a run's newest attempt, and the events of that attempt that were not sent to the client. */
 import { Deferred, Effect } from "effect";
 import type { RelayPart } from "./RelayFrames.ts";
 import type { RelayHead } from "./RelayTransport.ts";
@@ -11,7 +9,7 @@ interface FailedResponse {
   readonly head: RelayHead | undefined;
   /** Its events that were not sent. */
   readonly waiting: ReadonlyArray<RelayPart>;
-  /** True if it was to continue shown text. Its error event is not part of the client's response. */
+  /** True if its attempt was a continuation of shown text. Its error event is not part of the client's response. */
   readonly continues: boolean;
 }
 
@@ -50,7 +48,7 @@ export class RelayHeads {
   firstReleased: RelayHead | undefined;
   #opened: { readonly onOpened: (attempt: number) => void } | undefined;
 
-  /** True if the newest attempt's response is a stream, in which every call is seen before it is sent. */
+  /** True if the newest attempt's response is a stream. Every call in a stream is recognised before it is sent. */
   get isStream(): boolean {
     return this.#streams;
   }
@@ -60,7 +58,6 @@ export class RelayHeads {
     this.#released = told;
   }
 
-  /** Waits for `firstReleased`. */
   get awaitRelease(): Effect.Effect<RelayHead> {
     return Effect.callback((resume) => {
       if (this.firstReleased !== undefined) return void resume(Effect.succeed(this.firstReleased));
@@ -100,7 +97,7 @@ export class RelayHeads {
     this.#markDecided();
   }
 
-  /** Drops the waiting events after the cursor. The run has not taken them, and they will be sent again. */
+  /** Drops the waiting events after the cursor. The run has not taken these events, and the provider sends them again. */
   #keepThrough(cursor: string): void {
     const waiting = this.#waiting.all;
     const through = waiting.findIndex((part) => part.cursor === cursor);
@@ -108,7 +105,7 @@ export class RelayHeads {
     this.calling = waiting.slice(0, through + 1).some((part) => part.observation.calls.length > 0);
   }
 
-  /** Records the route of an error, or of an event that reports one. */
+  /** Records the route of an error, or of an event that reports an error. */
   recordRoute<E>(error: E): E {
     if (this.route !== undefined && typeof error === "object" && error !== null) {
       this.#routes ??= new WeakMap();
@@ -145,8 +142,8 @@ export class RelayHeads {
   }
 
   /**
-   * Handles a run that ends with an error event. An event of an earlier attempt, on another route, restores that attempt's head and
-   * bytes. After bytes of another attempt it would end the wrong response, and so would the event of a continuation.
+   * Handles a run that ends with an error event. An event of an earlier attempt, on another route, restores that attempt's head and bytes.
+   * If bytes of another attempt were sent, the event would end the wrong response. So would the error event of a continuation.
    *
    * @param begun true if bytes were sent
    * @returns true if the event may be sent
@@ -163,14 +160,14 @@ export class RelayHeads {
     return true;
   }
 
-  /** Returns the bytes to send before an error event: all unsent ones up to the first call, which must not be sent (L4). */
+  /** Returns the bytes to send before an error event: all unsent bytes up to the first call. The call must not be sent (L4). */
   beforeError(): ReadonlyArray<Uint8Array<ArrayBuffer>> {
     const waiting = this.#waiting.all;
     const call = waiting.findIndex((part) => part.observation.calls.length > 0);
     return (call === -1 ? waiting : waiting.slice(0, call)).map((part) => part.bytes);
   }
 
-  /** Records a successful head. Ignores that of an older attempt. A response that is resumed or continued keeps its first one. */
+  /** Records a successful head. Ignores the head of an older attempt. A response that is resumed or continued keeps its first head. */
   recordHead(attempt: number, head: RelayHead): void {
     if (attempt === this.attempt) this.head ??= head;
   }
@@ -198,8 +195,8 @@ export class RelayHeads {
   }
 
   /**
-   * Returns a head for a client that waits no longer: a stream's, or undefined if no attempt has one. Waits if the newest head may
-   * be that of a document, because the client could not read a document after another head.
+   * Returns a head for a client that waits no longer: the head of a stream, or undefined if the newest attempt has no head. Waits if the
+   * newest head may be that of a document, because the client could not read a document after another head.
    */
   get late(): Effect.Effect<RelayHead | undefined> {
     return Effect.suspend(() =>
@@ -219,8 +216,8 @@ const placesMax = 64;
 /**
  * Events that have arrived and were not sent, in order; at most as many as their run may hold.
  *
- * Usually there is only one, and the next to be sent is the first. A `Set` would rebuild its table every few events, because deleted entries
- * keep their place.
+ * Usually there is only one event, and the next to be sent is the first. A `Set` would rebuild its table every few events, because deleted
+ * entries keep their place.
  */
 export class WaitingParts {
   #places: Array<RelayPart | undefined> = [];
@@ -232,7 +229,6 @@ export class WaitingParts {
     return this.#places.slice(this.#first, this.#end).flatMap((part) => part ?? []);
   }
 
-  /** Adds an event that has arrived. */
   add(part: RelayPart): void {
     this.#places[this.#end] = part;
     this.#end += 1;
@@ -258,7 +254,6 @@ export class WaitingParts {
     this.#first = 0;
   }
 
-  /** Removes all events. */
   clear(): void {
     this.#places = [];
     this.#first = 0;

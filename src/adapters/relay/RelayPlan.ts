@@ -32,7 +32,7 @@ export interface RelayPlan {
   readonly tolerance: Tolerance;
   /** Maximum number of output tokens in the request; absent if it sets none. */
   readonly outputTokensMax?: number;
-  /** True if the provider stores the response from its first event on, so that a retry would store a second one. */
+  /** True if the provider stores the response from its first event on, so that a retry would store a second response. */
   readonly stores?: true;
   /**
    * True if the response outlives its connection. After a break that follows the first event, the response is resumed at a cursor, the

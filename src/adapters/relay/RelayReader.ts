@@ -42,7 +42,7 @@ export interface ReaderOptions {
    * True if a run that fails before the head is reported to the client by a status. An error event that was retried is then not forwarded.
    */
   readonly withholds: boolean;
-  /** True if the request repeats one whose run failed. */
+  /** True if the request repeats an earlier request whose run failed. */
   readonly repeats: boolean;
 }
 
@@ -196,7 +196,7 @@ export class RelayReader {
       if (event.part.bytes.byteLength > 0 && !observation.keep_alive) this.#lastLeft = event.part.bytes;
       this.#heads.recordSent(event.part);
       this.terminal ||= observation.terminal;
-      // If nothing follows it, Gemini's last chunk is the terminal marker, so a client that has the chunk needs nothing more.
+      // Gemini's last chunk is the terminal marker if nothing follows it, so a client that has this chunk needs nothing more.
       if (observation.terminal_at_end === true) this.terminal = true;
       // Nearly every batch has a single part. A literal with one element avoids V8's allocation of seventeen slots for a growing empty
       // array.

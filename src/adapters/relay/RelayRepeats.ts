@@ -1,13 +1,13 @@
 /**
- * Remembers requests that have just failed, so that a client's own retries do not multiply the budget, and the responses that
- * clients of abandoned runs got.
+ * Remembers requests that have just failed, and the responses that clients of abandoned runs got. So a client's own retries do not multiply
+ * the budget.
  *
- * Clients retry too (the SDKs twice by default), with the same JSON. Only the first of these runs has the whole budget, and each
- * repeat is a new run with the rest. If an abandoned run is repeated by a request that is marked as a retry, or follows it closely,
- * the client gets the same response again and nothing is sent. Identical requests in parallel are independent.
+ * Clients retry too (the SDKs twice by default), with the same JSON. Only the first of these runs has the whole budget, and each repeat is
+ * a new run with the rest. If an abandoned run is repeated by a request that is marked as a retry, or follows it closely, the client gets
+ * the same response again and nothing is sent. Identical requests in parallel are independent.
  *
- * The key of a request is a digest of its tenant, URL, credentials, route preferences and canonical body, so that no key and no
- * prompt is stored. It is computed once per request, and only if something is remembered or will be.
+ * The key of a request is a digest of its tenant, URL, credentials, route preferences and canonical body, so that no key and no prompt is
+ * stored. It is computed once per request, and only if something is remembered or will be.
  */
 import { Effect, Fiber, type Scope } from "effect";
 import { dropOldest } from "../../domain/Limits.ts";
@@ -110,8 +110,8 @@ export interface RepeatsElsewhere {
    */
   readonly take: (key: string, begunMs: number, says: boolean) => Effect.Effect<FailedRequest | undefined>;
   /**
-   * Takes the failed run of a request that this process remembers too. Another process may have taken it since, or spent more of its
-   * budget.
+   * Takes the failed run of a request for which this process remembers a failed run too. Another process may have taken it since, or spent
+   * more of its budget.
    *
    * @returns undefined if this cannot be determined now
    */
@@ -340,7 +340,7 @@ class Recent<A> {
   }
 }
 
-/** Returns the rest of a budget. */
+/** Returns the budget without the retries that the repeated run has spent; the whole budget if the request repeats no run. */
 export const remainingBudget = (
   budget: Partial<Runs.Budget>,
   repeated: FailedRequest | undefined,
@@ -385,7 +385,7 @@ const wordsOf = ({ headers, method, tenant, url }: RelayRequest): ReadonlyArray<
 
 const webDigest: FormDigest = async (form) => {
   const parts: Array<FormPart> = [];
-  // The bytes of a part are valid until the next one is created.
+  // The bytes of a part are valid only until the next part is created.
   const keep = (part: FormPart) => parts.push(typeof part === "string" ? part : part.slice());
   await Effect.runPromise(forEachPart(form, keep));
   const whole = await new Blob(parts).arrayBuffer();

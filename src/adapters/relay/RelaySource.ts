@@ -52,7 +52,7 @@ export interface RelaySourceOptions {
   readonly within: WithTimeout;
   /** Returns the wall clock, in milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** True if a document without content is reported as such. */
+  /** True if a document without content is reported as empty, so that it can count as a failure. */
   readonly emptyIsFailure: boolean;
   /** Continues shown text; if omitted, no text is continued. */
   readonly seam?: RelaySeam | undefined;
@@ -72,9 +72,9 @@ export class RelaySource implements PolledReader<RelayPart> {
   readonly #options: RelaySourceOptions;
   readonly #exchange: RelayExchange;
   readonly #frames: BodyFrames;
-  /** True if it resumes a response that an earlier attempt requested. */
+  /** True if this attempt resumes a response that an earlier attempt requested. */
   readonly #resumes: boolean;
-  /** True if it requests the rest of a response whose beginning was shown. */
+  /** True if this attempt requests the rest of a response whose beginning was shown. */
   readonly #continues: boolean;
   #head: RelayHead | undefined;
   /** Reads the body without promises, if the transport supports it. */
@@ -85,7 +85,7 @@ export class RelaySource implements PolledReader<RelayPart> {
   #turning = false;
   #ready: Array<RelayPart> = [];
   #ended = false;
-  /** Reported after all earlier parts were taken. */
+  /** The failure of the attempt. It is reported after all earlier parts were taken. */
   #failure: { readonly error: unknown } | undefined;
   /** True while waiting for a promise. */
   #awaits = false;
@@ -97,7 +97,7 @@ export class RelaySource implements PolledReader<RelayPart> {
   #isProven = false;
   /** True if the provider stores the response and no event of it has come. */
   #stores: boolean;
-  /** True if the response is a document beyond the limit, which is streamed. */
+  /** True if the response is a document of more than `documentBytesMax`, which is streamed. */
   #streamsDocument = false;
 
   constructor(options: RelaySourceOptions) {
@@ -168,7 +168,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#exchange.abort();
   }
 
-  /** Takes what the exchange has. Returns false if it has nothing, or needs a promise. */
+  /** Takes the head or the bytes that have arrived. Returns false if nothing has arrived, or if only a promise can provide it. */
   #tryAdvance(): boolean {
     if (this.#frames.failed !== undefined) return false;
     try {
@@ -187,7 +187,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     return true;
   }
 
-  /** Splits the bytes that this turn may still split. Returns false if they must wait for the next one. */
+  /** Splits the bytes that this turn may still split. Returns false if they must wait for the next turn. */
   #tryTakeSlice(): boolean {
     const slice = this.#slices.next();
     if (slice === undefined) return false;
@@ -196,7 +196,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     return true;
   }
 
-  /** Splits arrived bytes, as far as this turn permits. */
+  /** Splits arrived bytes, up to the limit of this turn of the event loop. */
   #takeArrived(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): Promise<void> | undefined {
     if (chunks === undefined || this.#streamsDocument) return this.#take(chunks);
     this.#slices.add(chunks);
@@ -204,7 +204,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     return slice === undefined ? undefined : this.#take([slice]);
   }
 
-  /** Continues after a promise. */
+  /** Continues the attempt when a promise settles. A rejection becomes the failure of the attempt. */
   #await(promise: Promise<void>): void {
     this.#awaits = true;
     const done = (failed?: { readonly error: unknown }) => {
@@ -265,7 +265,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     heads.recordHead(context.attempt, head);
     this.#arrivals = this.#exchange.arrivals?.();
     if (!plan.streaming || !mayHaveContent(plain(head))) return this.#openDocument(head, []);
-    // If the content type is not that of a stream, only the first event proves one.
+    // If the content type is not that of a stream, only the first event proves that the body is a stream.
     if (isEventStream(head)) heads.release(context.attempt);
     return undefined;
   }
@@ -288,7 +288,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     const mayBePage = this.#options.plan.streaming || isHtml(head);
     const body = json || mayBePage ? textOf(chunks) : "";
     const said = classifyResponse({ status: head.status, headers: recordOf(head.headers), body });
-    // A page comes from a proxy, but a document of the protocol is a response.
+    // A web page comes from a proxy, but a document of the protocol is a response.
     const isPage = mayBePage && !json && chunks.length > 0;
     if (said.kind !== "protocol" || isPage)
       throw relayError(this.#maskFailure(said), this.#maskRefusal({ head, body: chunks, whole }));
@@ -398,7 +398,10 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#failure = { error: relayError(failure) };
   }
 
-  /** Marks a call that was cut by the request's own limit, under another finish. The next attempt would be cut by the same limit. */
+  /**
+   * Marks the failure of a call that the request's own token limit cut, even if the finish reports another reason. The same limit would cut
+   * the next attempt.
+   */
   #markIfLimited(failure: Failure): Failure {
     const { outputTokensMax = Number.POSITIVE_INFINITY } = this.#options.plan;
     if (!leavesIncompleteCall(failure) || this.#frames.outputTokens < outputTokensMax) return failure;
@@ -460,7 +463,10 @@ export class RelaySource implements PolledReader<RelayPart> {
 
 const isFilled = <A>(parts: Array<A>): parts is [A, ...Array<A>] => parts.length > 0;
 
-/** Exchange for an attempt that sends nothing, because its cursor cannot be read or no request can ask for the rest. */
+/**
+ * Exchange for an attempt that sends nothing, because its cursor cannot be read, or because no request can ask for the rest of the
+ * response.
+ */
 const nothingSent = (failure: Failure): RelayExchange => ({
   head: () => Promise.reject(relayError(failure)),
   read: () => Promise.resolve(undefined),
@@ -487,7 +493,7 @@ const isHtml = (head: RelayHead): boolean => /^\s*(?:text\/html|application\/xht
 
 const isJson = (head: RelayHead): boolean => /^\s*application\/(?:[\w.-]+\+)?json\b/i.test(typeOf(head));
 
-/** The request of an attempt. */
+/** The request of an attempt, and the verifier of its response. */
 interface AttemptOpening {
   readonly request: RelayRequest;
   /** Verifies the events, if the response can be resumed. */
@@ -498,7 +504,7 @@ interface AttemptOpening {
  * Returns the request of an attempt.
  *
  * @param seam builds the requests of continuations
- * @returns undefined if the cursor cannot be resumed from, or no request can ask for the rest; then nothing may be sent
+ * @returns undefined if the cursor cannot be resumed from, or if no request can ask for the rest of the response; then nothing may be sent
  */
 const openingOf = (
   plan: RelayPlan,

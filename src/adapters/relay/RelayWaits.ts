@@ -1,8 +1,8 @@
 /**
- * Tracks the waits of a relayed run before its requests, and their duration.
+ * Tracks when and for how long a relayed run waits before it sends a request.
  *
- * The run reports the start of a wait, but no event reports its end, because the next event of a first request is its response. So
- * a wait ends in the step in which the waiting request is opened.
+ * The run reports the start of a wait, but no event reports its end, because the next event of a first request is its response. So a wait
+ * ends in the step in which the waiting request is opened.
  */
 import { type Clock, Context, Deferred, Effect, Exit, Scope } from "effect";
 import * as Cause from "effect/Cause";
@@ -23,7 +23,7 @@ export class RelayWaits {
   readonly #scope: Scope.Scope;
   #hasWaited = false;
   readonly #onWaited: ((wait: RelayWait) => void) | undefined;
-  /** Number of the attempt whose request waits, or is the next one. */
+  /** Number of the attempt whose request waits or is sent next. */
   #awaited = 1;
   /** Number of the attempt whose request was opened last. */
   #opened = 0;
@@ -37,7 +37,7 @@ export class RelayWaits {
   pathAttempts = 0;
 
   /**
-   * @param scope ends a wait in which the run ends
+   * @param scope the scope of the run; when it closes, an open wait ends
    * @param onWaited called with each finished wait; must not throw
    */
   constructor(clock: Clock.Clock, scope: Scope.Scope, onWaited: ((wait: RelayWait) => void) | undefined) {
@@ -79,7 +79,7 @@ export class RelayWaits {
 
   /**
    * Returns the time that a refused request may wait for its next attempt, in milliseconds, so that its client still gets a response within
-   * `patienceMs`. The next refusal may take as long as this one did.
+   * `patienceMs`. The next refusal may take as long as this refusal did.
    */
   remainingWait(patienceMs: number): number {
     const now = this.#now();

@@ -8,7 +8,7 @@ import * as Json from "../../domain/Json.ts";
 import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 
-/** Maximum number of bytes of a response that are digested. Of the rest, only the size counts. */
+/** Maximum number of bytes of a response that are digested. Of the bytes after that, only the number counts. */
 export const digestBytesMax = 256 * 1024;
 
 /** Minimum length of text that distinguishes responses, in UTF-16 code units. */

@@ -38,7 +38,10 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
 
 const textOf = ({ json }: KeptItem): string => Json.string(json.text);
 
-/** The API refuses white space at the end of a request that ends with the assistant's text. */
+/**
+ * Removes half a surrogate pair at the end of the last text. If the request ends with this text, removes white space too, because the API
+ * refuses it there.
+ */
 const trimLastBlock = (blocks: ReadonlyArray<Json.JsonRecord>, isLast: boolean): ReadonlyArray<Json.JsonRecord> =>
   blocks.map((block, at) => {
     if (at < blocks.length - 1 || block.type !== "text") return block;

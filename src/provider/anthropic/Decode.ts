@@ -2,9 +2,9 @@
  * Decodes streams of Anthropic Messages, including those of other servers that use this protocol (Bedrock, Vertex, gateways).
  *
  * Terminal rule: the `stop_reason` of a `message_delta`. The first one counts, and later events change nothing. `message_stop` alone proves
- * nothing, because gateways write it after a truncated stream. After an `error` event no marker counts. A second `message_start` before
- * content is a harmless repeat. After content it means that two responses were spliced together; the provider's own SDKs refuse that too,
- * and it counts as damage.
+ * nothing, because gateways write it after a truncated stream. After an `error` event no `stop_reason` counts. A second `message_start`
+ * before content is a harmless repeat. After content it means that two responses were spliced together; the provider's own SDKs refuse that
+ * too, and it counts as damage.
  */
 import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -20,14 +20,14 @@ import * as AnthropicContent from "./Content.ts";
 
 // state
 
-/** The immutable state of the fold. */
+/** The immutable state of the decoder between two events. */
 export interface State {
   readonly started: boolean;
   /** True after the first content block began. */
   readonly content: boolean;
   readonly calls: AnthropicCalls.Calls;
   readonly usage: Observation.Usage;
-  /** The marker or the failure, whichever arrived first. */
+  /** The end by a `stop_reason` or by a failure, whichever arrived first. */
   readonly end: End | undefined;
 }
 
@@ -99,7 +99,10 @@ const last: Observation.Observation = { ...Observation.lifecycle, closes: "now" 
 const plain = (state: State, observation: Observation.Observation): Step =>
   observation.failure === undefined ? [state, observation] : fail(state, observation.failure);
 
-/** Handles parts after the marker or a failure. They pass but prove nothing. A late error is reported and changes nothing. */
+/**
+ * Observes an event after the `stop_reason` or a failure. It is passed on but proves nothing. A late error is reported but does not change
+ * the end.
+ */
 const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
   const failure = frame && errorOf(event, frame);
   return failure === undefined ? Observation.none : Observation.failed(failure);
@@ -223,8 +226,8 @@ const fail = (state: State, failure: Failure): Step => [
 const failDamaged = (state: State): Step => fail(state, { kind: "protocol", reason: "damaged_frame" });
 
 /**
- * Replaces the usage by newer running totals. The input is the sum of the uncached and both cached counts. Some servers report 0 for it in
- * the last event.
+ * Replaces the usage by newer running totals. The input is the sum of the uncached and both cached counts. Some servers report an input of
+ * 0 in the last event.
  */
 const withUsage = (state: State, value: unknown, observation: Observation.Observation): Step => {
   const told = Json.record(value);

@@ -42,8 +42,8 @@ const address: Address = {
 /**
  * A ping as Anthropic sends it. All clients ignore it.
  *
- * Our own events are only ones that Messages has, because the AI SDK's provider fails on any other before `message_start`. Measured on
- * 2026-11-22 with claude-code, opencode, copilot, pi and three SDKs.
+ * This package writes only event types of the Messages API, because the AI SDK's provider fails on any other type before `message_start`.
+ * Measured on 2026-11-22 with claude-code, opencode, copilot, pi and three SDKs.
  */
 const noOp: NoOp = () => ({ event: "ping", data: { type: "ping" } });
 
@@ -58,7 +58,10 @@ const document: GivenUpForm["document"] = (message, code) => ({
   error: { type: documentType, message, ...recoveryCodeField(code) },
 });
 
-/** Ends a stream with an error after a start, because opencode retries if the error is the first event. */
+/**
+ * Ends a stream with an error event. If no event was sent, a `message_start` precedes it, because opencode retries if the error is the
+ * first event.
+ */
 const ending: GivenUpForm["ending"] = (message, last, run) =>
   endingOf(...(last === undefined ? [messageStart(run)] : []), { event: "error", data: errorData(message) });
 

@@ -1,7 +1,8 @@
 /**
  * Follows the part of an Anthropic message that was sent to the client: the open blocks, the next free index and the text.
  *
- * It reads the events of the first attempt and those of a splice alike, so that a further continuation can join either.
+ * It reads the events of the first attempt and those of a splice (a continuation that was joined to the message) in the same way, so that a
+ * further continuation can join either.
  */
 import * as Json from "../../domain/Json.ts";
 import { ShownText } from "../../seam/ShownText.ts";
@@ -16,7 +17,7 @@ interface OpenBlock {
   readonly type: string;
   /** The citations as JSON text, so that no citation is repeated. */
   readonly citations: Set<string>;
-  /** True after some of its text has come. */
+  /** True after some text of the block has arrived. */
   spoken: boolean;
 }
 
@@ -132,7 +133,7 @@ export class Shown {
   #beginBlock(index: unknown, block: Json.JsonRecord): void {
     const type = Json.string(block.type);
     const key = String(index);
-    // If a server numbers every block 0, a block may begin under the index of an open one.
+    // If a server numbers every block 0, a block may begin under the index of an open block.
     this.#it.open.delete(key);
     if (this.#it.open.size < rememberedMax)
       this.#it.open.set(key, { index, type, citations: new Set(), spoken: false });
@@ -150,7 +151,10 @@ export class Shown {
     else if (type.endsWith("tool_result")) this.text.recordHostedTool(Json.string(block.tool_use_id), true);
   }
 
-  /** If no open block has this index, the block that began last has ended, because its server numbers its end differently. */
+  /**
+   * Ends the block with this index. If no open block has it, ends the block that began last, because some servers number the end
+   * differently.
+   */
   #endBlock(key: string): void {
     if (!this.#it.open.delete(key)) this.#it.open.delete([...this.#it.open.keys()].at(-1) ?? "");
   }

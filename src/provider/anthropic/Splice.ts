@@ -1,9 +1,9 @@
 /**
  * Joins continuations to an Anthropic message that a client has read.
  *
- * Text after the seam continues the open block, and everything after that gets the next free indexes. The splice drops the second
- * `message_start`, because SDKs throw on it, and thinking before the seam, because its signature belongs to another turn. The continuation
- * has its own blocks, so the seam may lie inside one of them or between two.
+ * The seam is the place where a continuation joins the shown text. Text after it continues the open block, and later blocks get the next
+ * free indexes. The splice drops the second `message_start`, because SDKs throw on it, and thinking before the seam, because its signature
+ * belongs to another turn. The continuation has its own blocks, so the seam may lie inside one of them or between two.
  */
 import * as Json from "../../domain/Json.ts";
 import { estimateTokens } from "../../domain/Prices.ts";
@@ -42,16 +42,19 @@ interface Slot extends TextBlock {
 
 const isBlank = (text: string): boolean => text.trim() === "";
 
-/** True for a thinking block. Providers sign these and refuse them anywhere but in their original place. */
+/** True for a thinking block. Providers sign thinking blocks and refuse them anywhere but in their original place. */
 const isThinking = (type: string): boolean => type === "thinking" || type === "redacted_thinking";
 
 class Attempt implements SplicedAttempt {
   readonly #gate: TextGate;
-  /** The client's view after everything written was sent. */
+  /** The client's view of the message once everything that was written has been sent. */
   readonly #wire: Shown;
   /** The block that was open at the break, until it is closed. */
   #left: Shown["open"];
-  /** True if some of its text had been sent. Citations of the joining block then belong to the same block. */
+  /**
+   * True if some text of that block had been sent when the continuation began. Citations of the joining block then belong to the same
+   * block.
+   */
   readonly #spoken: boolean;
   /** The reported cost of the response, and the text produced, in UTF-16 code units, when the continuation began. */
   readonly #told: ToldUsage;
@@ -226,7 +229,7 @@ class Attempt implements SplicedAttempt {
     return this.#current?.closed === false ? this.#current : undefined;
   }
 
-  /** Begins a text block for the client, or continues the open one. */
+  /** Begins a text block for the client, or continues the open block. */
   #place(slot: Slot): void {
     const left = this.#left;
     const joins = slot === this.#texts.findJoining();
@@ -262,7 +265,7 @@ class Attempt implements SplicedAttempt {
     if (left === undefined) return;
     const slot = this.#texts.findJoining();
     if (slot !== undefined && slot.at === undefined && left.spoken) this.#place(slot);
-    // A text block that was sent cannot be revoked, and the API refuses an empty one in the next turn.
+    // A text block that was sent cannot be revoked, and the API refuses an empty text block in the next turn.
     if (left.type === "text" && !left.spoken && slot?.at === undefined) {
       this.#gate.fail("unwritable");
       return;
@@ -303,8 +306,8 @@ class Attempt implements SplicedAttempt {
   // the end
 
   /**
-   * The usage of the whole response: the input that the first request reported, and the output of both. A broken response never reports its
-   * output, so its text is counted instead, without the repeated anchor.
+   * The usage of the whole response: the input that the first request reported, and the output of the broken and the continuing request. A
+   * broken response never reports its output, so its text is counted instead, without the repeated anchor.
    */
   #mergeUsage(frame: Json.JsonRecord): Json.JsonRecord {
     const told = Json.record(frame.usage);

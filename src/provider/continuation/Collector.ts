@@ -1,7 +1,7 @@
 /**
  * Collects the items that a continuation needs from the parts of a response. Drops items that the caller had to discard.
  *
- * Memory is bounded: text is held once, and each delta adds only one mark, at which the text can be cut later.
+ * Memory is bounded: text is held once, and each delta adds only one mark, its position, at which the text can be cut later.
  */
 import { callKey } from "../../domain/AttemptFacts.ts";
 import { type Content, type ItemPiece, keyOfCall, running, single, textOf as textIn } from "../stream/Content.ts";
@@ -55,7 +55,7 @@ interface Slot extends Moment {
   closed: Moment | undefined;
 }
 
-/** Overhead of a slot and of a mark, in bytes. */
+/** Overhead of a slot (one collected item) and of a mark (the position of one delta), in bytes. */
 const slotBytes = 128;
 const markBytes = 24;
 
@@ -187,7 +187,7 @@ class ItemCollector<Id extends string> implements Collector<Id> {
   }
 }
 
-/** Marks shown content that no request can carry. */
+/** Stands for shown content that no request can carry. */
 const untold: ItemPiece = { type: "text", phase: "ends", json: { untold: true } };
 
 /** True if any shown content of a part is sent back to the provider. */

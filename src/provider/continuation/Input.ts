@@ -1,6 +1,6 @@
 /**
- * Checks and prepares the input of a continuation: a copy of the body, the kept items, and the closing of each complete call. All input is
- * checked, because a runtime may have read it back from its own storage.
+ * Checks and prepares the input of a continuation: a copy of the body, the kept items, and for each complete call its result or a sentence
+ * that replaces the result. All input is checked, because a runtime may have read it back from its own storage.
  */
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
@@ -17,8 +17,8 @@ export const bodyCharactersMax = 32 * 1024 * 1024;
  * `not_json` and `too_large`: body or received state. `invalid`: a field violates its protocol. `several_choices`: no protocol can continue
  * several responses at once. `structured_output`: a response that must be one JSON document cannot continue in the middle. `not_text`:
  * content was shown that no request can hold (a picture, audio without a transcript). `server_state`: the provider keeps the conversation,
- * so its content is unknown here. `contradiction`: a result for a call that did not run, or two for one. `seam`: the kept response does not
- * continue the text that was shown.
+ * so its content is unknown here. `contradiction`: a result for a call that did not run, or two results for one call. `seam`: the kept
+ * response does not continue the text that was shown.
  */
 export class ContinuationError extends Schema.TaggedError<ContinuationError>()("ContinuationError", {
   reason: Schema.Literals([
@@ -113,7 +113,7 @@ export const refusal = (
   Result.fail(new ContinuationError({ reason, field, message: `${field}: ${message}` }));
 
 /**
- * Checks the input.
+ * Checks the input. Returns a prepared copy, or the error of the first invalid field.
  *
  * @param protocol the protocol of the body
  */

@@ -15,7 +15,9 @@ export const ReceivedItem = Schema.Struct({
   type: Schema.Literals(["text", "reasoning", "call", "hosted", "result", "note"]),
   /** True if the provider has finished the item. A call also has to be complete and valid. */
   whole: Schema.Boolean,
-  /** The attempt in which the item began and, for a call, the call's key in that attempt. The tool ledger uses the same pair. */
+  /**
+   * The attempt in which the item began and, for a call, the call's key in that attempt. The run's record of tool calls uses the same pair.
+   */
   attempt: Schema.Natural,
   call: Schema.optionalKey(Label),
   /** The item in the protocol's form. A call also has `input`, its complete argument text. */

@@ -1,6 +1,6 @@
 /**
- * Builds the parts of a request that continues shown text: the instructions to the model, the fields that mark the final message, and the
- * remaining token budget.
+ * Builds the parts of a request that continues shown text: the instructions to the model, the fields that mark the last message as one to
+ * continue, and the remaining token budget.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
@@ -69,8 +69,8 @@ export const withoutHalf = (text: string): string =>
 const isHalf = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
 
 /**
- * Sets the fields that hold a token budget to the budget of the rest. Drops `min_tokens`, because part of that minimum was already shown
- * and the minimum must not exceed the budget.
+ * Sets the fields that hold a token budget to the budget for the rest of the response. Drops `min_tokens`, because part of that minimum was
+ * already shown and the minimum must not exceed the budget.
  */
 export const withTokenBudget = (
   request: Json.JsonRecord,
@@ -106,12 +106,12 @@ export const finalMessage = (request: Json.JsonRecord, seam: SeamPlan | undefine
 };
 
 /**
- * Minimum token budget of a rest, unless the request asked for less. The budget is an estimate, and an estimate that is too low must not
- * cut the rest immediately.
+ * Minimum token budget for the rest of a response, unless the request asked for less. The budget is an estimate, and a low estimate must
+ * not cut the rest immediately.
  */
 export const restTokensMin = 256;
 
-/** Sizes that determine the token budget of a rest. */
+/** Sizes that determine the token budget for the rest of a response. */
 export interface Rest {
   /** Length of the shown text of the response, in UTF-16 code units. */
   readonly shown: number;
@@ -120,8 +120,8 @@ export interface Rest {
 }
 
 /**
- * Returns the token budget of a rest. The model thinks again, so thinking keeps its full budget, which stays below the total as providers
- * require.
+ * Returns the token budget for the rest of a response. The model thinks again, so thinking keeps its full budget, which stays below the
+ * total as providers require.
  *
  * @param asked the requested budget; returned unchanged if it is not a count
  * @param thinking the part reserved for thinking, if the request sets one
@@ -135,7 +135,7 @@ export const restOf = (asked: unknown, { quoted, shown }: Rest, thinking?: unkno
 };
 
 /**
- * Replaces the budget in some fields of a request by the budget of the rest.
+ * Replaces the budget in some fields of a request by the budget for the rest of the response.
  *
  * @param names the fields that may hold the budget; missing ones are not added
  */

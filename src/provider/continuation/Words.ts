@@ -1,9 +1,9 @@
 /**
  * Contains the texts that a builder adds to a request, and refuses the cases in which it must not add any.
  *
- * No request ends with an assistant message. Claude from Opus 4.6 on, and every Claude that thinks, refuse such a prefill. Gemini,
- * Responses and nearly all chat servers treat it as a finished turn. The few that would continue it (older Claudes, `prefix: true` at
- * DeepSeek and Mistral) also understand a user message, so all protocols use a user message.
+ * Unless the `seam` plan is a prefill, no request ends with an assistant message. Claude from Opus 4.6 on, and every Claude that thinks,
+ * refuse such an ending. Gemini, Responses and nearly all chat servers treat it as a finished turn. The few that would continue it (older
+ * Claudes, `prefix: true` at DeepSeek and Mistral) also understand a user message, so all protocols use a user message.
  */
 import * as Result from "effect/Result";
 import type { ContinuationError, KeptItem } from "./Input.ts";

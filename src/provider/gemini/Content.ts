@@ -27,7 +27,9 @@ export const readCall = (
   return [{ kind: "item", choice, key: single, text: "", item: whole(type, part) }];
 };
 
-/** Reads any other part: text, a thought, a picture. A signed part is sent back as received, any other part as its text. */
+/**
+ * Reads a part that is not about a call: text, a thought, a picture. A signed part is sent back as received, any other part as its text.
+ */
 export const words = (part: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
   const text = Json.string(part.text);
   const thought = part.thought === true;

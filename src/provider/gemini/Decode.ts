@@ -2,8 +2,8 @@
  * Decodes streams of Gemini's `streamGenerateContent?alt=sse`, from the Gemini API and Vertex AI.
  *
  * Terminal rule (law L5): there is no terminal event. A stream is complete when the bytes end cleanly and the last content of every
- * candidate came with a `finishReason`. Some servers send one in every chunk, so a finish is a marker only with the clean end
- * (`terminal_at_end`), and later content without one revokes it.
+ * candidate came with a `finishReason`. Some servers send a `finishReason` in every chunk. So a finish is the terminal marker only with the
+ * clean end (`terminal_at_end`), and later content without a finish revokes it.
  *
  * A blocked prompt has no candidates: `promptFeedback.blockReason` replaces the finish. `MALFORMED_FUNCTION_CALL` and
  * `UNEXPECTED_TOOL_CALL` are a finish with an unparseable call. If STOP arrives while a tool of Google has no result (for example code that
@@ -36,7 +36,7 @@ interface Candidate {
   readonly hosted: ReadonlyArray<string>;
 }
 
-/** The immutable state of the fold. */
+/** The immutable state of the decoder between two events. */
 export interface State {
   readonly tolerance: Tolerance;
   readonly candidates: ReadonlyArray<Candidate>;
@@ -253,7 +253,7 @@ const hostedToolsIn = (entry: Json.JsonRecord): ReadonlyArray<string> => {
   return found;
 };
 
-/** Adds the failure of an unparseable call. Only this failure comes together with the marker, after every candidate has finished. */
+/** Adds a failure. If a call cannot be parsed and every candidate has finished, the observation is terminal too. No other failure is. */
 const withFailure = (observation: Observation, failure: Failure | undefined, state: State): Observation => {
   if (failure === undefined) return observation;
   const finish = failure.kind === "invalid_tool_input" ? finishOf(state) : undefined;

@@ -36,8 +36,8 @@ const address: Address = {
 /**
  * A part with empty text.
  *
- * Our own events are never a comment, because gemini-cli then misreads the stream, and never have a `finishReason`, because gemini-cli takes
- * that for a complete response. Measured on 2026-11-22 with gemini-cli and three SDKs.
+ * The events that this package writes are never comments, because gemini-cli then misreads the stream. They never have a `finishReason`,
+ * because gemini-cli takes that for a complete response. Measured on 2026-11-22 with gemini-cli and three SDKs.
  */
 const noOp: NoOp = () => ({
   data: { candidates: [{ content: { parts: [{ text: "" }], role: "model" }, index: 0 }] },
@@ -51,7 +51,7 @@ const document: GivenUpForm["document"] = (message, code, httpStatus) => ({
   error: { code: httpStatus, message, status, ...recoveryCodeField(code) },
 });
 
-/** Pause after the bare line, in milliseconds: gemini-cli reads the line only if it arrives separately. */
+/** Pause after the line of bare JSON, in milliseconds: gemini-cli reads the line only if it arrives separately. */
 const bareLinePauseMs = 100;
 
 /** Ends a stream with a line of bare JSON in a separate write, for Google's SDK, and with the same JSON as data, for the AI SDK. */

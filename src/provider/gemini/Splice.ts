@@ -1,8 +1,9 @@
 /**
  * Joins continuations to a response of Gemini.
  *
- * A client concatenates the text of all chunks, so a thought between two pieces does not end the text. The splice drops thoughts before the
- * seam and text that the gate withholds, and moves the byte positions of sources and citations. Signatures stay with their parts.
+ * The seam is the place where a continuation joins the shown text. A client concatenates the text of all chunks, so a thought between two
+ * pieces does not end the text. The splice drops thoughts before the seam and text that the gate withholds, and moves the byte positions of
+ * sources and citations. Signatures stay with their parts.
  *
  * Gemini has no terminal event: a finish counts only with the clean end, so every finish waits for it. It is sent with a part of empty
  * text, as Google sends it, because Google's own SDK discards a whole turn if one chunk has no parts.
@@ -18,9 +19,9 @@ import { isMedia, unseen } from "./Content.ts";
 /** Creates the splice of one response. */
 export const splice = (): Splice => ChunkSplice.make(form);
 
-/** The parts of a response, other than its text, that were handed over. */
+/** Facts about the sent part of a response that `ShownText` does not hold. */
 interface GeminiShown {
-  /** All visible text, in bytes of UTF-8. */
+  /** Length of all visible text that was sent, in bytes of UTF-8. */
   bytes: number;
 }
 
@@ -31,7 +32,7 @@ const joiner =
   (entry, _chunk, isTerminal) => {
     const joined = joinParts(Json.list(Json.record(entry.content)?.parts), gate);
     if (joined === undefined) return undefined;
-    // If a call cannot be parsed, the marker is in this chunk, so there is no later end that could carry the held text.
+    // If a call cannot be parsed, the terminal marker is in this chunk, so there is no later end that could carry the held text.
     const said = withText(joined.parts, isTerminal ? gate.close() : "");
     const write = (portion: ChunkSplice.Portion, mayFinish: boolean, held: string) => {
       const { content, index } = entry;
@@ -101,7 +102,7 @@ const addTokens = (detail: unknown, tokens: number): unknown => {
     : detail;
 };
 
-/** Errors come in a list of one, and Code Assist, the endpoint of Gemini CLI, wraps every chunk. */
+/** Errors come in a list of one element, and Code Assist, the endpoint of Gemini CLI, wraps every chunk. */
 const chunkOf = (json: unknown): ChunkSplice.Chunk | undefined => {
   const outer = Json.record(json) ?? Json.record(Json.list(json)[0]);
   const inner = outer?.candidates === undefined ? Json.record(outer?.response) : undefined;
@@ -148,13 +149,13 @@ const form: ChunkSplice.ChunkForm<GeminiShown> = {
   textOnly,
 };
 
-/** The position of a continuation's text. */
+/** The lengths and the text that place a continuation's text in the client's text. */
 interface Places {
-  /** All text that was shown, in bytes. */
+  /** Length of all text that was shown, in bytes of UTF-8. */
   readonly bytes: number;
-  /** The text that was shown last: the text run. */
+  /** All visible text since the last block that is not text. */
   readonly run: string;
-  /** The new text before the seam, in bytes. */
+  /** Length of the new text before the seam, in bytes of UTF-8. */
   readonly cut: number;
 }
 

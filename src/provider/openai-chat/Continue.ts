@@ -2,7 +2,7 @@
  * Builds the next Chat Completions request from a broken response, for OpenAI and the servers that imitate it.
  *
  * The response becomes one assistant message, and a `tool` message follows for each of its calls. Reasoning is sent back only together with
- * calls. DeepSeek, Moonshot and OpenRouter require it there, and ignore or refuse it before text.
+ * calls. DeepSeek, Moonshot and OpenRouter require reasoning with calls, and ignore or refuse it before text.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";

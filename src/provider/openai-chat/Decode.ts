@@ -4,20 +4,20 @@
  * Terminal rule (law L5): a stream is complete when every choice has sent its `finish_reason`.
  *
  * - With `choices` given (the request's `n`): when that many have finished.
- * - Without it: when all choices from 0 to the highest seen have finished. If one below the highest was never seen, the finish is
+ * - Without `choices`: when all choices from 0 to the highest seen have finished. If one below the highest was never seen, the finish is
  *   the marker only with a clean end or `[DONE]`.
- * - `[DONE]` replaces the finish of the other choices if at least one has finished (LiteLLM finishes choice 0 only), and that of
- *   a choice whose audio has said when it expires (OpenAI's audio models never send a finish).
+ * - `[DONE]` replaces the missing finish of a choice in two cases: another choice has finished (LiteLLM finishes choice 0 only), or the
+ *   audio of every unfinished choice has reported its `expires_at` (OpenAI's audio models never send a finish).
  * - `[DONE]` without a finish is the marker if the server never sends the field `finish_reason` at all (Snowflake), and with
  *   `doneWithoutFinish: true` also if it sends null. It is never the marker after an error.
  *
  * OpenRouter finishes a call that a limit cut with `tool_calls` and names the limit in `native_finish_reason`: the limit wins.
  *
- * Gateways in front of Gemini may send a finish in every chunk. A finish that comes with a call, or with the first content of its
- * choice, is therefore the marker only with a clean end or `[DONE]`, and later content without one revokes it.
+ * Gateways in front of Gemini may send a finish in every chunk. A finish that comes with a call, or with the first content of its choice,
+ * is therefore the marker only with a clean end or `[DONE]`, and later content without a finish revokes it.
  *
- * `[DONE]` is not needed after a finish: healthy servers omit it. The first marker wins, and neither an error object
- * nor `finish_reason: "error"` is ever one.
+ * `[DONE]` is not needed after a finish: healthy servers omit it. The first marker wins, and neither an error object nor
+ * `finish_reason: "error"` is ever a marker.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -42,7 +42,7 @@ interface Choice {
   readonly index: number;
   readonly calls: ReadonlyArray<ChatCalls.Call>;
   readonly finish: string | undefined;
-  /** True if the finish came after content without a finish, so this server does not send one in every chunk. */
+  /** True if the finish came after content without a finish, so this server does not send a finish in every chunk. */
   readonly sure: boolean;
   /** True if content arrived without a finish. */
   readonly spoke: boolean;
@@ -54,7 +54,7 @@ interface Choice {
   readonly audioOver: boolean;
 }
 
-/** The immutable state of the fold. A text delta normally leaves the state unchanged. */
+/** The immutable state of the decoder between two events. A text delta normally leaves the state unchanged. */
 export interface State {
   readonly tolerance: Tolerance;
   readonly choices: ReadonlyArray<Choice>;
@@ -143,7 +143,7 @@ const withPart = (
   content: ReadonlyArray<Content> = nothing,
 ): readonly [State, Part] => [state, { protocol: id, event, json, content, observation }];
 
-/** Records a failure. An error after the marker changes nothing. */
+/** Records a failure. An error after the terminal marker changes nothing. */
 const fail = (state: State, failure: Failure | undefined): State =>
   state.terminal || state.failure !== undefined ? state : { ...state, failure };
 
@@ -337,7 +337,7 @@ const finish = (state: State, observation: Observation, done: boolean): Stepped 
   const closes = done ? {} : ({ closes: "later" } as const);
   const marked: Observation = { ...observation, ...closes, terminal: true, finish: first };
   if (!state.invalid) return [{ ...state, terminal: true }, marked];
-  // Only this marker comes together with a failure: the whole response has arrived, but a call in it cannot be parsed.
+  // Only this terminal marker comes together with a failure: the whole response has arrived, but a call in it cannot be parsed.
   const unread = choices.some(({ calls }) => !ChatCalls.areReadable(calls));
   const failure = unread ? ChatFinish.callUnread : ChatFinish.invalidToolInput;
   return [

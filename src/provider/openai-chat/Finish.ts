@@ -5,8 +5,8 @@ import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 
 /**
  * `whole`: the choice ended by itself, and its calls are complete. `cut`: the choice ended at a limit or a filter. That counts as the
- * marker, but its calls may be incomplete. `failed`: the server aborted, which is never the marker. `invalid_call`: the choice ended with a
- * call that the server could not parse.
+ * terminal marker, but its calls may be incomplete. `failed`: the server aborted, which is never the marker. `invalid_call`: the choice
+ * ended with a call that the server could not parse.
  */
 export type Ending = "whole" | "cut" | "failed" | "invalid_call";
 
@@ -67,7 +67,7 @@ export const failureOf = (reason: string): Failure => {
   return { kind: "server_error", in_band: true };
 };
 
-/** The failure of a finish with an unparseable call. The marker has arrived, but the call cannot be used. */
+/** The failure of a finish with an unparseable call. The terminal marker has arrived, but the call cannot be used. */
 export const invalidToolInput: Failure = { kind: "invalid_tool_input", in_band: true };
 
 /** The failure if the unparseable call is part of the response. */

@@ -30,8 +30,8 @@ const address: Address = {
  * An empty delta of the current response. The first one has the role, like a provider's first delta, because without the role LangChain
  * loses the calls of the response.
  *
- * Each of our own events except an error has `choices`. Without it, OpenAI's own helper throws, and the AI SDK reports four errors. Measured
- * on 2026-11-22 with six agents and five SDKs.
+ * Every event that this package writes has `choices`, except errors. Without it, OpenAI's own helper throws, and the AI SDK reports four
+ * errors. Measured on 2026-11-22 with six agents and five SDKs.
  */
 const noOp: NoOp = (last, run) => {
   const delta = last === undefined ? { role: "assistant" } : {};

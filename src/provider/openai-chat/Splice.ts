@@ -1,9 +1,9 @@
 /**
  * Joins continuations to a response of OpenAI Chat Completions.
  *
- * A choice streams as one content, so reasoning between two pieces does not end the text. The splice drops the second role, reasoning
- * before the seam and text that the gate withholds. It rewrites choice and call indexes, positions in the text, and log probabilities (to
- * null: a token may span the seam).
+ * The seam is the place where a continuation joins the shown text. A choice streams as one content, so reasoning between two pieces does
+ * not end the text. The splice drops the continuation's own role, reasoning before the seam and text that the gate withholds. It rewrites
+ * choice and call indexes, positions in the text, and log probabilities (to null: a token may span the seam).
  */
 import * as Json from "../../domain/Json.ts";
 import type { ShownText } from "../../seam/ShownText.ts";
@@ -122,7 +122,7 @@ const count = (chunk: Json.JsonRecord, counted: ChunkSplice.Count): Json.JsonRec
 };
 
 const chunkOf = (json: unknown): ChunkSplice.Chunk | undefined => {
-  // Google's compatible endpoint sends errors in a list of one.
+  // Google's compatible endpoint sends errors in a list of one element.
   const chunk = Json.record(json) ?? Json.record(Json.list(json)[0]);
   return chunk === undefined ? undefined : { json: chunk };
 };
@@ -152,7 +152,7 @@ const form: ChunkSplice.ChunkForm<ChatShown> = {
   textOnly,
 };
 
-/** The parts of a response, other than its text, that were handed over. */
+/** Facts about the sent part of a response that `ShownText` does not hold. */
 interface ChatShown {
   object: unknown;
   hasRole: boolean;
@@ -165,7 +165,7 @@ interface ChatShown {
   executed: number;
 }
 
-/** The state that the deltas of one attempt are rewritten with. */
+/** The state with which the deltas of one attempt are rewritten. */
 interface Joining {
   readonly gate: TextGate;
   /** The response when the attempt began, with the length of its text, in UTF-16 code units. */
@@ -214,8 +214,8 @@ const isRefusal = (delta: Json.JsonRecord): boolean =>
   Json.string(delta.refusal) !== "" || Json.list(delta.content).some((entry) => Json.record(entry)?.type === "refusal");
 
 /**
- * Passes the words of a choice through the gate. Within one delta the content precedes the calls, so held text that precedes something that
- * is not text is sent with the content.
+ * Passes the words of a choice through the gate. Within one delta the content precedes the calls. So if a delta also has something that is
+ * not text, held text is sent with its content.
  *
  * @returns undefined if they cannot be joined, after the gate has failed
  */

@@ -2,10 +2,10 @@
  * Decodes streams of OpenAI Responses, including those of other servers that use this protocol (Azure, xAI, OpenRouter, Copilot, local
  * servers).
  *
- * Terminal rule: `response.completed` or `response.incomplete`, or the `response.done` that older servers send for both. The first one
- * counts and later events change nothing, including OpenRouter's `[DONE]`. `response.failed`, `response.cancelled`, `error`, and a final
- * response with an error are never the marker, and no marker counts after one of them. A second `response.created` before output is a
- * harmless repeat. After output it means that two responses were spliced together, which is damage.
+ * Terminal rule: the terminal marker is `response.completed` or `response.incomplete`, or the `response.done` that older servers send for
+ * both. The first one counts and later events change nothing, including OpenRouter's `[DONE]`. `response.failed`, `response.cancelled`,
+ * `error`, and a final response with an error are never the marker, and no marker counts after one of them. A second `response.created`
+ * before output is a harmless repeat. After output it means that two responses were spliced together, which is damage.
  */
 import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -22,11 +22,11 @@ import * as ResponsesSlots from "./Slots.ts";
 
 // state
 
-/** The immutable state of the fold. */
+/** The immutable state of the decoder between two events. */
 export interface State {
   readonly created: boolean;
   readonly output: ResponsesSlots.Output;
-  /** The marker or the failure, whichever arrived first. */
+  /** The end by the terminal marker or by a failure, whichever arrived first. */
   readonly end: End | undefined;
 }
 
@@ -58,8 +58,8 @@ export const observe = (part: Observed): Observation.Observation => part.observa
 /**
  * OpenAI Responses.
  *
- * Complete when: `response.completed` or `response.incomplete` has come
- * Tolerated: a missing `output_item.added`, missing `event:` lines, a `[DONE]` behind the end
+ * Complete when: `response.completed` or `response.incomplete` has come Tolerated: a missing `output_item.added`, missing `event:` lines, a
+ * `[DONE]` after the end
  */
 export const protocol: Protocol<State, typeof id> = { id, initial, step, halt, observe };
 
@@ -124,7 +124,10 @@ const isKeepAlive = (event: SseEvent, frame: Json.JsonRecord | undefined): boole
 const plain = (state: State, observation: Observation.Observation): Step =>
   observation.failure === undefined ? [state, observation] : fail(state, observation.failure);
 
-/** Handles parts after the marker or a failure. They pass but prove nothing. A late error is reported and changes nothing. */
+/**
+ * Observes an event after the terminal marker or a failure. It is passed on but proves nothing. A late error is reported but does not
+ * change the end.
+ */
 const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
   const failure = frame && errorOf(event, frame);
   return failure === undefined ? Observation.none : Observation.failed(failure);
@@ -143,7 +146,10 @@ const onCreated = (state: State, frame: Json.JsonRecord): Step => {
   return [{ ...state, created: true, output: { ...state.output, hostsXSearch } }, Observation.lifecycle];
 };
 
-/** Applies a content part, whose end repeats its text. Reasoning is omitted, because `response.reasoning_text` covers it. */
+/**
+ * Applies the start or the end of a content part. The end repeats the part's text. Reasoning is omitted, because `response.reasoning_text`
+ * covers it.
+ */
 const part = (output: ResponsesSlots.Output, frame: Json.JsonRecord): ResponsesSlots.Change => {
   const content = Json.record(frame.part) ?? {};
   if (Json.string(content.type).startsWith("reasoning")) return [output, Observation.reasoning(0)];
@@ -211,7 +217,7 @@ const onResponseEnd = (state: State, frame: Json.JsonRecord): Step => {
   return [{ ...ended, end: { complete: false, failure: invalid } }, { ...observation, failure: invalid }, said];
 };
 
-/** The failure in a final response that carries an error or reports that it failed. Such a response is not the marker. */
+/** The failure in a final response that carries an error or reports that it failed. Such a response is not the terminal marker. */
 const finalFailure = (frame: Json.JsonRecord, response: Json.JsonRecord): Failure | undefined => {
   if (response.status === "cancelled" || response.status === "canceled")
     return { kind: "cancelled", by: "provider", in_band: true };

@@ -13,9 +13,10 @@ import { protocol } from "./Decode.ts";
 import { splice } from "./Splice.ts";
 
 /**
- * Determines the part of a request that the provider keeps. A background job runs without its client, so it may exist as soon as the
+ * Determines the state that the provider keeps for a request. A background job runs without its client, so it may exist as soon as the
  * request may have arrived. A stored response exists from its first event; a stored document is visible to its client only as a whole. If a
- * request does not mention `store`, the provider keeps the response, but the client did not ask for that, so it is repeated like any other.
+ * request does not mention `store`, the provider keeps the response, but the client did not ask for that, so the request is repeated like
+ * any other.
  */
 const keepingOf = (body: Json.JsonRecord, streaming: boolean): Keeping => {
   if (body.background === true) return "request";
@@ -48,9 +49,9 @@ const address: Address = {
  * A keep-alive as OpenAI sends it. It repeats the number of the last event. So a client that later asks for the events after that number
  * misses none of the provider's own.
  *
- * Our own events are never a second `response.created`, because OpenAI's helper takes it for another response, and never
- * `response.incomplete`, because agents take it for a complete response. Measured on 2026-11-22 with codex, copilot, opencode, pi and four
- * SDKs.
+ * This package never writes a second `response.created`, because OpenAI's helper takes it for another response. It never writes
+ * `response.incomplete`, because agents take that for a complete response. Measured on 2026-11-22 with codex, copilot, opencode, pi and
+ * four SDKs.
  */
 const noOp: NoOp = (last) => ({
   event: "keepalive",

@@ -2,8 +2,8 @@
  * Follows the part of a response that was sent to the client: its items and texts, which of them are open, and the next free output index
  * and sequence number.
  *
- * It reads the events of the first attempt and those of a splice (a continuation that was joined to it) alike, so that a further
- * continuation can join either, and the final response can list the items of both.
+ * It reads the events of the first attempt and those of a splice (a continuation that was joined to the response) in the same way. So a
+ * further continuation can join either, and the final response can list the items of both.
  */
 import * as Json from "../../domain/Json.ts";
 import type { ShownResponse } from "../../seam/ShownText.ts";
@@ -285,7 +285,7 @@ export class Shown {
 
   #addText(part: ShownPart, text: string): void {
     this.text.say(text);
-    // A response longer than this is not continued, so its text is not kept.
+    // A response with more than `#charactersMax` of text is not continued, so further text is not kept.
     if (this.text.characters <= this.#charactersMax) part.text += text;
   }
 }

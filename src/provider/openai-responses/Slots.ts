@@ -69,7 +69,7 @@ export const none: Output = { slots: new Map(), calls: 0, characters: 0, broken:
 /** The next output, with the observation and content of the part; undefined if a limit is exceeded. */
 export type Change = readonly [Output, Observation.Observation, ReadonlyArray<Content>?] | undefined;
 
-/** Output that shows nothing by itself. */
+/** The observation of output that shows nothing by itself. */
 export const produced: Observation.Observation = { ...Observation.none, progress: "output" };
 
 /** A new slot for an item. */

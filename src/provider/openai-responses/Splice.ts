@@ -1,9 +1,10 @@
 /**
  * Joins continuations to a response that a client has read.
  *
- * Text after the seam continues the open content part, or else a new part of the message, or else a new message. The splice drops the
- * continuation's lifecycle events, because SDKs throw on a second response id, and renumbers every event. Reasoning before the seam belongs
- * to the call that it produces: it moves after the joined message if such a call comes, and is dropped otherwise.
+ * The seam is the place where a continuation joins the shown text. Text after it continues the open content part, or else a new part of the
+ * message, or else a new message. The splice drops the continuation's lifecycle events, because SDKs throw on a second response id, and
+ * renumbers every event. Reasoning before the seam belongs to the call that it produces: it moves after the joined message if such a call
+ * comes, and is dropped otherwise.
  */
 import * as Json from "../../domain/Json.ts";
 import type { Splice, SplicedAttempt, SplicedEvent } from "../seam/Splice.ts";
@@ -182,8 +183,8 @@ class Attempt implements SplicedAttempt {
   // messages
 
   /**
-   * Closes the message that was open at the break, and messages that ended before their text was sent. Before that, it writes the rest of
-   * the continuation's own message.
+   * Writes the rest of the continuation's own message. Then closes the message that was open at the break, and messages that ended before
+   * their text was sent.
    */
   #closeOpenMessages(): void {
     const { item, part } = this.#left;
@@ -208,7 +209,7 @@ class Attempt implements SplicedAttempt {
     return slot.message;
   }
 
-  /** Begins a part for the client, or continues the open one. */
+  /** Begins a part for the client, or continues the open part. */
   #placePart(part: PartSlot): void {
     const message = this.#placeMessage(part.slot);
     if (message === undefined) return;

@@ -12,7 +12,7 @@ export interface Place {
 
 /** Writes events that follow those that were already sent. */
 export class Writer {
-  /** The client's view once everything written is sent. */
+  /** The client's view of the response once everything that was written has been sent. */
   readonly wire: Shown;
   #written: Array<SplicedEvent> = [];
 
@@ -77,7 +77,7 @@ export class Writer {
     this.write(type, { ...frame, type, ...at, part: partJson(part) });
   }
 
-  /** Closes every open part of a message. A part whose begin the server never sent is not ended either. */
+  /** Closes every open part of a message. A part whose start the server never sent is not ended either. */
   endParts(item: ShownItem): void {
     for (const part of item.parts.values()) {
       if (!part.begun || part.done) continue;
@@ -130,7 +130,7 @@ const messageJson = (item: ShownItem, json: Json.JsonRecord): Json.JsonRecord =>
 
 // reasoning
 
-/** Returns the events of a complete reasoning item, which moves to another place than it arrived in. The events have no numbers yet. */
+/** Returns the events that write a complete reasoning item at a new place in the response. The events have no numbers yet. */
 const reasoningEvents = (item: Json.JsonRecord, { id, index }: Place): ReadonlyArray<Json.JsonRecord> => {
   const whole = { ...item, id };
   const { content, encrypted_content: _sealed, ...own } = item;

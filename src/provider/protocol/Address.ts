@@ -43,8 +43,8 @@ export interface Address {
   /** Returns the state that the provider keeps for a request. Omitted if it keeps nothing. */
   readonly keeping?: (body: Json.JsonRecord, streaming: boolean) => Keeping;
   /**
-   * Returns true if the stream of such a request outlives its connection and can be resumed by a cursor. Omitted if no stream of the
-   * protocol can.
+   * Returns true if the stream of a request with this body outlives its connection and can be resumed by a cursor. Omitted if the protocol
+   * has no such streams.
    */
   readonly isResumable?: (body: Json.JsonRecord, streaming: boolean) => boolean;
 }

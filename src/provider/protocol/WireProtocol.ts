@@ -27,7 +27,7 @@ export interface WireProtocol<Id extends string = string> extends Protocol<unkno
   readonly usage: UsageForm;
   /** Converts a JSON document to the events of an equivalent stream. */
   readonly eventsOf: (document: Json.JsonRecord) => ReadonlyArray<Json.JsonRecord>;
-  /** Resumes responses for which `address.canResume` returns true. */
+  /** Resumes responses to requests for which `address.isResumable` returns true. */
   readonly resume?: ResumeForm;
   /** Returns the reason why the response to a request cannot be continued after text was shown; undefined if the request allows it. */
   readonly seamRefusal: (body: Json.JsonRecord) => SeamRefusal | undefined;
@@ -40,7 +40,7 @@ export interface ResumeForm {
   /** Verifies an attempt that starts a new response, and writes its cursors. */
   readonly first: () => Verifier<string>;
   /**
-   * Returns the rest of the stream after a cursor, with its verifier; undefined for a cursor of another kind.
+   * Returns the address of the rest of a stream after a cursor, and the verifier of its parts; undefined for a cursor of another kind.
    *
    * @param url the address of the original request
    */

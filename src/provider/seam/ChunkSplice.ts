@@ -2,8 +2,9 @@
  * Joins continuations to a response that consists of chunks. Each chunk lists entries (choices, candidates), and a client concatenates
  * their text, so nothing between two pieces ends the text.
  *
- * The splice withholds text that the gate withholds, gives the names, the index and the token counts of the response, and drops chunks left
- * empty. It adds no content. The protocol reads and writes its entries.
+ * The splice withholds text that the gate (`TextGate`) withholds. It replaces the names, the index and the token counts in a chunk by those
+ * of the response that the client reads, and drops chunks that are then empty. It adds no content. The protocol reads and writes its
+ * entries.
  *
  * A finish that the decoder is sure of (`terminal`) closes the gate and is sent at once. Some servers send a finish with every chunk. Such
  * a finish waits for the end, with everything after it, and is removed if more content follows.
@@ -73,14 +74,14 @@ export interface ChunkForm<S> {
   /** The field of a chunk that lists its entries. */
   readonly entries: string;
   readonly usage: UsageFields;
-  /** True if the `[DONE]` sentinel ends a response; otherwise it waits for the clean end too. */
+  /** True if the `[DONE]` sentinel ends a response; otherwise the sentinel, like a finish, waits for the clean end. */
   readonly endsWithDone: boolean;
   /** True if a finish that waits can carry held text. */
   readonly finishCarriesText: boolean;
   /** Fields that are sent with the text and removed from the finish, so that they are not sent twice. */
   readonly finishOmits: ReadonlyArray<string>;
   readonly chunkOf: (json: unknown) => Chunk | undefined;
-  /** The choice that an entry belongs to, by its index. */
+  /** Returns the choice that an entry belongs to, by the entry's index. */
   readonly indexOf: (index: unknown) => number;
   /** Rewrites the fields of a chunk that report token counts. */
   readonly count: (chunk: Json.JsonRecord, count: Count) => Json.JsonRecord;
@@ -176,7 +177,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   readonly #usage: JoinedUsage;
   readonly #before: Before<S>;
   readonly #join: JoinEntry;
-  /** A finish that is not sure, and events without content that followed it or the anchor. */
+  /** A finish that is not sure, and events without content that arrived after such a finish or before the seam. */
   #waiting: Array<Draft> = [];
   #terminal = false;
 

@@ -59,7 +59,7 @@ export class JoinedUsage {
   }
 
   /**
-   * Returns the counts of an attempt, as the client reads them.
+   * Returns the counts that the client reads in place of those of one attempt: the counts of the whole response.
    *
    * @param before the usage at the start of the attempt
    * @param usage the counts of the attempt's provider

@@ -240,8 +240,8 @@ const isMatch = (pattern: string, text: string): boolean => {
 };
 
 /**
- * True if the model of a request thinks. Reads the spellings of all providers, because servers accept those of others. An unknown value
- * counts as thinking.
+ * True if the model of a request thinks. Reads the spellings of all providers, because servers accept the spellings of other providers. An
+ * unknown value counts as thinking.
  */
 const isThinking = (body: Json.JsonRecord, thinking: Thinking): boolean => {
   if (thinking === "never") return false;

@@ -12,7 +12,7 @@ import type { TextGate } from "./TextGate.ts";
 /** An event written by a splice: the name of its frame, and its data as JSON, or as a string for a sentinel (`[DONE]`). */
 export type SplicedEvent = Pick<SseEvent, "event"> & { readonly json: Json.JsonRecord | string };
 
-/** Joins continuations to one response. It holds the text that the client has read, and the maximum of shown text bounds its memory. */
+/** Joins continuations to one response. It holds the text that the client has read, up to the maximum length of shown text. */
 export interface Splice {
   /**
    * Called for each event that was sent to the client, either from the first attempt or as a splice wrote it.

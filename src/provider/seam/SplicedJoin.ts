@@ -19,7 +19,9 @@ export type Spliced =
       readonly events: ReadonlyArray<SplicedEvent>;
       /** True if the seam is proven. */
       readonly joined: boolean;
-      /** Length of the text that is sent with them, in UTF-16 code units: less than the part's at the seam, more if text was held. */
+      /**
+       * Length of the text in `events`, in UTF-16 code units. It is less than the text of the part at the seam, and more if text was held.
+       */
       readonly characters: number;
     }
   /** Passes the part unchanged. It reports the provider's own failure, which ends the attempt. */
@@ -39,7 +41,7 @@ export interface SplicedJoin {
  * Starts a continuation.
  *
  * @param splice the splice of the response; the caller reports delivered events to its `recordSent`
- * @param verifier a fresh one, for the anchor of `splice.response().run`
+ * @param verifier a new verifier, for the anchor of `splice.response().run`
  */
 export const make = (splice: Splice, verifier: SeamVerifier): SplicedJoin => {
   const gate = new TextGate(verifier);

@@ -9,7 +9,7 @@ import type { TextGate } from "./TextGate.ts";
 export interface TextBlock {
   /** Position of the block in the continuation's text. */
   readonly start: number;
-  /** True for the first block. With a prefill, that block begins at the seam and continues the open one. */
+  /** True for the first block. With a prefill, that block begins at the seam and continues the block that was open at the break. */
   readonly first: boolean;
 }
 
@@ -37,7 +37,7 @@ export class TextBlocks<B extends TextBlock> {
     return this.#out > 0;
   }
 
-  /** The block that continues the last one that the client has read, known after the seam is proven. */
+  /** The block that continues the last block that the client has read. Undefined until the seam is proven. */
   findJoining(): B | undefined {
     if (!this.#gate.isJoined) return undefined;
     this.#joining ??= this.#blocks.findLast((block) => block.first || block.start < this.#gate.cut);
@@ -47,7 +47,7 @@ export class TextBlocks<B extends TextBlock> {
   /**
    * The position of a block that begins now.
    *
-   * @param isIdle true for a block that can be forgotten, if it is the newest and has no text
+   * @param isIdle returns true for a block that can be forgotten. It is called only for the newest block, if that has no text
    */
   next(isIdle: (block: B) => boolean): TextBlock {
     const newest = this.#blocks.at(-1);
@@ -59,7 +59,10 @@ export class TextBlocks<B extends TextBlock> {
     this.#blocks.push(block);
   }
 
-  /** Passes a piece of text of the newest block through the gate. Its event is the template for the events that are written for it. */
+  /**
+   * Passes a piece of text of the newest block through the gate. `frame`, the event that contained the text, is the template for the events
+   * that are written.
+   */
   take(piece: string, name?: string, frame?: Json.JsonRecord): void {
     if (piece === "") return;
     this.#fed += piece.length;

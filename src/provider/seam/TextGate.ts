@@ -21,7 +21,7 @@ export class TextGate {
   #before = "";
   #cutBytes: number | undefined;
 
-  /** @param verifier a fresh one, for the anchor of the shown text */
+  /** @param verifier a new verifier, for the anchor of the shown text */
   constructor(verifier: SeamVerifier) {
     this.#verifier = verifier;
   }
@@ -40,7 +40,7 @@ export class TextGate {
     return this.#verifier.cut;
   }
 
-  /** The same length in bytes of UTF-8. */
+  /** Length of the new text before the seam, in bytes of UTF-8. */
   get cutBytes(): number {
     return this.#cutBytes ?? bytesOf(this.#before.slice(0, this.cut));
   }
@@ -79,7 +79,7 @@ export class TextGate {
     return undefined;
   }
 
-  /** Fails if the seam is not proven, or if text is still held: a splice that never closed its gate would lose it silently. */
+  /** Fails if the seam is not proven, or if text is still held: a splice that never closed its gate would lose that text silently. */
   requireNoRest(): void {
     if (this.#fault !== undefined) return;
     if (!this.#joined) this.#fault = "stopped";

@@ -18,8 +18,8 @@ export interface Rules {
    */
   readonly cleanEnd?: boolean;
   /**
-   * Returns the observation of an event. By default all data of an event is text that the caller sees, so it is never repeated without
-   * asking.
+   * Returns the observation of an event. By default all data of an event is text that the caller sees, so a request is never repeated
+   * without asking after such data.
    */
   readonly observe?: (event: SseEvent, json: unknown) => Observation;
   /** True if a JSON document is also a response, as a single event. Default false. */
@@ -89,7 +89,7 @@ const mark = (rules: Rules, observation: Observation, terminal: boolean): Observ
   return rules.cleanEnd === true ? { ...observation, terminal_at_end: true } : observation;
 };
 
-/** Applies an observation. The first marker or failure is final. */
+/** Applies an observation. The first terminal event or failure is final. */
 const next = (state: State, { failure, terminal }: Observation): State => {
   if (state.settled || (failure === undefined && !terminal)) return state;
   return { end: failure === undefined ? complete : { complete: false, failure }, settled: true };

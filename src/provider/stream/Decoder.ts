@@ -18,7 +18,7 @@ export interface Options {
   readonly tolerance?: Tolerance;
   /** Limits of the framing, in bytes. */
   readonly limits?: Partial<Sse.Limits>;
-  /** Keeps the fold of each part, for a caller that folds the same events itself. Default false. */
+  /** Keeps the fold step of each part, its states before and after, for a caller that decodes the same events itself. Default false. */
   readonly keepsFolds?: boolean;
 }
 
@@ -36,8 +36,8 @@ export interface Decoder<Id extends string = string> {
    */
   readonly end: () => { readonly parts: ReadonlyArray<Part<Id>>; readonly end: End };
   /**
-   * `protocol`, or the failure that an event carried. It is sticky, except that a provider's second report replaces the first if
-   * it is more specific. Undefined after the terminal marker.
+   * The failure of the stream: of kind `protocol` for bytes that cannot be read, or the failure that an event carried. It stays set, except
+   * that a provider's second report replaces the first if it is more specific. Undefined after the terminal marker.
    */
   readonly failure: Failure | undefined;
   /** The folds of the parts that were returned last, if `keepsFolds` is set; undefined for a part that is not an event of the protocol. */
@@ -69,7 +69,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   #state: S;
   #terminal = false;
   #atEnd = false;
-  /** True if the event that failed was also the marker. A later error is then unrelated to the response. */
+  /** True if the event that failed was also the terminal marker. A later error is then unrelated to the response. */
   #marked = false;
   #last: End | undefined = undefined;
 
@@ -117,7 +117,8 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
         if (Payload.isWhole(event.data) || Payload.several(event) !== undefined) this.#events(event, parts);
         else cut = true;
       }
-      // If the marker needs a clean end, an incomplete event shows that more was to come. An incomplete comment does not.
+      // If the terminal marker counts only with a clean end, an incomplete event shows that more was to come. An incomplete comment does
+      // not.
       cut ||= this.#framer.cut;
       this.#framing();
     }
@@ -201,7 +202,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     };
   }
 
-  /** Observes a keep-alive. It does not revoke a marker that only a clean end confirms. */
+  /** Observes a keep-alive. It does not revoke a terminal marker that counts only with a clean end. */
   #keepAlive(): Observation {
     return this.#atEnd ? pingAtEnd : ping;
   }

@@ -66,7 +66,7 @@ const broken: Observation = failed({ kind: "server_error", in_band: true });
 
 const isForeign = (event: SseEvent): boolean => event.event !== "message" && !/^\s*[{[]/.test(event.data);
 
-/** Returns the token counts so far; undefined if neither is a number. */
+/** Returns both token counts as a usage; undefined if neither is a number. */
 export const usage = (input: unknown, output: unknown): Usage | undefined => {
   const input_tokens = Json.natural(input);
   const output_tokens = Json.natural(output);

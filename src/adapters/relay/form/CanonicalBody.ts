@@ -80,7 +80,7 @@ interface Composite {
 
 /** Collects the values of a scan. */
 class Values implements JsonListener {
-  /** The outermost value, at the end. */
+  /** After the scan, the outermost value as the only part. */
   parts: Array<Part> = [];
   /** True if the JSON is ambiguous, or exceeds a limit. */
   isUnclear = false;

@@ -1,5 +1,6 @@
 /**
- * Defines the digest input that identifies a request: words about it, followed by its body, in canonical form if it has one.
+ * Defines the digest input that identifies a request: a list of values about the request (`words`), followed by its body. The body is in
+ * canonical form if it has one.
  */
 import * as Effect from "effect/Effect";
 import { byteOrderMark, canonical, canonicalBytesMax, canonicalValue } from "./CanonicalBody.ts";
@@ -7,7 +8,10 @@ import { type JsonMember, membersInTurns } from "./JsonMembers.ts";
 
 /** The input of a digest. */
 export interface RequestForm {
-  /** Written as JSON, whose end is unambiguous, so words and body never equal the words and body of another request. */
+  /**
+   * Values that distinguish requests besides their bodies. They are written as JSON, whose end is unambiguous, so no body can be taken for
+   * a part of them.
+   */
   readonly words: ReadonlyArray<unknown>;
   readonly body: string | Uint8Array<ArrayBuffer> | undefined;
   /** Members of the body that do not distinguish requests. */
@@ -21,7 +25,7 @@ export type FormDigest = (form: RequestForm) => string | Promise<string>;
 export type FormPart = string | Uint8Array<ArrayBuffer>;
 
 /**
- * Maximum size of a member of a large body that is written in canonical form, in bytes. A longer one stays as it is, in pieces of this
+ * Maximum size of a member of a large body that is written in canonical form, in bytes. A longer member stays as it is, in pieces of this
  * size.
  */
 export const pieceBytes = 64 * 1_024;
@@ -34,10 +38,10 @@ export const partsOf = (form: RequestForm): [words: string, body: Uint8Array<Arr
 };
 
 /**
- * Passes on the parts of a body of any size one by one, and yields to other fibers.
+ * Passes each part of a form to `take`. For a body above `canonicalBytesMax`, it yields to other fibers between two parts.
  *
- * Beyond `canonicalBytesMax`, only the outermost members are put in order, and long ones are used byte for byte. The size of a request
- * alone decides this, and both forms are JSON of the body's value, so they never confuse two requests.
+ * In such a body, only the outermost members are put in order, and members above `pieceBytes` are used byte for byte. Only the size of a
+ * request decides this, and both forms are JSON of the body's value, so they never confuse two requests.
  *
  * @param take called with each part
  */

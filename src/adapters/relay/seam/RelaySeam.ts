@@ -29,7 +29,9 @@ export const keptBytesMax = 1024 * 1024;
  */
 export const behindMax = 8;
 
-/** Maximum size of a part that may wait, in bytes. A longer one is processed at once, because several of them would take much memory. */
+/**
+ * Maximum size of a part that may wait, in bytes. A longer part is processed at once, because several long parts would take much memory.
+ */
 export const behindBytesMax = 4 * 1024;
 
 /** The request of a response, as a seam needs it. */
@@ -52,7 +54,7 @@ interface Followed {
   unknown: boolean;
 }
 
-/** The seam of one run. */
+/** The seam of one run: the place where a continuation joins the text that the client has read. */
 export class RelaySeam implements TextSeam<SeamPart> {
   readonly #prefills: ReadonlyArray<PrefillRule>;
   /** The request of the newest response. */
@@ -192,7 +194,7 @@ const built = ({ collector, plan: { protocol, ...plan } }: Followed, seam: SeamP
 
 const unwritable = (): SeamPassed<SeamPart> => ({ type: "unproven", fault: "unwritable" });
 
-/** Encodes the events that the seam writes, after a line feed if one is owed. */
+/** Encodes the events that the seam writes, after a line feed if `owed` is true. */
 const encodePassed = (passed: SeamPassed<Part>, owed: boolean): SeamPassed<SeamPart> =>
   passed.type === "unproven"
     ? passed

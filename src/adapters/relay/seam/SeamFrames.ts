@@ -10,7 +10,7 @@ export interface SeamPart {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly observation: Observation;
   readonly decoded?: Part;
-  /** The transition of its decoder at this event, if the decoder has read the response from its beginning. */
+  /** The step of its decoder over this event, if the decoder has read the response from its beginning. */
   readonly fold?: Fold;
 }
 

@@ -1,6 +1,4 @@
-/**
- * Builds the request of a continuation: the client's own with another body.
- */
+/** Builds the request of a continuation: the client's own request with another body. */
 import * as Json from "../../../domain/Json.ts";
 
 /** The parts of a request that are read or changed. */
@@ -15,20 +13,20 @@ export interface PlainRequest {
   readonly plain?: SentRequest["body"];
 }
 
-/** Parses the body of a request; undefined if it cannot be read here. */
+/** Parses the body of a request; undefined if it is not a JSON object, or if `decodeBody` cannot read it. */
 export const parseBody = (sent: PlainRequest): Json.JsonRecord | undefined => {
   const text = decodeBody(sent);
   return text === undefined ? undefined : Json.record(Json.parse(text)?.json);
 };
 
-/** Returns the body of a request as text; undefined if it cannot be read here. */
+/** Returns the body of a request as text; undefined if there is none, if it still has a content encoding, or if it is not UTF-8. */
 export const decodeBody = ({ plain, request }: PlainRequest): string | undefined => {
   const body = plain ?? (request.headers.some(isEncoding) ? undefined : request.body);
   if (body === undefined || typeof body === "string") return body;
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(body);
   } catch {
-    // Bytes that are not UTF-8 would be written back as others.
+    // Bytes that are not UTF-8 would be written back as other bytes.
     return undefined;
   }
 };

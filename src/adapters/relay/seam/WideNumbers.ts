@@ -13,7 +13,7 @@ export interface Marked {
 }
 
 /**
- * Marks the numbers in JSON text.
+ * Marks the numbers in JSON text that no double can hold.
  *
  * @param text JSON; the result for any other text is meaningless
  */
