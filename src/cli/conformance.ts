@@ -103,7 +103,7 @@ export const conformanceCommand = Command.make("conformance", settings, (asked) 
   ]),
 );
 
-/** Suffix of the column with this package. */
+/** Suffix of a column's name if its SDK runs with this package. */
 const withUsMark = " with this package";
 
 /**
@@ -145,8 +145,8 @@ const makeColumns = Effect.fnUntraced(function* (asked: {
 });
 
 /**
- * Timeouts of the columns with this package, as a multiple of the long silence. They are longer than the silence, and expire well before a
- * turn counts as hung.
+ * Timeouts of the columns with this package, as a multiple of the silence in the fault `silence`. They are longer than that silence, and
+ * expire well before a turn counts as hung.
  */
 const stallOfSilence = 1.5;
 

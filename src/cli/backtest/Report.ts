@@ -19,7 +19,7 @@ const violationsMax = 10;
 const nameCharactersMax = 48;
 
 /**
- * Formats the totals as text.
+ * Formats the totals of a backtest as the text of its report.
  *
  * @param against the policy's name and the changed limits
  */

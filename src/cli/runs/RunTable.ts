@@ -26,7 +26,7 @@ export interface RunRow {
 }
 
 /**
- * Formats the table.
+ * Formats runs as a table, followed by the commands that answer questions, recover runs and show the next page.
  *
  * @param runs the rows, in order
  * @param more the last run of the page, if there may be older ones
@@ -73,7 +73,7 @@ const tokenCell = ({ estimated, used, wasted }: RunTokens): string =>
 const costCell = ({ cost_usd: cost }: RunTokens): string =>
   cost === undefined ? "-" : formatDollars(cost.used + cost.wasted);
 
-/** Returns the shortest prefix length that keeps the page's ids distinct. */
+/** Returns the shortest length, at least the minimum for these ids, at which all ids of the page have distinct prefixes. */
 const shortestPrefixLength = (ids: ReadonlyArray<string>): number => {
   const least = ids.every((id) => random.test(id)) ? idCharactersMin : nameCharactersMin;
   const longest = Math.max(least, ...ids.map((id) => id.length));

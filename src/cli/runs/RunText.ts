@@ -35,7 +35,7 @@ interface Scene {
 }
 
 /**
- * Formats a run.
+ * Formats a run's record: its steps in chronological order, its calls, and its end or its question.
  *
  * @param orphans ids of undecided runs that no process owns
  */

@@ -11,7 +11,7 @@ import { runArgument } from "./show.ts";
 
 const fail = failing("runs cancel");
 
-/** The `runs cancel` command. */
+/** Cancels a run that this process need not own. Its owner ends it; a run without an owner ends at once. */
 export const cancelCommand = Command.make(
   "cancel",
   { id: runArgument, db: dbFlag, json: jsonFlag },

@@ -32,7 +32,7 @@ interface ListOptions {
   readonly json: boolean;
 }
 
-/** The `runs list` command. */
+/** Lists one page of runs: first those that wait for an answer, then the newest. */
 export const listCommand = Command.make(
   "list",
   {
@@ -79,7 +79,7 @@ export const listCommand = Command.make(
 );
 
 /**
- * Lists runs.
+ * Prints one page of runs as a table or as JSON.
  *
  * @param screen the output device
  */

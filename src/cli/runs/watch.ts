@@ -118,7 +118,7 @@ const retryWhileLocked = <A>(
 };
 
 const printNewSteps = Effect.fnUntraced(function* (record: RunRecord, seen: Set<string>, { json, screen }: Watching) {
-  // Steps recorded before the first poll have their own time or none.
+  // Steps that were recorded before the first poll are printed with their recorded time, or without a time if none was recorded.
   const now = seen.size === 0 ? undefined : yield* Clock.currentTimeMillis;
   for (const step of runSteps(record)) {
     if (seen.has(step.key)) continue;

@@ -97,7 +97,7 @@ class Crew {
   readonly #liveWorkers = new Map<number, WorkerProcess>();
   /** Names of dead processes whose runs no other worker has recovered yet. */
   readonly #unrecovered = new Set<string>();
-  /** Called with the generation that a worker has applied. */
+  /** By worker number: called with the number of the configuration (`Generation`) that the worker has applied. */
   readonly #configuring = new Map<number, (generation: number) => void>();
   #generation = Generation.first;
   #program: ProgramOptions;
@@ -140,7 +140,7 @@ class Crew {
     });
   }
 
-  /** Tells a serving worker about dead processes that are not recovered. */
+  /** Tells a worker that now serves about the dead processes whose runs are not recovered yet. */
   onReady({ channel }: WorkerProcess): void {
     for (const name of this.#unrecovered) channel.order({ _tag: "Ended", process: name });
   }

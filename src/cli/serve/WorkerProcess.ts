@@ -74,7 +74,7 @@ export type Heard = Extract<WorkerMessage, { readonly _tag: "Configured" | "Reco
 
 const decode = Schema.decodeUnknownResult(WorkerMessage);
 
-/** Starts a worker process. */
+/** Starts a worker process. `heard` receives the messages that the returned object does not report. */
 export const fork = (worker: number, heard: (message: Heard) => void): WorkerProcess => {
   const handle: Worker = cluster.fork();
   const started: WorkerProcess = {

@@ -1,6 +1,6 @@
 /**
- * Parses recorded bytes with code of its own, so that the judge shares no code with the decoders under test: a minimal server-sent-events
- * reader (WHATWG HTML, 9.2.6), and the first place at which a stream may look complete.
+ * Parses recorded bytes with a minimal server-sent-events reader (WHATWG HTML, 9.2.6), and finds the first place at which a stream may look
+ * complete. It shares no code with the decoders under test, so the judge does not share their faults.
  */
 import * as Json from "../../../domain/Json.ts";
 import type { ProtocolId } from "../../../provider/Protocols.ts";

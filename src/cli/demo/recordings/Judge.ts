@@ -6,7 +6,7 @@ import { endOf, type Frame, isSameFrame, isWhole } from "./Frames.ts";
 import type { Recording } from "./Recordings.ts";
 import type { Take } from "./Take.ts";
 
-/** The outcome of a take. */
+/** The result that a caller received from one take, that is, from one playback of a recording. */
 export interface Heard {
   readonly completed: boolean;
   /** The original events that are visible at the end, without withdrawn ones. */

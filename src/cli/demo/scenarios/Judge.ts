@@ -31,7 +31,7 @@ export interface JudgedRun {
   readonly waits: ReadonlyArray<"path" | "cooldown">;
   /** The route that answered, if not the run's own. */
   readonly route: string | null;
-  /** The proof of each seam, or the reason why shown text was not continued. */
+  /** The proof of each place at which a continuation joined shown text (a seam), or the reason why shown text was not continued. */
   readonly seams: ReadonlyArray<string>;
   readonly expected: Expectation;
   /** Problems in words; empty if the run matches its expectation. */

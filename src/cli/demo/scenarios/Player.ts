@@ -84,7 +84,8 @@ export const play = Effect.fn("demo.play")(
     const processor = yield* scenario.sleepsMs === undefined ? StreamProcessor : makeProcessor(clock);
     const door = yield* Door.make(server.port);
     const url = server.endpoint(scenario.protocol);
-    // Only an outage goes through the door, because the door, not the server, determines how a proxied connection ends.
+    // Only a scenario with an outage uses the local proxy (`Door`), because the proxy, not the server, determines how a proxied connection
+    // ends.
     const place: Place = {
       client,
       scenario,
@@ -163,7 +164,8 @@ const seamsOf = ({ attempts, evidence }: RunRecord): ReadonlyArray<string> => [
 ];
 
 /**
- * Creates a client that reports its exchanges. With a warm-up it has a single connection, so that the run meets the warm-up's.
+ * Creates a client that reports its exchanges. With a warm-up it has a single connection, so that the run reuses the connection of the
+ * warm-up.
  */
 const makeClient = Effect.fnUntraced(function* ({ warmUp }: Scenario) {
   const exchanges: Array<ExchangeRecord> = [];
@@ -184,7 +186,7 @@ const pollUntil = (look: Effect.Effect<boolean>, ms: number): Effect.Effect<unkn
     Effect.timeoutOption(Duration.millis(ms)),
   );
 
-/** The target of a run's requests. */
+/** The client and the URL that a run's requests use, with the scenario that decides their content. */
 interface Place {
   readonly client: ProviderClient["Service"];
   readonly scenario: Scenario;
@@ -305,7 +307,7 @@ class Handlers {
     );
   }
 
-  /** Runs the calls that are due at this time. If a guarded tool refuses, nothing has run. */
+  /** Runs the calls of the tools whose `runs` is `when`. If a guarded tool refuses a call, nothing has run. */
   run(calls: ReadonlyArray<ReadyCall>, when: DemoTool["runs"]): Effect.Effect<void> {
     const due = calls.filter((call) => this.#tools.some((tool) => tool.name === call.tool && tool.runs === when));
     return Effect.forEach(due, (call) => this.#runOne(call), { discard: true });

@@ -33,7 +33,7 @@ export type Saw =
   | "partial, stopped"
   | "provider's error";
 
-/** The source of an attempt's connection. */
+/** The connection of an attempt: kept open by an earlier request, newly opened, or opened because an idle one was closed. */
 export type ConnectionUse = "kept" | "fresh" | "recycled";
 
 /** The expected outcome of a run, written by hand. */
@@ -67,7 +67,7 @@ export interface Scenario {
   readonly tools?: ReadonlyArray<DemoTool>;
   readonly reveal?: "live" | "on_complete";
   readonly canContinue?: boolean;
-  /** Continues shown text if the seam can be proven. */
+  /** Continues shown text if it can be proven where the continuation joins that text (the seam). */
   readonly goesOn?: GoesOn;
   readonly canRefresh?: boolean;
   readonly clocks?: ClockOptions;
