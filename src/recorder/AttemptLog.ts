@@ -1,5 +1,5 @@
 /**
- * Describes recorded attempts, and folds the entries that change them.
+ * Describes recorded attempts, and applies the entries that change them.
  */
 import * as Schema from "effect/Schema";
 import { AttemptFacts } from "../domain/AttemptFacts.ts";
@@ -36,7 +36,7 @@ export const attemptsMax = 64;
 export const raise = (it: AttemptRecord, entry: Pick<AttemptRecord, "attempt" | "facts">): AttemptRecord =>
   it.attempt === entry.attempt ? { ...it, facts: join(it.facts, entry.facts) } : it;
 
-/** Marks an attempt's seam as proven. A proven seam never changes. */
+/** Marks as proven that an attempt's text continues the shown text (its seam). A proven seam never changes. */
 export const markSeamProven = (it: AttemptRecord, { at, attempt, proof }: SeamEntry): AttemptRecord =>
   it.attempt === attempt && it.seam?.proven !== true ? { ...it, seam: { at, proof, proven: true } } : it;
 

@@ -201,7 +201,7 @@ class BoundedMethod {
     this.#hangsSince = undefined;
   }
 
-  /** Counts an abandoned call until the returned function is called at its end. */
+  /** Counts an abandoned call. Call the returned function when the abandoned call has ended. */
   countAbandoned(): (isSuccess: boolean) => void {
     this.#hanging.calls += 1;
     return (isSuccess) => {

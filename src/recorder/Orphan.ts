@@ -118,7 +118,7 @@ export const assumeCrash = (facts: AttemptFacts): AttemptFacts => ({
 });
 
 /**
- * Restores the facts fold of an attempt whose process died.
+ * Rebuilds the collected facts of an attempt whose process died, so that more facts can be added to them.
  *
  * @param successor options of the process that takes the run over; by default nothing is discardable
  */
@@ -213,7 +213,7 @@ const decideUndecided = (record: RunRecord, response: Response, asked: Asked | u
   const standing = broke?.status === "open" && !left && isUnchangedSince(facts, broke) ? broke : undefined;
   const automatic = standing?.decision.action === "auto_retry_once";
   const spent = isSpent(record);
-  // A cursor is lost with its process, so a planned resume is decided again without one.
+  // A resume needs the provider's cursor, which is lost with the process. So a planned resume is decided again, without a cursor.
   if (standing !== undefined && automatic && standing.decision.mode !== "resume" && !spent) {
     return { _tag: "offered", incident: standing };
   }

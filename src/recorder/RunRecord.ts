@@ -1,8 +1,8 @@
 /**
  * Describes what a recorder keeps of a run, and the entries that build the record.
  *
- * `RunRecord.apply` folds entries into a record. It is pure, and every recorder layer uses it. Entries are transitions, never
- * deltas, and hold facts, lengths and labels, never content.
+ * `RunRecord.apply` applies an entry to a record. It is pure, and every recorder layer uses it. Entries are transitions, never deltas, and
+ * hold facts, lengths and labels, never content.
  */
 import * as Schema from "effect/Schema";
 import { AttemptFacts } from "../domain/AttemptFacts.ts";
@@ -74,8 +74,8 @@ export const Parked = Schema.Literals(["question", "interrupted", "recovered", "
 export type Parked = typeof Parked.Type;
 
 /**
- * Bounded evidence: the first and the last records, and the number omitted between them. The last records include every terminal candidate,
- * up to the maximum.
+ * Bounded evidence: the first and the last records, and the number omitted between them. Terminal candidates (events that may have ended
+ * the response) are the last to be evicted.
  */
 export const EvidenceLog = Schema.Struct({
   first: Schema.Array(Evidence),
@@ -157,7 +157,7 @@ export const Entry = Schema.TaggedUnion({
     request: Schema.optionalKey(AttemptRequest),
     run: Schema.optionalKey(RunFacts),
     route: Schema.optionalKey(Label),
-    /** Seam that the attempt must prove. `at` counts UTF-16 code units of the shown text. */
+    /** The attempt must prove that its text continues the shown text here. `at` counts UTF-16 code units of the shown text. */
     seam: Schema.optionalKey(Schema.Struct({ at: Schema.Natural, proof: SeamProof })),
   },
   /** A wait begins or ends. `waited_ms` is the sum of the earlier waits; `wait` is the open wait, if any. */
@@ -192,13 +192,13 @@ export type Entry = typeof Entry.Type;
 export type Misfit = "unknown_run" | "run_exists" | "run_ended" | "answered";
 
 /**
- * Folds one entry into a run's record.
+ * Applies one entry to a run's record.
  *
  * Except for evidence and `RunResumed`, an entry that is already on record changes nothing. So a caller that does not know the outcome of a
  * write can repeat it.
  *
  * @param record current record; undefined before `RunStarted`
- * @param entry the event to fold
+ * @param entry the event to apply
  * @returns the new record, or the reason why the entry does not fit. A run has one terminal state (law L7), so after `RunEnded` it accepts
  *   only late facts (of tools that ran after their stream completed), seams, incidents, marks, evidence and calls. An assumed end is not
  *   terminal: the owner's next entry replaces it.
@@ -248,7 +248,7 @@ const reopen = (record: RunRecord): RunRecord => {
 };
 
 /**
- * Folds the entries of one write into a run's record, all of them or none.
+ * Applies the entries of one write to a run's record, all of them or none.
  *
  * @param isGivenBack true if the writing process has released the run
  * @returns the new record, or the reason for the refusal; `fenced` if a late write would continue a released run. Undefined
@@ -269,7 +269,9 @@ export const applyAll = (
   return folded;
 };
 
-/** True if the entry is demonstrably on record. Facts, seams, calls and marks need no check, because folding them twice changes nothing. */
+/**
+ * True if the entry is demonstrably on record. Facts, seams, calls and marks need no check, because applying them twice changes nothing.
+ */
 const isOnRecord = (record: RunRecord, entry: Entry): boolean => {
   switch (entry._tag) {
     case "RunStarted":

@@ -25,7 +25,7 @@ import { OutageLog, saidAgainMs } from "./shared/OutageLog.ts";
 /** Maximum size of all entries in the queue, in bytes (estimated): 64 MiB. */
 export const queueBytesMax = 64 * 1024 * 1024;
 
-/** Share of `queueBytesMax` down to which a full queue is evicted. */
+/** Share of `queueBytesMax` to which the entries of a full queue are reduced. */
 const evictedTo = 7 / 8;
 
 /** Maximum time that an entry waits for the store, in milliseconds: 10 minutes. */
@@ -282,7 +282,7 @@ export class Queue {
     return this.#runs.has(runId);
   }
 
-  /** Returns the stored record of a run with its queued entries folded in. */
+  /** Returns the stored record of a run, with its queued entries applied. */
   overlay(runId: string, stored: RunRecord.RunRecord | undefined): RunRecord.RunRecord | undefined {
     const run = this.#runs.get(runId);
     if (run === undefined) return stored;
@@ -609,7 +609,7 @@ const withQueued = (
   const known = new Set(stored.map(({ run_id }) => run_id));
   // The page keeps the length that the store returned, because readers take a page shorter than its limit for the last one.
   const seen = stored.map((record) => queue.overlay(record.run_id, record) ?? record);
-  // A later page starts after a run in the store, and queued runs are newer.
+  // A page after the first starts at a stored run. Queued runs are newer, so it contains none of them.
   const queued = query.before === undefined ? queue.unstored.filter(({ run_id }) => !known.has(run_id)) : [];
   const fitting = queued.filter((record) => isListed(record, query));
   return [...fitting, ...seen].slice(0, query.limit ?? listLimitDefault);

@@ -14,7 +14,7 @@ export const away = {
   fails: "The call fails, and nothing changes. The next check of the record finds the same work to do.",
 } as const;
 
-/** An occasion of a write. */
+/** The event that causes a write, and the step that waits for it. */
 export interface Occasion {
   /** Event that causes the write, or the event that the write precedes. */
   readonly when: string;

@@ -18,7 +18,7 @@ import { make, type SqlRunRecorderOptions } from "../sql/SqlRunRecorder.ts";
 import * as PostgresAddress from "./PostgresAddress.ts";
 import * as PostgresClient from "./PostgresClient.ts";
 
-/** Options of the PostgreSQL recorder. */
+/** Options of the PostgreSQL recorder. Only `address` is required. */
 export interface PostgresOptions extends SqlRunRecorderOptions {
   /** `postgres://ROLE@HOST:PORT/DATABASE?sslmode=verify-full`; docs/postgres.md lists the parameters. Never contains a password. */
   readonly address: string;

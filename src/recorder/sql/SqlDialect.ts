@@ -41,7 +41,10 @@ export interface SqlDialect {
   readonly word: Fragment;
   /** Number of missed heartbeats after which a write renews the lease itself. */
   readonly beatsMissed: number;
-  /** An extra column in the first statement of every write, and the function that receives its value. */
+  /**
+   * An extra column in the first statement of every write, and the function that receives its value: on PostgreSQL, the id of the
+   * transaction.
+   */
   readonly id: {
     readonly column: string;
     readonly note: (row: { readonly xid?: string } | undefined) => Effect.Effect<void>;

@@ -93,7 +93,7 @@ const rowless = new RecorderError({
   message: "the client returns no rows for a statement with RETURNING, from which the recorder learns its changes",
 });
 
-/** Selects a lease if it is not fenced. @param column additional columns */
+/** Selects a lease if it is not fenced. @param column columns to select in addition to the id, each with a leading comma */
 export const selectUnfenced = (column: string): string =>
   `SELECT id${column} FROM {leases} WHERE id = ? AND fenced = 0`;
 
@@ -113,7 +113,7 @@ export class SqlLease {
   /** Number of runs that the current lease owns. */
   #needs = 0;
   #beatAt = Number.NEGATIVE_INFINITY;
-  /** Called in the step in which the number of runs that the lease owns rises from zero. */
+  /** Called when the lease gets its first run, within the same synchronous step. */
   onNeeded: () => void = () => undefined;
 
   constructor(tables: SqlTables, options: LeaseOptions) {
@@ -365,7 +365,7 @@ export class SqlLease {
     return this.#watch.standing(lease, this.#options.elapsed());
   }
 
-  /** Handles a committed transaction that renewed this lease and saw those of others. */
+  /** Handles a committed transaction that renewed this lease and read the leases of other processes. */
   observe(held: Held, owners: ReadonlyArray<Owner>): void {
     this.adopt(held);
     if (held.beatAt === undefined) return;
@@ -378,7 +378,7 @@ export class SqlLease {
     return this.#watch.pauseMs;
   }
 
-  /** Maximum wait until leases are over or held, in milliseconds. */
+  /** Maximum wait until each of these leases is known to be over or still held, in milliseconds. */
   longestMs(owners: ReadonlyArray<Owner>): number {
     return this.#watch.longestMs(owners.map(({ lease }) => lease));
   }

@@ -2,7 +2,7 @@
  * Sends and receives the notifications ("words") of a store's processes, and polls for missed ones.
  *
  * A server notifies processes on many machines (NOTIFY). The processes that share a file poll it for writes by others: every `filePollMs`
- * while they own a run, and otherwise when the system reports a write. Both kinds read the same rows.
+ * while they own a run, and otherwise when the system reports a write. The processes of a server and those of a file read the same rows.
  *
  * - W1: a notification carries no data. Its row is written before it is sent, so a lost notification only delays its receivers.
  * - W2: a broken listening connection is reopened, and then everything is read once.
@@ -70,8 +70,8 @@ const quietLooks = 10;
 const pollsToLook = lookMs / filePollMs;
 
 /**
- * Time for which the processes of a file can notice an answered question, in milliseconds. The record of the run keeps the answer for
- * longer.
+ * Time for which an answered question stays announced to the processes that share a SQLite file, in milliseconds. The record of the run
+ * keeps the answer for longer.
  */
 const answeredMs = 60_000;
 
@@ -84,7 +84,8 @@ const channelDigits = 12;
 /**
  * Creates the notifications of a store; returns undefined if a server's store has no secret.
  *
- * @param ear listens, and has the connection of the heartbeat; without it, the store is polled
+ * @param ear `listen` receives notifications, and `beating` sends a test notification over the connection of the heartbeat. Without `ear`,
+ *   the store is polled
  */
 export const make = Effect.fnUntraced(function* (
   database: SqlDatabase,
@@ -278,7 +279,7 @@ const listenOn = (
       const word = parseWord(payload);
       if (word !== undefined) listeners.notify(word);
     };
-    // Another connection sends the hello, because a pooler would return a connection's own notifications to it.
+    // Another connection sends the test notification of W3, because a pooler would return a connection's own notifications to it.
     const said = Effect.ignore(beating.execute(sql`SELECT pg_notify(${channel}, ${hello})`));
     const ready = Effect.suspend(() => {
       pauseMs = pauseFirstMs;

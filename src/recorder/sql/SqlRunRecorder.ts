@@ -43,7 +43,7 @@ export const leaseMsDefault = 15_000;
 /** Maximum lease and lock timeout, in milliseconds. */
 const dayMs = 24 * 60 * 60 * 1_000;
 
-/** Options of the SQL recorder. */
+/** Options of a recorder over any SQL database. All are optional. */
 export interface SqlRunRecorderOptions {
   /** Lease of this process, in milliseconds; default 15,000. */
   readonly leaseMs?: number;
@@ -68,7 +68,7 @@ export interface SqlRunRecorderOptions {
   readonly prefix?: string;
 }
 
-/** Options of a recorder on a file. */
+/** Options of a recorder on a SQLite file. All are optional. */
 export interface SqlFileOptions extends SqlRunRecorderOptions, Partial<SqlNodeSqlite.NodeSqliteOptions> {}
 
 /** The layers of RunRecorder over SQL. */
@@ -174,7 +174,7 @@ export const make = (
         : logFailure(releaseLease(database.write(lease.end), closeMs), "could not release the lease"),
     );
     const inGroups = yield* SqlWriter.make(database, lease, closeMs);
-    // This layer closes before the writer. The writer then commits the writes that this layer could not.
+    // The fast path closes before the writer, which then commits the writes that the fast path could not.
     const write = yield* SqlWriter.makeTogether(database, lease, inGroups);
     yield* Effect.forkScoped(runHeartbeat(database, beating, lease));
     const looking = yield* startRetention(makeRetaining(database, now), options);

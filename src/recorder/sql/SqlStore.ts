@@ -275,7 +275,10 @@ const newColumns = ({ owner, record, runId }: Changed, { toStorable }: SqlTables
   ];
 };
 
-/** Inserts new runs. The parts of a run go to the newest shelf. If there is no shelf, the record stays in its row. */
+/**
+ * Inserts new runs. The parts of a run go to the newest shelf (a section of the parts table; see `SqlParts`). If there is no shelf, the
+ * record stays in its row.
+ */
 const insertTemplate = (where: string) => `WITH v AS (
     SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
       WITH ORDINALITY AS u (run_id, owner, parked, ended_at, broken, provider, model, started_at, state, record, n)

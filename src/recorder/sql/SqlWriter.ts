@@ -337,7 +337,7 @@ const openFenced = (
 const isTakenBack = ({ end, volatile }: RunRecord.RunRecord): boolean =>
   volatile === true && (end === undefined || end.assumed === true);
 
-/** Folds a write into its run, completely or not at all. */
+/** Applies a write to its run, completely or not at all. */
 const apply = (run: Open, { entries, runId }: Entries): RecorderError | undefined => {
   // If the run has no owner, this process released the run while the write was in flight.
   const record = RunRecord.applyAll(run.record, entries, run.owner === undefined);
@@ -429,7 +429,7 @@ class SqlGroup {
     this.#times = times;
   }
 
-  /** Adds a write to the next commit. Returns false if the write has to take the other path. */
+  /** Adds a write to the next commit. Returns false if the write has to take the slow path, a transaction of `make`. */
   take(...[runId, entries, onDone]: Parameters<Commit>): boolean {
     if (this.#isClosed || this.#jobs.length >= queuedWritesMax || this.#lease.freshId === undefined) return false;
     const checked = SqlEntryCheck.normalizeEntries(runId, entries);
@@ -468,7 +468,7 @@ class SqlGroup {
     for (const job of jobs) job.onDone(committed?.taken.has(job) === true ? "recorded" : "undecided");
   }
 
-  /** Prepares a commit. Returns undefined without a valid lease, or if a write is not plain data. The other path then finds the cause. */
+  /** Prepares a commit. Returns undefined without a valid lease, or if a write is not plain data. The slow path then finds the cause. */
   #prepare(jobs: ReadonlyArray<Job>): Prepared | undefined {
     const id = this.#lease.freshId;
     try {
@@ -507,7 +507,7 @@ class SqlGroup {
     return { before, record: mine.known.record, owner: id, driven: mine };
   }
 
-  /** Folds a write into the run. Returns undefined if the write is refused or changes more than the run's own row. */
+  /** Applies a write to a copy of the run. Returns undefined if the write is refused or changes more than the run's own row. */
   #fold(run: Open, job: Job): Open | undefined {
     const folded = { ...run };
     if (apply(folded, job) !== undefined || folded.record === undefined) return undefined;

@@ -44,7 +44,7 @@ interface Unit {
 }
 
 /**
- * Plans an answer.
+ * Plans the response to one request: its head, its writes and its break.
  *
  * @param answer one answer of a script
  * @param protocol the protocol of the request

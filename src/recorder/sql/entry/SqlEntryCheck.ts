@@ -1,7 +1,7 @@
 /**
  * Checks before a write that its entries can be read back, using the schema that reads them.
  *
- * A record is a fold over its entries and contains nothing else, so if each entry can be read, the record can be read too.
+ * A record is built from its entries and contains nothing else, so if each entry can be read, the record can be read too.
  */
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
