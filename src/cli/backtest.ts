@@ -100,7 +100,6 @@ export const backtest = Effect.fn("cli.backtest")(function* (options: BacktestOp
   }
 });
 
-/** Runs read per page. */
 const page = 200;
 
 const tallyRuns = Effect.fnUntraced(function* (

@@ -33,7 +33,7 @@ export const hangingCallsMax = 64;
 
 type Service = RunRecorder["Service"];
 
-/** A recorder that bounds every call. */
+/** A recorder whose every call returns within a timeout. */
 export interface BoundedRecorder extends Service {
   /** True if the store commits within the call, so that no other code of the process runs in between. */
   readonly commitsAtOnce: boolean;
@@ -50,7 +50,7 @@ export interface BoundedRecorder extends Service {
   ) => void;
 }
 
-/** The caller of a commit, and its services. */
+/** The services of the caller of a commit, and its ownership of the run. */
 export interface Committer {
   /** The clock in these services measures the timeout. */
   readonly services: Context.Context<never>;
@@ -61,7 +61,7 @@ export interface Committer {
 const known = new WeakMap<Service, BoundedRecorder>();
 
 /**
- * Bounds a recorder.
+ * Bounds the calls of a recorder.
  *
  * @param recorder any implementation of the service; repeated calls with one recorder return the same result
  */
@@ -191,7 +191,7 @@ class BoundedMethod {
     return this.#hangsSince === undefined ? this.#waitMs : Math.max(probeMs, this.#hangsSince + this.#waitMs - now);
   }
 
-  /** Marks a call as hanging, and returns its error. */
+  /** Remembers since when a call hangs, and returns the error for its caller. */
   markHanging(runId: string, begun: number, now: number): RecorderError {
     this.#hangsSince ??= begun;
     return this.#makeError(runId, `did not return within ${Math.round(now - begun)} ms`);

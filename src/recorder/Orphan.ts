@@ -222,7 +222,7 @@ const decideUndecided = (record: RunRecord, response: Response, asked: Asked | u
 };
 
 /**
- * Builds the input of a decision on a response.
+ * Builds the input of the decision on an interrupted response, from the facts that are on record.
  *
  * @param broke the incident that ended the response
  * @param left true if that incident only says that the caller left

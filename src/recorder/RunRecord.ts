@@ -25,8 +25,8 @@ export const CallVerdict = Schema.Literals(["it_ran", "it_did_not_run"]);
 export type CallVerdict = typeof CallVerdict.Type;
 
 /**
- * A runtime call that was handed over completely. Its phase is in the facts of its attempt. `id` comes from the provider and is only a
- * label.
+ * A tool call that the caller executes (a runtime call), received with all of its arguments. Its phase is in the facts of its attempt. `id`
+ * comes from the provider and is only a label.
  */
 export const CallRecord = Schema.Struct({
   attempt: Schema.Natural,
@@ -84,7 +84,7 @@ export const EvidenceLog = Schema.Struct({
 });
 export type EvidenceLog = typeof EvidenceLog.Type;
 
-/** The open wait of a run, for a path or a cooldown. */
+/** The wait in which a run is now: for a path to its provider, or for the end of a cooldown. */
 export const RunWait = Schema.Struct({
   for: Schema.Literals(["path", "cooldown"]),
   /** Wall clock, milliseconds since the epoch. */
@@ -102,7 +102,7 @@ export const RunRecord = Schema.Struct({
   /** `asking` and `parked` runs outlive their process. `parked` holds the reason. */
   state: Schema.Literals(["live", "asking", "parked", "ended"]),
   parked: Schema.optionalKey(Parked),
-  /** Number of takeovers by another process. */
+  /** Number of times that another process has taken the run over. */
   resumes: Schema.Natural,
   /** Number of takeovers at the last human answer. The takeover limit counts from there. */
   resumes_at_answer: Schema.optionalKey(Schema.Natural),
@@ -126,7 +126,7 @@ export const RunRecord = Schema.Struct({
   incidents: Schema.Array(RunIncident),
   incidents_omitted: Schema.Natural,
   questions: Schema.Array(QuestionRecord),
-  /** Total time that the run has waited for paths and cooldowns, without the open wait, in milliseconds. */
+  /** Total time that the run has waited for paths and cooldowns, without the present wait, in milliseconds. */
   waited_ms: Schema.optionalKey(Milliseconds),
   waiting: Schema.optionalKey(RunWait),
   /** Group whose budget the run shares. */
@@ -160,7 +160,7 @@ export const Entry = Schema.TaggedUnion({
     /** The attempt must prove that its text continues the shown text here. `at` counts UTF-16 code units of the shown text. */
     seam: Schema.optionalKey(Schema.Struct({ at: Schema.Natural, proof: SeamProof })),
   },
-  /** A wait begins or ends. `waited_ms` is the sum of the earlier waits; `wait` is the open wait, if any. */
+  /** A wait begins or ends. `waited_ms` is the sum of the waits that have ended; `wait` is the one that begins, if any. */
   RunWaited: { waited_ms: Milliseconds, wait: Schema.optionalKey(RunWait) },
   /**
    * The run repeats a failed run that another process owned. `RunStarted` has the same field, for a process that knows this at the start.
@@ -169,7 +169,7 @@ export const Entry = Schema.TaggedUnion({
   /** The text of an attempt was joined to the shown text. */
   RunContinued: { attempt: Schema.Natural, at: Schema.Natural, proof: SeamProof },
   FactsRaised: { attempt: Schema.Natural, facts: AttemptFacts },
-  /** A runtime call is handed over completely. The attempt's facts are in the same write. */
+  /** A tool call that the caller executes (a runtime call) is given to it with all arguments. The attempt's facts are in the same write. */
   CallHandedOver: { attempt: Schema.Natural, call: Label, id: Label, tool: Label },
   /** Settles a call of unknown outcome. The attempt's facts are in the same write. */
   CallJudged: { attempt: Schema.Natural, call: Label, tool: Label, verdict: CallVerdict, by: VerdictBy },
@@ -188,7 +188,7 @@ export const Entry = Schema.TaggedUnion({
 });
 export type Entry = typeof Entry.Type;
 
-/** Explains why an entry does not fit its record. */
+/** The reason why an entry does not fit its record. */
 export type Misfit = "unknown_run" | "run_exists" | "run_ended" | "answered";
 
 /**

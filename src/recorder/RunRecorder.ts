@@ -65,7 +65,7 @@ export class RunRecorder extends Context.Service<
     readonly write: Write;
     /** Reads one run; returns undefined if it is unknown or was deleted. */
     run(runId: string): Effect.Effect<RunRecord.RunRecord | undefined, RecorderError>;
-    /** Lists runs, newest first. */
+    /** Lists runs, newest first, at most `query.limit` (default 100). */
     runs(query?: RunRecorder.RunQuery): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
     /** Reads the incidents of a run, oldest first; empty if the run is unknown. */
     incidents(runId: string): Effect.Effect<ReadonlyArray<RunIncident>, RecorderError>;
@@ -136,7 +136,7 @@ export class RunRecorder extends Context.Service<
   }
 >()("effect-stream-recovery/RunRecorder") {
   /**
-   * Keeps runs in this process's memory.
+   * Keeps runs in this process's memory. They are lost when the process ends.
    *
    * @param options.runsMax maximum runs kept (default 10,000). At the maximum, the oldest ended run is evicted. If every run is live, a new
    *   one is refused with reason `full`, because evicting a live run would lose it.
@@ -171,7 +171,7 @@ export interface Write {
   readonly commit?: Commit;
 }
 
-/** Attaches a fiberless commit to a `write`. */
+/** Attaches to a `write` a commit that needs no fiber. */
 export const withCommit = (
   write: Write,
   answers: Commit["answers"],

@@ -143,7 +143,7 @@ export const make = (recorder: RunRecorder["Service"], spill?: Spill): Effect.Ef
     return queue;
   });
 
-/** Queue of the entries of volatile runs. */
+/** The queue of the entries of volatile runs, which the store records after the acts that the entries describe. */
 export class Queue {
   readonly #recorder: BoundedRecorder;
   readonly #clock: Clock.Clock;
@@ -489,7 +489,7 @@ export class Queue {
     if (this.#dueSince !== undefined) this.#dueSince = Math.min(now, this.#dueSince + ms);
   }
 
-  /** Drops runs that have waited too long. */
+  /** Drops the entries of runs that have waited longer than `queueAgeMsMax`. */
   #forgetOld(): void {
     const old = this.#now() - queueAgeMsMax;
     for (const run of [...this.#runs.values()])

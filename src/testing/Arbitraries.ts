@@ -15,7 +15,7 @@ import { BreakKind, BreakPlace, type FaultScriptInput, ProviderErrorName } from 
 /** Maximum calls in a generated ledger. The rules do not distinguish two calls from more; the third call tests that. */
 const rowsMax = 3;
 
-/** Facts of an attempt, in any combination, because a policy accepts contradictory facts too. Each call has its own key. */
+/** Generates facts of an attempt, in any combination, because a policy accepts contradictory facts too. Each call has its own key. */
 export const attemptFacts: Arbitrary.Arbitrary<AttemptFacts> = Arbitrary.map(
   Arbitrary.all({
     facts: Arbitrary.schema(AttemptFacts),
@@ -24,10 +24,10 @@ export const attemptFacts: Arbitrary.Arbitrary<AttemptFacts> = Arbitrary.map(
   ({ facts, tools }) => ({ ...facts, tools: tools.map((row, ordinal) => ({ ...row, call: `0.${ordinal}` })) }),
 );
 
-/** Failures of every kind. */
+/** Generates failures of every kind. */
 export const failure: Arbitrary.Arbitrary<Failure> = Arbitrary.schema(Failure);
 
-/** Inputs of `decide`: facts, a failure, the run, a budget and jitter. */
+/** Generates inputs of `decide`: facts, a failure, the run, a budget and jitter. */
 export const decisionInput: Arbitrary.Arbitrary<DecisionInput> = Arbitrary.all({
   facts: attemptFacts,
   failure,

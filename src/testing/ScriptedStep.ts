@@ -27,7 +27,7 @@ export type ScriptedStep =
   | { readonly do: "stall" };
 
 /**
- * Builds a part.
+ * Builds a step that delivers one part.
  *
  * @param name name of the part in a transcript
  * @param says observation of the part

@@ -17,7 +17,7 @@ export class MissingPackage extends Schema.TaggedError<MissingPackage>()("Missin
 }
 
 /**
- * Loads an SDK.
+ * Loads an SDK that the user has installed.
  *
  * @param packages all packages of the SDK, for the error message
  * @param load the dynamic import

@@ -5,7 +5,7 @@
 /** A `fetch` for one turn, closed after it. */
 export type TurnFetch = typeof fetch & { readonly close: () => Promise<void> };
 
-/** Configures an SDK that accepts a `fetch`. */
+/** The name of an SDK's column, and the `fetch` of its turns if it runs with this package. */
 export interface SdkOptions {
   /** The column's name. */
   readonly name: string;

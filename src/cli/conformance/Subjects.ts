@@ -19,7 +19,7 @@ export const subjectNames = ["openai", "anthropic", "ai-sdk"] as const;
 /** The name of an SDK under test. */
 export type SubjectName = (typeof subjectNames)[number];
 
-/** Configures this package under an SDK. */
+/** The settings of the recovery in the columns with this package. */
 export interface WithUsSettings {
   /** `live` shows text as it arrives, `on_complete` only after the response is complete. */
   readonly reveal: "live" | "on_complete";
@@ -29,7 +29,7 @@ export interface WithUsSettings {
   readonly stallMs: number;
 }
 
-/** Creates the two columns of an SDK. */
+/** Creates the two columns of an SDK. Fails if a package of the SDK is not installed. */
 export interface Subject {
   readonly bare: (name: string) => Effect.Effect<ConformanceRuntime, MissingPackage>;
   readonly withUs: (name: string, settings: WithUsSettings) => Effect.Effect<ConformanceRuntime, MissingPackage>;

@@ -82,7 +82,7 @@ export interface Totals {
   readonly requests: number;
 }
 
-/** Adds up the rows. */
+/** Adds up the judged runs of a demo. */
 export const totalsOf = (rows: ReadonlyArray<JudgedRun>): Totals => {
   const sum = (of: (row: JudgedRun) => number) => rows.reduce((total, row) => total + of(row), 0);
   return {
@@ -100,7 +100,7 @@ export const totalsOf = (rows: ReadonlyArray<JudgedRun>): Totals => {
 
 const isRecovered = (row: JudgedRun): boolean => row.decisions.at(-1)?.startsWith("auto_retry_once") === true;
 
-/** Formats the totals as text. */
+/** Formats the totals of a demo, with its duration and its seed. */
 export const summary = (totals: Totals, seconds: number, seed: number, ink: Ink): string => {
   const ok = totals.as_expected === totals.runs;
   const verdict = `${totals.as_expected} of ${totals.runs} runs as expected`;

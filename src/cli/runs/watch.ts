@@ -24,7 +24,7 @@ const everyMsDefault = 500;
 /** Maximum consecutive polls of a locked store before the command fails. */
 const busyLooksMax = 20;
 
-/** The `runs watch` command. */
+/** Prints the steps of one run or of all runs as they are recorded. With one run it exits at its end, otherwise at a signal. */
 export const watchCommand = Command.make(
   "watch",
   {

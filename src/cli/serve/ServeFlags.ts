@@ -7,10 +7,10 @@ import { Flag } from "effect/cli";
 import type { Entry } from "../../gateway/config/Option.ts";
 import { entries, groups } from "../../gateway/config/Options.ts";
 
-/** Value of a flag or variable. */
+/** A value as typed in a flag or an environment variable, before it is validated. */
 export type Typed = string | number | boolean | Redacted.Redacted<string>;
 
-/** Options with their own flag. */
+/** Options that have a flag and an environment variable with one value. */
 export const flagged: ReadonlyArray<Entry & { readonly flag: string; readonly variable: string }> = entries.flatMap(
   (entry) => {
     const { flag, form, variable } = entry;

@@ -14,7 +14,7 @@ import { entries } from "../../gateway/config/Options.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 import { flagged, pairFlags, type serveFlags, type Typed } from "./ServeFlags.ts";
 
-/** Values of flags and variables. */
+/** The values of the flags and of the environment variables that replace missing flags. */
 export type Given = Command.Command.Config.Infer<typeof serveFlags>;
 
 /** Valid options, or one line for each problem. */

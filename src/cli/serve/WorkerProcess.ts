@@ -51,7 +51,7 @@ export interface Refusal {
   readonly mayPass: boolean;
 }
 
-/** A worker process. */
+/** A worker process, as its supervisor sees it. */
 export interface WorkerProcess {
   /** Number of the worker, from 1. A replacement has the same number. */
   readonly worker: number;

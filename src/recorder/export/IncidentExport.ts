@@ -60,7 +60,7 @@ const incomplete = new IncidentExportError({
 });
 
 /**
- * Exports a single incident.
+ * Exports a single incident, without the run around it.
  *
  * @param incident the incident from the recorder
  * @throws IncidentExportError if an unchecked value is not an incident, or has more calls than an attempt can have

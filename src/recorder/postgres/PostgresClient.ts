@@ -57,7 +57,7 @@ export class Sockets {
   #quietMs = quietMs;
   #isOver = false;
 
-  /** Tracks a socket and its timeout. */
+  /** Tracks a socket until it closes, and closes it if its server is silent for too long. */
   watch(socket: Socket): void {
     if (this.#isOver)
       return void socket.destroy(new Error("this process is about to exit and no longer uses its server"));

@@ -58,7 +58,7 @@ export const resolveRetention = ({ keepRuns, keepRunsMax }: Kept): Required<Rete
 /** Number of runs to keep that is never reached, so that all runs are kept. */
 export const everyRun = Number.MAX_SAFE_INTEGER;
 
-/** The criteria for old runs at one moment. */
+/** The criteria by which an ended run is old at one moment, and may be deleted. */
 export interface Old {
   /**
    * The moment, in milliseconds since the epoch. A run that ended after it was recorded with a wrong clock, so it displaces no other run.
@@ -83,7 +83,7 @@ export const criteriaAt = (at: number, retention: Retention): Old => {
   };
 };
 
-/** Deletes the old runs of a store. */
+/** Deletes or counts the old runs of a store. */
 export interface Retaining {
   /**
    * Deletes old ended runs and returns their number.

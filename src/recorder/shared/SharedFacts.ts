@@ -44,7 +44,7 @@ export interface Fact {
   readonly leftMs: number;
 }
 
-/** Spending of a group of runs. */
+/** Retries and tokens that a group of runs has spent of its shared budget. */
 export interface GroupSpent {
   readonly retries: number;
   readonly tokens: number;
@@ -56,7 +56,7 @@ export interface BucketSize {
   readonly perSecond: number;
 }
 
-/** A notification. */
+/** A notification that the processes of a store send each other. */
 export type Word =
   /** A fact of a kind was put. */
   | { readonly _tag: "Put"; readonly kind: ToldKind }

@@ -311,7 +311,7 @@ class LockPatience {
     return Math.max(lockPauseMs, left);
   }
 
-  /** Reduces the timeout from now on. */
+  /** Limits each further wait to `hurriedMs`, because the process is about to exit. */
   shortenTimeouts(): void {
     this.#waitMs = Math.min(this.#waitMs, hurriedMs);
   }

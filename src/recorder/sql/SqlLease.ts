@@ -29,7 +29,7 @@ const formerMax = 10;
 /** Heartbeats per lease. Two may be late before another process suspects a failure. */
 export const beatsInLease = 3;
 
-/** State of a run that this process owns. */
+/** State of a run that this process owns or has lost. */
 export interface Driven {
   readonly lease: string;
   /** The record and the place of its parts as this process last wrote them. A value that it does not know is missing. */
@@ -216,7 +216,7 @@ export class SqlLease {
     for (const [runId, { told }] of lost) if (told === undefined && this.#isHeard(runId)) this.markLossNotified(runId);
   }
 
-  /** Remembers that a lease is fenced for good. */
+  /** Remembers that another process has fenced this lease, so that a late result under it is not adopted. */
   #rememberFenced(id: string): void {
     if (this.#next === id) this.#next = undefined;
     this.#former.add(id);
@@ -307,7 +307,7 @@ export class SqlLease {
   }
 
   /**
-   * Renews the lease; returns undefined without one.
+   * Renews the lease; returns undefined if this process has no lease.
    *
    * @param tables tables by the client whose transaction this joins
    */

@@ -26,7 +26,7 @@ import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFacts from "./SqlFacts.ts";
 import type { SqlLease } from "./SqlLease.ts";
 
-/** The callbacks of a listening connection. */
+/** The callbacks of a connection that listens for notifications. */
 export interface Ear {
   readonly onNotification: (payload: string) => void;
   /** Runs once the connection listens. From then on every notification arrives. */

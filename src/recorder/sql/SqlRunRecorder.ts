@@ -115,7 +115,7 @@ interface Shared {
   readonly tables: boolean;
 }
 
-/** Connections with a single purpose. */
+/** Connections that serve a single purpose each, in addition to the connections of the client. */
 export interface OwnConnections {
   /** Connection for heartbeats, so that no other work of this process delays them. By default heartbeats use the main connection. */
   readonly beats?: SqlClient.SqlClient;

@@ -14,7 +14,7 @@ import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
  */
 export const schemaVersion = 7;
 
-/** A store that is ready for use. */
+/** The result of `prepare` for a store that this program can use. */
 export interface Ready {
   /** The store's key for digests. */
   readonly key: Uint8Array;

@@ -30,7 +30,7 @@ export interface Stored extends SqlParts.Place {
 
 /** Columns of a row without its record. */
 export interface Head {
-  /** Grows with every run that starts. */
+  /** Number of the run in the order of starts. */
   readonly seq: number | string;
   /** Shelf of the run's parts on PostgreSQL; see `SqlParts`. */
   readonly shelf?: number;

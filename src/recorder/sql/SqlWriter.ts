@@ -191,7 +191,7 @@ const failAll = (jobs: ReadonlyArray<Job>, error: RecorderError): Effect.Effect<
     for (const { onDone } of jobs) onDone(error);
   });
 
-/** A run inside a transaction. */
+/** A run to which a transaction applies writes. */
 interface Open {
   /** State that the transaction found; undefined for a new run. */
   readonly before: SqlStore.Stored | undefined;

@@ -33,7 +33,7 @@ export const problem = (name: string): string | undefined => {
 type Loaded = Pick<typeof import("../postgres/PostgresRunRecorder.ts"), "PostgresRunRecorder">;
 
 /**
- * Provides the recorder over a store.
+ * Provides the recorder over the store of a given name.
  *
  * Fails if the name is not a valid store. Messages call the name `db`.
  *

@@ -32,7 +32,7 @@ const logMs = 1_000;
  */
 const readMs = 100;
 
-/** Timings of a turn. */
+/** Length of the silence that the fault `silence` plays, and time limit of a turn, in milliseconds. */
 export interface TurnOptions {
   readonly silenceMs: number;
   readonly limitMs: number;

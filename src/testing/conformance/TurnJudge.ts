@@ -20,7 +20,7 @@ export interface PlayedTurn {
 const errorCharactersMax = 300;
 
 /**
- * Judges a turn.
+ * Judges a turn: compares the shown text and the tool runs with the log of the fault server.
  *
  * @param fault the fault of the provider
  * @param protocol the protocol of the turn

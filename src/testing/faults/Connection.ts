@@ -11,7 +11,7 @@ import { breakOff, play } from "./Playback.ts";
 import * as RequestReader from "./RequestReader.ts";
 import * as SocketInbox from "./SocketInbox.ts";
 
-/** The server state that a connection needs. */
+/** The parts of a fault server that a connection uses: its scripts, its memory of earlier answers, and its log. */
 export interface Conversations {
   /**
    * Finds the script and the protocol of a request. `protocol` is undefined if no protocol serves the path or the script does

@@ -16,7 +16,7 @@ export interface RequestHead {
   readonly headers: ReadonlyMap<string, string>;
 }
 
-/** A request that is being read. */
+/** Reads one request, piece by piece. */
 export interface RequestReader {
   /** Adds bytes. Returns the bytes after the end of the request, which belong to the next request. */
   readonly push: (bytes: Uint8Array) => Uint8Array;

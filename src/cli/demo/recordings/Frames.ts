@@ -13,12 +13,12 @@ export interface Frame {
   readonly data: string;
   /** Offset of the frame's first byte. */
   readonly from: number;
-  /** True if the bytes ended before the blank line. Only the data then shows if the event is complete. */
+  /** True if the bytes ended before the blank line that ends a frame. Only the data then shows if the event is complete. */
   readonly open: boolean;
 }
 
 /**
- * Parses all frames of a stream.
+ * Parses all events and comments of a stream.
  *
  * @param bytes the whole body
  */

@@ -15,7 +15,7 @@ export interface Heard {
   readonly log: ReadonlyArray<RequestLog>;
 }
 
-/** A judged take. */
+/** One take (one playback of a recording), with the faults that the judge found in it. */
 export interface RecordingRow {
   readonly file: string;
   readonly protocol: Recording["protocol"];

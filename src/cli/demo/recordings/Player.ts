@@ -25,7 +25,7 @@ import * as Takes from "./Take.ts";
 /** Timeouts of a run whose provider stalls, in milliseconds. */
 export const stallMs = 800;
 
-/** Maximum concurrent takes of one recording. */
+/** Maximum takes (playbacks) of one recording that run at the same time. */
 export const takesAtOnce = 8;
 
 /** Maximum concurrent recordings. They mostly wait and use little CPU. */

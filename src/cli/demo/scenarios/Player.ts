@@ -59,9 +59,9 @@ export interface PlayedRun {
    * Time from the first break to the first part of the last attempt, in milliseconds; undefined if nothing arrived after a break.
    */
   readonly recoveryMs: number | undefined;
-  /** Waits of the run before it sent a request, without repetition. */
+  /** Reasons for which the run waited before it sent a request, each once. */
   readonly waits: ReadonlyArray<"path" | "cooldown">;
-  /** The route that answered, if not the run's own. */
+  /** The route that answered; undefined if it is the first route of the run. */
   readonly route: string | undefined;
   /** The recorded proof of each seam, or the recorded reason why shown text was not continued. */
   readonly seams: ReadonlyArray<string>;
@@ -415,7 +415,6 @@ class Caller {
     return Effect.never;
   }
 
-  /** Number of text deltas shown. */
   get #deltas(): number {
     return this.#transcript.read("text").split("·").length - 1;
   }

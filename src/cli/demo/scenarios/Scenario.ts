@@ -48,9 +48,9 @@ export interface Expectation {
   readonly toolRuns: number;
   /** The connection of every attempt, if it matters: kept, fresh, or recycled because the previous connection was idle too long. */
   readonly connections?: ReadonlyArray<ConnectionUse>;
-  /** Expected waits before a request, without repetition and in order. Default: none. */
+  /** Reasons for which the run is expected to wait before a request, each once and in order. Default: none. */
   readonly waits?: ReadonlyArray<"path" | "cooldown">;
-  /** The route that answers. Default: the run's own. */
+  /** The route that answers. Default: the first route of the run. */
   readonly route?: string;
   /** The proof of each seam, or the reason why shown text is not continued. Default: neither. */
   readonly seams?: ReadonlyArray<SeamProof | SeamRefusal>;

@@ -230,7 +230,7 @@ class Connection implements SqlConnection.Connection {
   readonly identity: string | undefined;
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
-  /** Undefined for a store without a file. */
+  /** Copies pages from the journal into the file in another thread; undefined for a store without a file. */
   readonly #checkpoints: SqlCheckpoints | undefined;
 
   constructor({ file, synchronous = "full" }: NodeSqliteOptions, lockMs: number) {
