@@ -20,7 +20,7 @@ export const AttemptRecord = Schema.Struct({
   started_ms: Milliseconds,
   facts: AttemptFacts,
   request: Schema.optionalKey(AttemptRequest),
-  /** The run's facts when the attempt started. After a crash, the decision uses them. */
+  /** The run's facts when the attempt started. After a crash, the decision uses these facts. */
   run: Schema.optionalKey(RunFacts),
   /** The attempt's route; absent if the run has only one. */
   route: Schema.optionalKey(Label),

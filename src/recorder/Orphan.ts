@@ -95,7 +95,7 @@ export const isSpent = ({ resumes, resumes_at_answer = 0 }: RunRecord): boolean 
   resumes - resumes_at_answer >= resumesMax;
 
 /**
- * Returns the attempts that read the run's last response: the one that requested it, those that resumed it, and those that
+ * Returns the attempts that read the run's last response: first the attempt that requested it, then the attempts that resumed it or
  * continued its text. Empty if the record has no attempt.
  */
 export const lastResponse = (record: RunRecord): ReadonlyArray<AttemptRecord> => {
@@ -186,9 +186,9 @@ const findQuestionStep = ({ incident, question }: Asked, { facts }: Response): D
 };
 
 /**
- * True if an answer still has to be carried out. An answer that ends the run always has to be. A verdict on calls has to be if a call has
- * an unknown outcome. A retry or continuation has to be only if the facts have not grown since the person saw them: the person did not
- * agree to repeat later effects.
+ * True if an answer still has to be carried out. This is always so for an answer that ends the run, and for a verdict on calls if a call
+ * has an unknown outcome. A retry or continuation is carried out only if the facts have not grown since the person saw them, because the
+ * person did not agree to repeat later effects.
  */
 const isAnswerDue = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boolean => {
   switch (answer) {

@@ -163,13 +163,14 @@ export const Entry = Schema.TaggedUnion({
   /** A wait begins or ends. `waited_ms` is the sum of the waits that have ended; `wait` is the one that begins, if any. */
   RunWaited: { waited_ms: Milliseconds, wait: Schema.optionalKey(RunWait) },
   /**
-   * The run repeats a failed run that another process owned. `RunStarted` has the same field, for a process that knows this at the start.
+   * The run repeats a failed run that another process owned. `RunStarted` has the same field, for a process that knows at the start that
+   * the run is a repeat.
    */
   RunRepeats: { retry_of: Label },
   /** The text of an attempt was joined to the shown text. */
   RunContinued: { attempt: Schema.Natural, at: Schema.Natural, proof: SeamProof },
   FactsRaised: { attempt: Schema.Natural, facts: AttemptFacts },
-  /** A tool call that the caller executes (a runtime call) is given to it with all arguments. The attempt's facts are in the same write. */
+  /** The caller gets a tool call to execute (a runtime call), with all of its arguments. The attempt's facts are in the same write. */
   CallHandedOver: { attempt: Schema.Natural, call: Label, id: Label, tool: Label },
   /** Settles a call of unknown outcome. The attempt's facts are in the same write. */
   CallJudged: { attempt: Schema.Natural, call: Label, tool: Label, verdict: CallVerdict, by: VerdictBy },

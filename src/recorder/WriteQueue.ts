@@ -32,8 +32,8 @@ const evictedTo = 7 / 8;
 export const queueAgeMsMax = 600_000;
 
 /**
- * Time for which entries are collected for one write, in milliseconds. An entry is written after one to two such periods. A lookup by
- * another process waits for a second, so it finds the entry.
+ * Time for which entries are collected for one write, in milliseconds. An entry is written after one to two such periods. A process that
+ * does not find a run reads again after `lateRecordMs`, so it finds the entry.
  */
 export const behindMs = 250;
 
@@ -67,7 +67,7 @@ const roundMsMax = 30_000;
  */
 const groupRunsMax = { file: 16, server: 256 };
 
-/** Maximum time that a closing queue keeps writing, in milliseconds, unless its owner passes another one. */
+/** Default maximum time that a closing queue keeps writing, in milliseconds. */
 export const lastWritesMs = 3_000;
 
 /** Unwritten entries of one run. */
@@ -76,7 +76,7 @@ export interface Unwritten {
   readonly entries: ReadonlyArray<RunRecord.Entry>;
 }
 
-/** Keeps the entries that a closing queue could not write. Returns the number of entries that could not be kept either. */
+/** Keeps the entries that a closing queue could not write. Returns the number of entries that are lost because they could not be kept. */
 export type Spill = (unwritten: ReadonlyArray<Unwritten>) => Effect.Effect<number>;
 
 interface QueuedRun {
@@ -117,7 +117,7 @@ export class WriteQueue extends Context.Service<WriteQueue, Queue>()("effect-str
    * Puts a queue in front of a recorder. Reads through this layer's recorder include queued entries.
    *
    * @param recorder recorder to which the queue writes
-   * @param spill keeps entries that a closing queue could not write; without it, these entries are lost and logged
+   * @param spill keeps entries that a closing queue could not write; without it, these entries are lost, and the loss is logged
    */
   static readonly over = <Provided, E, R>(
     recorder: Layer.Layer<RunRecorder | Provided, E, R>,

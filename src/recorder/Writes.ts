@@ -252,7 +252,7 @@ type Others =
   | "onLost"
   | "hurry";
 
-/** Descriptions of the other calls that change the store, and of a durable recorder's own writes. */
+/** Descriptions of the calls other than `write` that change the store, and of the writes that a durable recorder makes by itself. */
 export const calls: Readonly<
   Record<Exclude<keyof RunRecorder["Service"], Others> | "open" | "heartbeat" | "retention" | "close", Write>
 > = {

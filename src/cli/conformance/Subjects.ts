@@ -23,7 +23,7 @@ export type SubjectName = (typeof subjectNames)[number];
 export interface WithUsSettings {
   /** `live` shows text as it arrives, `on_complete` only after the response is complete. */
   readonly reveal: "live" | "on_complete";
-  /** The answer to the question if shown text may be withdrawn and requested again. */
+  /** The answer if the run asks whether shown text may be withdrawn and requested again. */
   readonly answer: "stop" | "retry";
   /** The `first_progress` and `idle` timeouts, in milliseconds: longer than a healthy silence. */
   readonly stallMs: number;

@@ -101,7 +101,7 @@ const cells = (
   ];
 };
 
-/** Lists tools with an unknown outcome: `, bash unknown`. Empty if the run has an open question, because the question lists them. */
+/** Lists tools with an unknown outcome: `, bash unknown`. Empty if the run has an open question, because the question lists these tools. */
 const unknownText = ({ question, unknown_outcomes: tools }: RunSummary): string =>
   tools === undefined || question !== undefined ? "" : `, ${tools.join(", ")} unknown`;
 

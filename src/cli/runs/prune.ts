@@ -118,7 +118,7 @@ const endWaitingRuns = Effect.fnUntraced(function* (begunBefore: number, dryRun:
 const isElsewhere = ({ reason }: { readonly reason: string }): boolean =>
   reason === "owned" || reason === "fenced" || reason === "run_ended" || reason === "unknown_run";
 
-/** Counts the runs that `RunRecorder.prune` would delete: those that are too old, or beyond the number to keep. */
+/** Counts the runs that `RunRecorder.prune` would delete, because they ended too long ago or are not among the `keep` newest. */
 const countPrunable = Effect.fnUntraced(function* ({ endedBefore, keep }: PruneQuery) {
   const isOld = ({ end }: RunRecord) => endedBefore !== undefined && (end?.at ?? 0) < endedBefore;
   const { all, old } = yield* Stream.runFold(

@@ -1,6 +1,6 @@
 /**
- * Finds the port that all workers share. The supervisor searches for it, so that a taken port is reported once, and later workers use the
- * same port if the options leave the port open.
+ * Finds the port that all workers share. The supervisor searches for it. So a taken port is reported only once, and if the options leave
+ * the port open, all workers get the same one.
  */
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";

@@ -1,6 +1,6 @@
 /**
  * Builds the flags of `serve`, with their environment variables, from the table of options. A flag overrides its variable, and both
- * override the configuration file. So no flag has a default here; its help text states the effective default.
+ * override the configuration file. A default here would override the file too, so only the help text of a flag states its default.
  */
 import { Config, type Option, type Redacted } from "effect";
 import { Flag } from "effect/cli";

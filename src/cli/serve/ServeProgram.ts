@@ -153,7 +153,7 @@ const readText = (path: string): string | undefined => {
   }
 };
 
-/** Overrides the file's options by typed ones. Options that consist of parts are overridden part by part. */
+/** Overrides the options of the file by those from flags and variables. Options that consist of parts are overridden part by part. */
 const overrideFile = (typed: ProgramOptions, file: ProgramOptions): ProgramOptions => {
   const whole: ProgramOptions = { ...file, ...typed };
   const joined = Object.entries(typed).reduce<ProgramOptions>((options, [name, value]) => {

@@ -109,7 +109,10 @@ export const RunExport = Schema.Struct({
     }),
   ),
   attempts_omitted: Schema.Natural,
-  /** Complete calls that were handed over, with the verdict that settled them. `id` is the provider's. */
+  /**
+   * Tool calls that the caller got with all of their arguments, each with the verdict on its outcome, if there is one. `id` comes from the
+   * provider, as a label.
+   */
   calls: Schema.optionalKey(
     Schema.Array(
       Schema.Struct({
@@ -122,7 +125,7 @@ export const RunExport = Schema.Struct({
       }),
     ),
   ),
-  /** The first and the last entries. `omitted` counts those in between. */
+  /** The first and the last evidence. `omitted` counts the evidence between the two. */
   evidence: Schema.Struct({
     first: Schema.Array(Evidence),
     last: Schema.Array(Evidence),

@@ -147,7 +147,9 @@ const evidenceValue = (log: EvidenceLog, labels: ExportLabels): EvidenceLog => {
   return { first: first.map(value), last: last.map(value), omitted: log.omitted + cut };
 };
 
-/** Reduces an export to its maximum size. Drops attempts before incidents, and old ones before new ones. Keeps the final incident. */
+/**
+ * Reduces an export to its maximum size. Drops attempts before incidents, and the oldest of each first. Always keeps the final incident.
+ */
 const fitToSize = (document: RunExport): RunExport => {
   const bare = { ...document, incidents: [], attempts: [] };
   let left = exportBytesMax - countReserveBytes - bytesOf(encode(bare));

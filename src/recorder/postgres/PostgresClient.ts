@@ -80,7 +80,8 @@ export class Sockets {
 }
 
 /**
- * Maximum idle time of a transaction on the server, in milliseconds. It is short, because the locks of an idle transaction block others.
+ * Maximum idle time of a transaction on the server, in milliseconds. It is short, because the locks of an idle transaction block other
+ * transactions.
  */
 const idleTransactionMs = 10_000;
 

@@ -28,8 +28,8 @@ export interface SqlDialect {
    */
   readonly time: (own: number) => Fragment;
   /**
-   * The wall clock of the lease's process. Renewals store it too if `time` is another clock, because times in records are by that wall
-   * clock.
+   * The wall clock of the lease's process. If `time` is another clock, renewals also store this wall clock, because it measured the times
+   * in the records of that process.
    */
   readonly told: {
     readonly column: Fragment;

@@ -138,7 +138,8 @@ const takeFact = ({ database, now }: FactsOptions, kind: FactKind, key: string, 
 const countedMs = 60_000;
 
 /**
- * Adds to a group's spending. An idle group expires and starts from zero. The database may return numbers as text.
+ * Adds to a group's spending. A group that spends nothing for `keepMs` expires and starts from zero. The database may return numbers as
+ * text.
  *
  * @param key idempotency key for retries on a server. A file does not need it, because it always reports the result of a statement
  */

@@ -1,6 +1,6 @@
 /**
- * Records the owner of each run. Each process has one lease and renews it while it lives. A process loses its lease for good when another
- * process fences the lease to take the runs over.
+ * Records the owner of each run. Each process has one lease and renews it while it lives. To take its runs over, another process *fences*
+ * the lease, that is, marks it as lost for good.
  *
  * An expired lease that no process has fenced is still valid, so a laptop that slept loses nothing, and the first heartbeat after an outage
  * renews the lease. Only the fence counts: transactions set, read and obey it. `SqlLeaseWatch` decides if a lease may be fenced.
@@ -21,8 +21,8 @@ const recordsMax = 10_000;
 const lostRunsMax = 10_000;
 
 /**
- * Maximum fenced leases of this process that are remembered. Another process fenced each of them, and during one commit at most a few
- * leases can be fenced.
+ * Maximum fenced leases of this process that are remembered. They are needed only while a commit under them is in flight, and in that time
+ * only a few leases can be fenced.
  */
 const formerMax = 10;
 
@@ -32,7 +32,7 @@ export const beatsInLease = 3;
 /** State of a run that this process owns or has lost. */
 export interface Driven {
   readonly lease: string;
-  /** The record and the place of its parts as this process last wrote them. A value that it does not know is missing. */
+  /** The record and the place of its parts as this process last wrote them. Values that this process does not know are missing. */
   readonly known?: {
     readonly version: number;
     readonly record: RunRecord;
@@ -268,8 +268,8 @@ export class SqlLease {
    * Records that a run was released.
    *
    * @param as state that `beginRelease` returned
-   * @param wasOwned true if the run still had an owner when the statement ran. In that case this process cannot have claimed the run again
-   *   in between, so the state is still the same
+   * @param wasOwned true if the run still had an owner when the statement ran. Then this process has not claimed the run again in between,
+   *   so the state is still the same
    */
   completeRelease(runId: string, as: Driven, wasOwned: boolean): void {
     this.#leaving.markDone(runId, as);

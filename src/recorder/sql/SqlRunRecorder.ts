@@ -48,8 +48,8 @@ export interface SqlRunRecorderOptions {
   /** Lease of this process, in milliseconds; default 15,000. */
   readonly leaseMs?: number;
   /**
-   * Unique name of this process, never reused. With it, another process can report the end of this one
-   * (`RunRecorder.processEnded`) before its lease expires. 1 to 64 characters of a-z, 0-9 and -.
+   * Unique name of this process, never reused. Another process can report the end of this process by its name (`RunRecorder.processEnded`),
+   * before its lease expires. 1 to 64 characters of a-z, 0-9 and -.
    */
   readonly process?: string;
   /** Runs to delete automatically; false for none. */
@@ -63,7 +63,7 @@ export interface SqlRunRecorderOptions {
   readonly place?: string;
   /**
    * Prefix of the table names, to distinguish them from a program's own: 1 to 40 characters of a-z, 0-9 and _; default `stream_recovery_`.
-   * Tables of the first version, which had no prefix, are renamed when they are opened.
+   * Tables of the first version of this package, which had no prefix, are renamed when the store is opened.
    */
   readonly prefix?: string;
 }
@@ -123,7 +123,7 @@ export interface OwnConnections {
   readonly commitOne?: CommitOne;
   /** Listens for notifications of other processes. Without it, the store is polled. */
   readonly listen?: SqlNotifications.Listen;
-  /** Limits that all connections, including those of the client, requested from their server. */
+  /** Limits that all connections, including the connections of the client, have requested from their server. */
   readonly limits?: ServerDemands.ServerLimits;
 }
 

@@ -21,7 +21,7 @@ const countedRunsMax = 10_000;
 /** Time for which an expired lease is kept for people to inspect, in milliseconds. */
 const leaseKeptMs = 24 * 60 * 60 * 1_000;
 
-/** Maximum rows that one statement reads, because a list holds all of them at once. */
+/** Maximum rows that one statement reads, because all of these rows are in memory at once. */
 const pageRows = 200;
 
 /** Lists runs, newest first; see `RunRecorder.runs`. */

@@ -10,7 +10,7 @@ import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
 
 /**
  * Version of the tables: the number of migrations. A store of a newer version declares the oldest versions that still read and write it
- * correctly (`min_reader`, `min_writer`). This program uses such a store only as far as these allow.
+ * correctly (`min_reader`, `min_writer`). This program reads or writes such a store only if its own version is at least as new as these.
  */
 export const schemaVersion = 7;
 

@@ -17,7 +17,7 @@ import * as SqlFileParts from "./sqlite/SqlFileParts.ts";
 import { columns, insertValues, isDriven, templates, templatesWhere, updateValues } from "./sqlite/SqlFileRow.ts";
 import type { RowStatement } from "./sqlite/SqlNodeSqlite.ts";
 
-/** A record with the other columns of its row. */
+/** A record with the columns of its row that are not part of the record. */
 export interface Stored extends SqlParts.Place {
   /** Counts the writes of the row. A process that knows the newest version also knows the record. */
   readonly version: number;

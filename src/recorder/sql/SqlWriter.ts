@@ -32,7 +32,7 @@ import type { Driven, Held, SqlLease } from "./SqlLease.ts";
 import * as SqlStore from "./SqlStore.ts";
 import type { RowStatement } from "./sqlite/SqlNodeSqlite.ts";
 
-/** Maximum writes that wait for one commit, which includes all of them. Further writers wait (backpressure). */
+/** Maximum writes in the queue. The next commit includes all of them, and further writers wait for room (backpressure). */
 const queuedWritesMax = 256;
 
 /**
@@ -49,8 +49,8 @@ const lockedMax = 8;
 const lockedPauseMs = 1;
 
 /**
- * Time for which the end of a run waits for another run's write, so that both share a commit, in milliseconds. The commit of the end is a
- * third of what the store costs a short stream.
+ * Time for which the end of a run waits for another run's write, so that both share a commit, in milliseconds. For a short stream, the
+ * commit of its end is a third of the total cost of the store.
  */
 const endPauseMs = 1;
 

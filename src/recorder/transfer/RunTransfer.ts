@@ -32,7 +32,7 @@ export interface RunPage {
  */
 export type Taken = "added" | "same" | "differs" | "foreign_key" | "unkept";
 
-/** Exports runs from a store and imports them. */
+/** Exports the runs of a store, and imports runs of other stores into it. */
 export interface RunTransfer {
   /** The key of the store's digests, in hex. */
   readonly key: Effect.Effect<string, RecorderError>;

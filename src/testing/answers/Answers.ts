@@ -31,7 +31,7 @@ export interface AnswerOptions {
 /** Default content of an answer: short and healthy, with reasoning before text. */
 export const defaultContent: ReadonlyArray<Block> = [{ reasoning: 2 }, { text: 5 }];
 
-/** The protocols that every fault provider speaks. `FaultProviderOptions.protocols` adds further ones. */
+/** The protocols that every fault provider speaks. `FaultProviderOptions.protocols` adds further protocols. */
 export const answerProtocols: ReadonlyArray<AnswerProtocol> = [
   anthropicMessages,
   openAiChat,
@@ -80,7 +80,7 @@ export interface CutAnswer {
 /**
  * Renders the rest of an answer, like a model that continues an interrupted text.
  *
- * @returns undefined if the answer does not contain that text; only new deltas carry serials
+ * @returns the events, in which only new deltas carry serials; undefined if the answer does not contain the text that the request carries
  */
 export const renderRest = (
   protocol: ProtocolId | AnswerProtocol,

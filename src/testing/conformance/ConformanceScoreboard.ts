@@ -21,7 +21,7 @@ export const ConformanceCell = Schema.Struct({
   /** Requests that reached the provider and are billed. */
   requests: Schema.Natural,
   ended: Schema.Literals(["ok", "error", "hung"]),
-  /** Text deltas that are on the screen twice, or in two responses to the same request. */
+  /** Text deltas that are on the screen twice, or whose request has a later response that is also on the screen. */
   duplicated_text: Schema.Natural,
   /** Tool runs that repeat a call which has already run. */
   duplicated_tool_runs: Schema.Natural,

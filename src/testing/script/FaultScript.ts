@@ -127,8 +127,8 @@ export const KeepAlive = Schema.Struct({
 export type KeepAlive = typeof KeepAlive.Type;
 
 /**
- * Answers a resuming request with the events after its cursor, taken from the original answer of its response or conversation. `skip` omits
- * that many of these events from their start, and `repeat` sends that many events before the cursor again.
+ * Answers a resuming request with the events after its cursor, taken from the original answer of its response or conversation. `skip` is
+ * the number of events after the cursor that are omitted, and `repeat` is the number of events before the cursor that are sent again.
  */
 export const ResumeFault = Schema.Struct({
   skip: Schema.Natural.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
@@ -173,10 +173,7 @@ export const Answer = Schema.Struct({
   delay_ms: Schema.optionalKey(Milliseconds),
   /** Bytes per write. Default: one event per write. */
   write_bytes: Schema.optionalKey(Schema.Natural.check(Schema.isGreaterThanOrEqualTo(1))),
-  /**
-   * Sends everything in one write, so that the client receives all events together. Delays and keep-alives between them do not
-   * apply.
-   */
+  /** Sends everything in one write, so that the client receives all events together. Delays and keep-alives between events do not apply. */
   one_write: Schema.optionalKey(Schema.Boolean),
   /** `eof` sends no length, so the body ends with the connection. */
   framing: Schema.Literals(["chunked", "eof"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("chunked" as const))),

@@ -20,7 +20,7 @@ export interface JudgedRun {
   readonly requests: number;
   readonly decisions: ReadonlyArray<string>;
   readonly tool_runs: number;
-  /** Number of deltas shown twice and calls run twice. */
+  /** Number of deltas that were shown twice, plus the number of calls that ran twice. */
   readonly duplicates: number;
   /** Number of deltas and calls of the complete response that the caller never received. */
   readonly lost: number;

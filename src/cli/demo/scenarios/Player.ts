@@ -407,7 +407,7 @@ class Caller {
     return Deferred.await(this.#left);
   }
 
-  /** Stops reading for good. The reading fiber is then interrupted. */
+  /** Stops reading for good once the caller has shown `leavesAfter` deltas. The reading fiber is then interrupted. */
   #leaveIfDue({ attempt, ordinal }: Extract<RunEvent<Part>, { readonly _tag: "Part" }>): Effect.Effect<unknown> {
     if (this.last !== undefined || this.#deltas !== this.#scenario.leavesAfter) return Effect.void;
     this.last = { attempt, ordinal };
