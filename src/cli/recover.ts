@@ -1,5 +1,5 @@
 /**
- * `stream-recovery recover`: decides the runs of dead processes and prints the next step for each.
+ * `stream-recovery recover`: decides the next step of each run whose process is dead, and prints these steps.
  */
 import { Console, Effect } from "effect";
 import { Command, Flag } from "effect/cli";

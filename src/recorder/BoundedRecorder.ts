@@ -2,8 +2,8 @@
  * Bounds every call of a recorder: each returns within its timeout, and each failure is a `RecorderError` or `AnswerRefused`,
  * even if the service hangs, throws, dies or returns a value of the wrong type (L11).
  *
- * A recorder may be third-party JavaScript over an unreliable network, so an abandoned call may still have changed the store.
- * Its entries may be sent again; see `RunRecord.apply`.
+ * A recorder may be third-party JavaScript over an unreliable network, so an abandoned call may still have changed the store. The entries
+ * of an abandoned write may be sent again; see `RunRecord.apply`.
  */
 import * as Cause from "effect/Cause";
 import * as Clock from "effect/Clock";

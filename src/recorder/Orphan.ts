@@ -1,5 +1,6 @@
 /**
- * Reads from a run's record the next step of a run that no process owns, because its process died or parked it for an answer.
+ * Finds the next step of a run that no process owns, because its process died or parked it (released it before its end). The record of the
+ * run is the only source.
  *
  * All functions are pure. `recover` and `StreamProcessor.takeUp` both use them, so they always agree on a run.
  */
@@ -23,9 +24,9 @@ export interface OrphanInput {
 }
 
 /**
- * The next step of an orphan. `decide`: the break is undecided, or a decision on exactly these facts (`standing`, a question or a stop) was
- * not carried out. `waiting`: the question is open. `answered`: the answer was not carried out. `offered`: a retry was decided and has not
- * started.
+ * The next step of an orphan. `decide`: there is no decision on the break yet, or the decision on exactly these facts (`standing`, a
+ * question or a stop) was not carried out. `waiting`: the question is open. `answered`: the answer was not carried out. `offered`: a retry
+ * was decided and has not started.
  */
 export type Due =
   | {
@@ -59,7 +60,7 @@ export const findDueStep = (record: RunRecord): Due | undefined => {
 };
 
 /**
- * Builds the decision on an orphan that its user has cancelled, regardless of what else is due.
+ * Returns the `decide` step of a run that no process owns and that its user has cancelled, regardless of any other step that is due.
  *
  * @returns undefined if the record has no attempt or the run has ended
  */

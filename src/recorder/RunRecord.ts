@@ -64,9 +64,9 @@ export type QuestionRecord = typeof QuestionRecord.Type;
  * Reason why no process owns a run that has not ended.
  *
  * - `question`: the run waits for an answer.
- * - `interrupted`: its caller left without a signed cancel. `recover` decides the run.
- * - `recovered`: its process died and the run was decided.
- * - `answered`: its question was answered in the meantime.
+ * - `interrupted`: its caller left without a signed cancel. `recover` decides its next step.
+ * - `recovered`: its process died, and its next step has been decided.
+ * - `answered`: its question has been answered, and no process has carried the answer out yet.
  *
  * Runs that are `recovered` or `answered` wait for `StreamProcessor.takeUp`.
  */
@@ -252,8 +252,8 @@ const reopen = (record: RunRecord): RunRecord => {
  * Applies the entries of one write to a run's record, all of them or none.
  *
  * @param isGivenBack true if the writing process has released the run
- * @returns the new record, or the reason for the refusal; `fenced` if a late write would continue a released run. Undefined
- *   without a record and without an entry that starts one
+ * @returns the new record, or the reason for the refusal; `fenced` if a late write would continue a released run. Undefined if there is
+ *   neither a record nor an entry that starts one
  */
 export const applyAll = (
   record: RunRecord | undefined,

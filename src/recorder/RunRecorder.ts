@@ -71,8 +71,9 @@ export class RunRecorder extends Context.Service<
     incidents(runId: string): Effect.Effect<ReadonlyArray<RunIncident>, RecorderError>;
     /**
      * Takes over a run that no process owns, because it is parked or its process is gone. Afterwards only this process may write the run.
-     * Fails with `unknown_run`, `run_ended` or `owned`. If the owner is silent, the call waits until the owner renews its lease or counts
-     * as gone, which takes about one lease. A caller that is interrupted during this wait has claimed nothing.
+     * Fails with `unknown_run`, `run_ended` or `owned`. If the owner has not renewed its lease lately (a silent owner), the call waits
+     * until the owner renews the lease or counts as gone, which takes about one lease. A caller that is interrupted during this wait has
+     * claimed nothing.
      */
     claim(runId: string): Effect.Effect<RunRecord.RunRecord, RecorderError>;
     /**
@@ -81,8 +82,8 @@ export class RunRecorder extends Context.Service<
      */
     release(runId: string): Effect.Effect<void, RecorderError>;
     /**
-     * Lists runs that no process owns and no process has decided, because their process is gone or their caller left (`interrupted`).
-     * Oldest first, at most `limit` (default 100).
+     * Lists runs that no process owns and whose next step no process has decided, because their process is gone or their caller left
+     * (`interrupted`). Oldest first, at most `limit` (default 100).
      *
      * @param options.waits true to wait for silent processes, as `claim` does (default). With `false` it only reads: it lists the runs of
      *   silent processes at once and ends no lease. `all` also waits for a process that may just have died, until that process renews its
@@ -119,7 +120,7 @@ export class RunRecorder extends Context.Service<
      * Reports that another process has ended, so that its runs can be taken over at once. Call it only if you started the
      * process and know that it ended: a live process would lose its runs. Omitted if no other process shares the store.
      *
-     * @param process name that the ended process's recorder was given
+     * @param process name that was given to the recorder of the ended process
      */
     processEnded?(process: string): Effect.Effect<void, RecorderError>;
     /**

@@ -2,8 +2,8 @@
  * Writes the entries of volatile runs after their acts (L8): the run continues at once, and the store gets its entries in order.
  *
  * The entries of a run that are queued within `behindMs` become one write, and the writes of many runs share a commit. So a short run needs
- * only a share of one commit, and a killed process loses at most its last moments. While the store accepts no writes, the queue keeps up to
- * `queueBytesMax`, for at most `queueAgeMsMax`.
+ * only a share of one commit, and a killed process loses at most its last moments. While the store accepts no writes, the queue keeps
+ * entries up to a total of `queueBytesMax`, each for at most `queueAgeMsMax`.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";

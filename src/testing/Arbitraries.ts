@@ -12,7 +12,7 @@ import { Budget, RunFacts } from "../domain/RunFacts.ts";
 import type { DecisionInput } from "../policy/DecisionInput.ts";
 import { BreakKind, BreakPlace, type FaultScriptInput, ProviderErrorName } from "./script/FaultScript.ts";
 
-/** Maximum calls in a generated ledger. The rules do not distinguish two calls from more; the third call tests that. */
+/** Maximum calls in a generated ledger. The rules do not distinguish two calls from three or more. A third call tests that they do not. */
 const rowsMax = 3;
 
 /** Generates facts of an attempt, in any combination, because a policy accepts contradictory facts too. Each call has its own key. */

@@ -27,7 +27,7 @@ export const findRun = Effect.fn("cli.findRun")(function* (command: string, id: 
   const [only, second] = found;
   if (only !== undefined && second === undefined) return only;
   const fail = failing(command);
-  // A gateway records its runs up to a second late.
+  // A gateway records its runs up to a second late, so a new run may not be on record yet.
   const late = only === undefined && id !== "" ? yield* findLate(recorder, id) : undefined;
   if (late !== undefined) return late;
   if (only === undefined) return yield* fail("negative", `no run has the id or prefix ${JSON.stringify(id)}`);

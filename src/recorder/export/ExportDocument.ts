@@ -67,7 +67,7 @@ export const RunExport = Schema.Struct({
   provider: Provider,
   started_at: Milliseconds,
   state: Schema.Literals(["live", "asking", "parked", "ended"]),
-  /** The reason why the run has no owner. */
+  /** The reason why no process owns the run, although it has not ended. */
   parked: Schema.optionalKey(Parked),
   /** Number of times that a process took the run over. */
   resumes: Schema.optionalKey(Schema.Natural),

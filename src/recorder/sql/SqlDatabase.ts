@@ -117,7 +117,7 @@ export class SqlDatabase {
   }
 
   /**
-   * Commits statements synchronously. Any result except true means that nothing is committed, and that `write` reports why. Undefined if
+   * Commits statements synchronously. Any result except true means that nothing is committed; `write` then reports the reason. Undefined if
    * the store cannot commit synchronously.
    */
   readonly step: SqlNodeSqlite.Step | undefined;

@@ -24,7 +24,7 @@ export interface SqlDialect {
   /**
    * The clock by which processes judge each other's leases, in milliseconds since the epoch.
    *
-   * @param own wall clock of this process; on SQLite, all processes run on one machine
+   * @param own wall clock of this process. SQLite uses this clock, because all processes run on one machine
    */
   readonly time: (own: number) => Fragment;
   /**

@@ -6,8 +6,8 @@
  * rows first.
  *
  * `makeTogether` adds a fast path for a file on this machine, which commits synchronously. Writes that are ready within one turn of the
- * scheduler share a commit. The fast path accepts only the usual writes, and leaves all others to the first path, which reads, waits and
- * reports errors.
+ * scheduler share a commit. The fast path accepts only the usual writes, and leaves all others to the write of `make`, which reads, waits
+ * and reports errors.
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";

@@ -80,11 +80,11 @@ export type BreakKind = typeof BreakKind.Type;
 /**
  * The places of a break.
  *
- * `accept`: the connection is accepted and nothing is read (on a reused connection: at the request's first byte; `answers`
- * only) · `request`: after `n` bytes of the request · `before_head` · `after_head` · `byte`: after `n` bytes of the body ·
- * `event`: after `n` events · `utf8`: inside the first multi-byte character at or after event `n` · `tool_arguments`: in the
- * middle of the first call's arguments · `terminal`: before the terminal event · `next_request`: this answer is complete, and
- * the next request on the same connection meets a dead socket.
+ * `accept`: the connection is accepted and nothing is read (on a reused connection: at the first byte of the request; only in the main
+ * script, `answers`) · `request`: after `n` bytes of the request · `before_head` · `after_head` · `byte`: after `n` bytes of the body ·
+ * `event`: after `n` events · `utf8`: inside the first multi-byte character at or after event `n` · `tool_arguments`: in the middle of the
+ * first call's arguments · `terminal`: before the terminal event · `next_request`: this answer is complete, and the next request on the
+ * same connection meets a dead socket.
  */
 export const BreakPlace = Schema.Literals([
   "accept",

@@ -155,7 +155,7 @@ const leaveAndReturn = Effect.fnUntraced(function* (
   );
 });
 
-/** Lists the proof of every seam, then the reason of every refused one. */
+/** Lists the proof of every continuation of shown text (seam), then the reason for every one that was refused. */
 const seamsOf = ({ attempts, evidence }: RunRecord): ReadonlyArray<string> => [
   ...attempts.flatMap(({ seam }) => (seam?.proven === true ? [seam.proof] : [])),
   ...[...evidence.first, ...evidence.last].flatMap(({ detail, event }) =>

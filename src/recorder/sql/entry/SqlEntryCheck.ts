@@ -18,8 +18,8 @@ const read = Schema.decodeUnknownResult(RunRecord.Entry);
 /**
  * Returns entries as they will be read back.
  *
- * @returns the entries themselves if they match their types; otherwise their JSON round trip, because folding an undefined
- *   value makes an unreadable record. An error names the first field that still does not match
+ * @returns the entries themselves if they match their types; otherwise their JSON round trip, because an undefined value would make the
+ *   record unreadable. An error names the first field that still does not match
  */
 export const normalizeEntries = (
   runId: string,
