@@ -106,11 +106,7 @@ export const conformanceCommand = Command.make("conformance", settings, (asked) 
 /** Suffix of a column's name if its SDK runs with this package. */
 const withUsMark = " with this package";
 
-/**
- * Fails if a column with this package is unsafe. A column of a bare SDK may be unsafe.
- *
- * @param boards one scoreboard per column
- */
+/** Fails if a column with this package is unsafe. A column of a bare SDK may be unsafe. */
 export const failUnsafe = (boards: ReadonlyArray<ConformanceScoreboard>): Effect.Effect<void, UnsafeColumn> => {
   const unsafe = boards.filter((board) => board.runtime.endsWith(withUsMark) && !isSafe(board));
   const [first, ...rest] = unsafe.map(({ runtime }) => runtime);

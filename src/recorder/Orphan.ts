@@ -48,7 +48,6 @@ export type Due =
 /**
  * Returns the next step of a run that no process owns.
  *
- * @param record the record of the run
  * @returns undefined if the run has ended or its record has no attempt
  */
 export const findDueStep = (record: RunRecord): Due | undefined => {

@@ -199,7 +199,6 @@ export type Misfit = "unknown_run" | "run_exists" | "run_ended" | "answered";
  * write can repeat it.
  *
  * @param record current record; undefined before `RunStarted`
- * @param entry the event to apply
  * @returns the new record, or the reason why the entry does not fit. A run has one terminal state (law L7), so after `RunEnded` it accepts
  *   only late facts (of tools that ran after their stream completed), seams, incidents, marks, evidence and calls. An assumed end is not
  *   terminal: the owner's next entry replaces it.

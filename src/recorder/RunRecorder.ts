@@ -59,7 +59,6 @@ export class RunRecorder extends Context.Service<
      * `AttemptStarted`) requires that this process started or claimed the run. After a release, such an entry is refused as `fenced`,
      * because it may come from an abandoned write that arrives late.
      *
-     * @param runId run of the entries
      * @param entries entries in the order in which they happened
      */
     readonly write: Write;
@@ -98,11 +97,7 @@ export class RunRecorder extends Context.Service<
      * call it. Returns the record with the answer. The process that owns the run acts on the answer.
      */
     answer(answer: RunRecorder.Answer): Effect.Effect<RunRecord.RunRecord, AnswerRefused | RecorderError>;
-    /**
-     * Digests content that is never stored: HMAC-SHA-256 under a key of this store, as hex.
-     *
-     * @param content any string
-     */
+    /** Digests content that is never stored: HMAC-SHA-256 under a key of this store, as hex. */
     digest(content: string): Effect.Effect<string, RecorderError>;
     /** Writes without changing any run, to check that the store accepts writes. Omitted if the store is always available. */
     readonly probe?: Effect.Effect<void, RecorderError>;

@@ -57,11 +57,7 @@ const placesMax = 12;
 
 const count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: deltasMax }));
 
-/**
- * Generates scripts of a FaultProvider: up to three broken or healthy answers, then a healthy answer that repeats.
- *
- * @param shape options for the scripts
- */
+/** Generates scripts of a FaultProvider: up to three broken or healthy answers, then a healthy answer that repeats. */
 export const faultScript = (shape: ScriptShape = {}): Arbitrary.Arbitrary<FaultScriptInput> =>
   Arbitrary.map(
     Arbitrary.array(Arbitrary.schema(answerOf(shape)), { maxLength: brokenMax }),

@@ -30,7 +30,6 @@ export type ScriptedStep =
  * Builds a step that delivers one part.
  *
  * @param name name of the part in a transcript
- * @param says observation of the part
  */
 export const part = (name: string, says: Observation.Observation): ScriptedStep => ({
   do: "part",

@@ -50,11 +50,7 @@ const readManifest = Schema.decodeOption(Manifest);
 /** Maximum folders to search between a package's entry and its manifest. */
 const foldersMax = 8;
 
-/**
- * Maps package names to their installed versions, without packages whose manifest cannot be found.
- *
- * @param packages names of installed packages
- */
+/** Maps package names to their installed versions, without packages whose manifest cannot be found. */
 export const versionsOf = (packages: ReadonlyArray<string>): Readonly<Record<string, string>> =>
   Object.fromEntries(
     packages.flatMap((name) => {

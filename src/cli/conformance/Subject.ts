@@ -19,7 +19,6 @@ export interface SdkOptions {
 /**
  * Runs a turn with the client options of its column, then closes the turn's fetch.
  *
- * @param options the column's options
  * @param turn the turn, given `fetch` and `maxRetries`, or neither for a bare SDK
  */
 export const withFetch = async (

@@ -22,12 +22,7 @@ const line = (fault: string, saw: string, tries: string, decision: string, twice
 /** The header row. Cells are padded before they are coloured, because colour codes have no width. */
 const head = `  ${line("FAULT", "THE CALLER SAW", "TRY", "DECISION AND RULE", "DUP", "BACK")}`.trimEnd();
 
-/**
- * Formats the rows as a table, grouped by protocol.
- *
- * @param rows judged runs
- * @param ink colours
- */
+/** Formats the rows as a table, grouped by protocol. */
 export const table = (rows: ReadonlyArray<JudgedRun>, ink: Ink): string =>
   [
     ink("quiet", head),

@@ -38,9 +38,7 @@ const columns = 96;
 /**
  * Formats the story of one incident as titled paragraphs, followed by the command that decides the incident again.
  *
- * @param told the run and its incident
  * @param program the command that starts this program
- * @param ink colours
  */
 export const story = ({ incident, outcome, row }: ToldRun, program: string, ink: Ink): string => {
   const { broke, why } = incidentWords(incident);

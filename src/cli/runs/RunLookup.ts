@@ -17,7 +17,6 @@ const namedMax = 8;
  * Finds a run by id or unique prefix.
  *
  * @param command the command's name, printed before an error
- * @param id the typed id
  */
 export const findRun = Effect.fn("cli.findRun")(function* (command: string, id: string) {
   const recorder = yield* RunRecorder;

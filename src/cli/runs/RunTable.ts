@@ -28,7 +28,6 @@ export interface RunRow {
 /**
  * Formats runs as a table, followed by the commands that answer questions, recover runs and show the next page.
  *
- * @param runs the rows, in order
  * @param more the last run of the page, if there may be older ones
  */
 export const runTable = (runs: ReadonlyArray<RunRow>, screen: Screen, more: string | undefined): string => {

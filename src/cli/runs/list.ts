@@ -78,11 +78,7 @@ export const listCommand = Command.make(
   ]),
 );
 
-/**
- * Prints one page of runs as a table or as JSON.
- *
- * @param screen the output device
- */
+/** Prints one page of runs as a table or as JSON. */
 export const list = Effect.fn("cli.runs.list")(function* (options: ListOptions, screen: Screen) {
   const prices = yield* readPrices(options.config);
   const { runs, more } = yield* pageOf(options, prices);

@@ -66,11 +66,7 @@ export class ExportIds {
   }
 }
 
-/**
- * Returns true if a name consists only of known words and few digits.
- *
- * @param text a name of unknown origin
- */
+/** Returns true if a name consists only of known words and few digits. */
 export const isPublic = (text: string): boolean => {
   if (!isShaped(text)) return false;
   if (count.test(text) || reported.has(text)) return true;

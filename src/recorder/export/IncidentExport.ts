@@ -44,7 +44,6 @@ export interface ExportOptions {
 /**
  * Exports a run: its attempts, all incidents with the recovered and final ones marked, questions and evidence.
  *
- * @param record the record from the recorder
  * @throws IncidentExportError if an unchecked value is not a record, or if the record may be incomplete because the process of a volatile
  *   run died
  */
@@ -62,7 +61,6 @@ const incomplete = new IncidentExportError({
 /**
  * Exports a single incident, without the run around it.
  *
- * @param incident the incident from the recorder
  * @throws IncidentExportError if an unchecked value is not an incident, or has more calls than an attempt can have
  */
 export const exportIncident = (incident: RunIncident, options: ExportOptions = {}): IncidentExport => {

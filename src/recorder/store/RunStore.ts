@@ -38,7 +38,6 @@ type Loaded = Pick<typeof import("../postgres/PostgresRunRecorder.ts"), "Postgre
  * Fails if the name is not a valid store. Messages call the name `db`.
  *
  * @param options.file a path, `file:`, an address of PostgreSQL, or `memory`; see `problem`
- * @param load loads the PostgreSQL module
  */
 export const layer = (
   options: SqlFileOptions & { readonly file: string },

@@ -53,7 +53,6 @@ export const needsCleanEnd = (id: string | undefined): boolean =>
 /**
  * Renders a scripted answer as the events of a protocol.
  *
- * @param protocol the wire protocol
  * @param request number of the request at its server, from 1
  * @param options content, finish reason, and true or false for a usage report and for a background response
  * @returns the events in order; an error event is always the last

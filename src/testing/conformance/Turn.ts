@@ -38,13 +38,7 @@ export interface TurnOptions {
   readonly limitMs: number;
 }
 
-/**
- * Plays a turn and judges it.
- *
- * @param runtime the runtime that is judged
- * @param fault the fault of the provider
- * @param protocol the protocol of the turn
- */
+/** Plays one turn of a runtime against one fault, and judges it. */
 export const playTurn = Effect.fn("Conformance.turn")(
   function* <R>(
     runtime: ConformanceRuntime<R>,

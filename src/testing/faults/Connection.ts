@@ -45,9 +45,7 @@ export interface Conversations {
 /**
  * Serves a connection until it closes.
  *
- * @param socket an accepted socket
  * @param connection number of the connection at the server, from 1
- * @param server scripts and log
  */
 export const serve = Effect.fnUntraced(function* (socket: Socket, connection: number, server: Conversations) {
   const inbox = SocketInbox.make(socket);

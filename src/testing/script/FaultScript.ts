@@ -208,7 +208,6 @@ const decodeScript = Schema.decodeUnknownEffect(FaultScript, { onExcessProperty:
 /**
  * Checks a script and fills in its defaults.
  *
- * @param input a parsed JSON document
  * @throws FaultScriptError `invalid` in one line: `answers[0].break.kind: Expected "rst" | …`
  */
 export const decode = (input: unknown): Effect.Effect<FaultScript, FaultScriptError> =>

@@ -27,7 +27,6 @@ export const whole: Take = { name: "whole", kind: "whole", at: 0, caller: caller
 /**
  * Returns the broken takes of a recording. The same seed gives the same positions, regardless of the other recordings.
  *
- * @param recording a row of the manifest
  * @param seed the seed of the break positions and of the caller's behaviour
  * @param cuts breaks of each kind
  * @param end highest break position, in bytes; no event before it looks like an end

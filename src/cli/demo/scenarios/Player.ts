@@ -72,7 +72,6 @@ export interface PlayedRun {
 /**
  * Plays a scenario to its end.
  *
- * @param scenario the scenario
  * @param runId the id of its record
  * @param seed the seed of the waits' jitter
  */
