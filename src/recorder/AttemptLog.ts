@@ -51,7 +51,7 @@ type StartEntry = Omit<AttemptRecord, "started_ms" | "seam"> & {
   readonly seam?: Omit<SeamEntry, "attempt">;
 };
 
-/** The part of a record that evicting an attempt changes. */
+/** The fields of a record that change when an attempt is evicted. */
 interface AttemptLog<Call> {
   readonly attempts: ReadonlyArray<AttemptRecord>;
   readonly attempts_omitted: number;

@@ -303,7 +303,7 @@ class BoundedCommit {
   readonly #pending = new Set<Pending>();
   #timer: { readonly until: number; readonly fiber: Fiber.Fiber<void> } | undefined;
 
-  /** @param bounded limits the time of `write`, because both call the same store */
+  /** @param bounded the bounded `write`. Commits share its timeout and its count of hanging calls, because both call the same store */
   constructor(write: Write, bounded: BoundedMethod) {
     this.#write = write;
     this.#method = bounded;
@@ -328,7 +328,7 @@ class BoundedCommit {
         else onLater(outcome);
       });
     } catch {
-      // `write` repeats the call and reports why the store throws.
+      // The store threw. `write` then repeats the call and reports the reason.
       now ??= "undecided";
     }
     if (now !== undefined) end(now);

@@ -26,7 +26,7 @@ export const entries = (
   ...(facts === undefined ? [] : [{ _tag: "FactsRaised", attempt, facts } as const]),
 ];
 
-/** Returns the entries for a verdict on one call whose process died. */
+/** Returns the entries for a verdict on one call of an attempt whose process died. */
 export const entriesForOneCall = (
   attempt: number,
   given: Call,

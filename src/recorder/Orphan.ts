@@ -1,6 +1,6 @@
 /**
- * Finds the next step of a run that no process owns, because its process died or parked it (released it before its end). The record of the
- * run is the only source.
+ * Finds the next step of an *orphan*: a run that no process owns, because its process died or parked it (released it before its end). The
+ * record of the run is the only source.
  *
  * All functions are pure. `recover` and `StreamProcessor.takeUp` both use them, so they always agree on a run.
  */

@@ -374,7 +374,7 @@ export const openQuestion = (record: RunRecord): QuestionRecord | undefined => {
   return record.state === "ended" || newest?.answer !== undefined ? undefined : newest;
 };
 
-/** Parks a run. If its question was answered in the meantime, it waits for a resume instead. */
+/** Parks a run. If its question has already been answered, the run waits to be resumed instead. */
 const park = (record: RunRecord, reason: Parked): RunRecord => {
   if (reason !== "question") return { ...record, state: "parked", parked: reason };
   return openQuestion(record) === undefined

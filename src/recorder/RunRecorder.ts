@@ -123,7 +123,7 @@ export class RunRecorder extends Context.Service<
      * call waits longer.
      */
     readonly hurry?: Effect.Effect<void>;
-    /** Facts that the processes of a store share in addition to runs. Omitted if each process has only its own. */
+    /** Facts that the processes of a store share in addition to runs. Omitted if the processes share no facts. */
     readonly shared?: SharedFacts;
     /** Limits on the retries of all processes of a store together. Omitted if no other process uses the store. */
     readonly pacing?: SharedPacing;

@@ -56,7 +56,7 @@ const columnsFor = (runs: ReadonlyArray<RunRow>): ReadonlyArray<Column> => [
   { head: "OUTCOME", shrinksTo: 12 },
 ];
 
-/** True if a run has tokens. A column that is empty for every run is omitted. */
+/** True if any of these runs has used tokens. If none has, the table omits the column. */
 const hasTokens = (runs: ReadonlyArray<RunRow>): boolean =>
   runs.some(({ summary: { tokens } }) => tokens.used + tokens.wasted > 0);
 

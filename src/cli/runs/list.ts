@@ -20,7 +20,7 @@ const limitMax = 10_000;
 
 const limitDefault = 20;
 
-/** Maximum orphans read. As high as the limit of a page, because a page may consist only of orphans. */
+/** Maximum orphans (runs that no process owns) to read. It equals the limit of a page, because a page may consist only of orphans. */
 const orphansMax = limitMax;
 
 interface ListOptions {

@@ -103,7 +103,7 @@ export const watchAll = Effect.fn("cli.runs.watchAll")(function* (watching: Watc
 
 const keysOf = (record: RunRecord): Set<string> => new Set(runSteps(record).map(({ key }) => key));
 
-/** Reads the store again while another process has it locked. Any other error fails. */
+/** Reads the store again while another process has it locked, at most `busyLooksMax` times. Any other error fails at once. */
 const retryWhileLocked = <A>(
   look: Effect.Effect<A, RecorderError>,
   everyMs: number,

@@ -17,7 +17,7 @@ const quietPorts = { first: 20_000, last: 29_999 } as const;
 /** Number of random ports to try before any free port is accepted. */
 const triesMax = 16;
 
-/** Finds a currently free port of the requested address. */
+/** Checks that the requested port is free, or finds a free port if the requested one is 0. */
 export const freePort = ({
   host,
   port,

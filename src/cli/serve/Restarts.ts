@@ -10,7 +10,7 @@ export const steadyMs = 10_000;
 /** Number of deaths in a row without a steady worker after which the supervisor ends, if no sibling serves. */
 export const deathsMax = 5;
 
-/** Pause before the second replacement in a row, in milliseconds. It doubles with each further one. */
+/** Pause before the second replacement in a row, in milliseconds. It doubles with each further replacement. */
 const pauseMs = 250;
 
 /**

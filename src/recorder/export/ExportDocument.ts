@@ -104,7 +104,10 @@ export const RunExport = Schema.Struct({
       facts: AttemptFacts,
       request: Schema.optionalKey(AttemptRequest),
       run: Schema.optionalKey(RunFacts),
-      /** The planned seam of this attempt: its position in the shown text (in UTF-16 code units), its proof, and true if it was proven. */
+      /**
+       * The place at which this attempt continues the shown text (its seam, in UTF-16 code units), the kind of proof, and true if it was
+       * proven.
+       */
       seam: Schema.optionalKey(Schema.Struct({ at: Schema.Natural, proof: SeamProof, proven: Schema.Boolean })),
     }),
   ),

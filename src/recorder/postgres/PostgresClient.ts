@@ -42,7 +42,10 @@ export interface PostgresClientOptions {
  */
 const quietMs = migrationMs + 2_000;
 
-/** Time without traffic once the process is about to exit, in milliseconds. It is short, because a supervisor waits for the exit. */
+/**
+ * Time without traffic after which an exiting process closes a connection, in milliseconds. It is short, because a supervisor waits for the
+ * exit.
+ */
 const hurriedMs = 2_000;
 
 /**

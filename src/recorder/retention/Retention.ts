@@ -60,9 +60,7 @@ export const everyRun = Number.MAX_SAFE_INTEGER;
 
 /** The criteria by which an ended run is old at one moment, and may be deleted. */
 export interface Old {
-  /**
-   * The moment, in milliseconds since the epoch. A run that ended after it was recorded with a wrong clock, so it displaces no other run.
-   */
+  /** The moment, in milliseconds since the epoch. A run with a later end was recorded with a wrong clock, so it displaces no other run. */
   readonly at: number;
   /** Runs that ended earlier are old. Milliseconds since the epoch. */
   readonly endedBefore: number;

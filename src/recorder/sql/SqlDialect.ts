@@ -15,7 +15,7 @@ export interface SqlDialect {
   readonly write: SqlPostgres.Transact;
   /** Commits statements synchronously; undefined if every statement must wait for a server. */
   readonly step: SqlNodeSqlite.Step | undefined;
-  /** Detects changes by other connections synchronously; undefined if that takes a statement. */
+  /** Detects changes by other connections synchronously; undefined if only a statement to the server could detect them. */
   readonly changes: SqlNodeSqlite.Changes | undefined;
   /** Runs a body on a snapshot of the database. */
   readonly read: SqlPostgres.Transact;

@@ -326,7 +326,7 @@ export class SqlLease {
       : Effect.asVoid(sql`UPDATE ${leases} SET fenced = 1 WHERE id = ${this.#id}`);
   });
 
-  /** Fences a lease for good, unless it was renewed since it was seen. */
+  /** Fences a lease for good. Fails with `RowChanged` if the lease was renewed or fenced since this process read it. */
   fence({ beats, id }: WatchedLease): Effect.Effect<void, SqlError | RowChanged> {
     const { leases, sql } = this.#tables;
     return Effect.flatMap(
@@ -493,7 +493,7 @@ export class SqlLeaving<A extends object> {
     else this.#runs.delete(runId);
   }
 
-  /** Forgets a run that this process no longer owns for another reason than a release. */
+  /** Forgets a run that this process has stopped owning for a reason other than a release. */
   forget(runId: string): void {
     if (this.#runs.get(runId)?.isUnderWay === false) this.#runs.delete(runId);
   }

@@ -78,7 +78,9 @@ const answeredMs = 60_000;
 /** Time between two deletions of expired facts, in milliseconds. */
 const forgetMs = 60_000;
 
-/** Characters of a channel's name that distinguish stores with one prefix. PostgreSQL's channels are global to a database. */
+/**
+ * Number of characters in a channel's name that distinguish stores with the same prefix. PostgreSQL's channels are global to a database.
+ */
 const channelDigits = 12;
 
 /**
@@ -214,7 +216,7 @@ class FileBell {
     });
   }
 
-  /** Polls the file. If the file cannot be read now, the next poll tries again. The error is logged where the listeners read. */
+  /** Polls the file. If the file cannot be read now, the next poll tries again. The listeners, which read the same file, log the error. */
   readonly look: Effect.Effect<void> = Effect.suspend(() => Effect.ignore(this.#look));
 
   readonly #look = Effect.gen({ self: this }, function* () {

@@ -128,7 +128,7 @@ const commitAll =
   (database: SqlDatabase, lease: SqlLease): CommitGroup =>
   (jobs) =>
     commitNewRuns(database, lease, jobs).pipe(
-      // A write that cannot be serialised fails this fast path for all writes. The transaction then rejects only that write.
+      // A write that cannot be encoded makes this fast path fail for all writes. The transaction then rejects only that write.
       Effect.catchCause(() => Effect.succeed(jobs)),
       Effect.flatMap((left) => (left.length === 0 ? Effect.void : commitTransaction(database, lease)(left))),
     );

@@ -30,7 +30,7 @@ export interface ConformanceOptions {
   readonly limitMs?: number;
   /** Number of turns played at the same time, each on its own server. Default 8. */
   readonly concurrency?: number;
-  /** Called when a cell was judged. If it returns an Effect, that Effect is run. */
+  /** Called after each cell is judged. If it returns an Effect, that Effect is run. */
   readonly onCell?: (cell: ConformanceCell) => Effect.Effect<void> | void;
 }
 

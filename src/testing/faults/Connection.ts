@@ -119,7 +119,7 @@ type Request =
       readonly protocol: AnswerProtocol | undefined;
     };
 
-/** Reads one request into its row. Stops early if its answer breaks before the request is complete. */
+/** Reads one request and fills in its row of the log. Stops early if the answer breaks before the request is complete. */
 const readRequest = Effect.fnUntraced(function* (
   first: Uint8Array,
   row: OpenLog,

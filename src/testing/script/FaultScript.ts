@@ -154,7 +154,7 @@ export const Answer = Schema.Struct({
   body: Schema.optionalKey(Schema.Json),
   content: Schema.optionalKey(Schema.Array(Block)),
   raw: Schema.optionalKey(Schema.String),
-  /** Path of a file with recorded bytes, resolved by the reader of the script. */
+  /** Path of a file with recorded bytes. `FaultProviderOptions.directory` is the base of a relative path. */
   raw_file: Schema.optionalKey(Schema.String),
   /** Finish reason. Default: `tool` after a call, otherwise `stop`. `none` omits the terminal event. */
   finish: Schema.optionalKey(Schema.Literals(["stop", "tool", "length", "content_filter", "none"])),

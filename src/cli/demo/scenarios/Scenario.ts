@@ -119,7 +119,7 @@ export const silentRetry = (rule: string, more: Partial<Expectation> = {}): Expe
   ...more,
 });
 
-/** The expectation of shown text continued across one seam. */
+/** The expectation of shown text that is continued once, at one seam. */
 export const continuation = (by: SeamProof): Expectation =>
   silentRetry("continue_text", { saw: "whole, continued", seams: [by] });
 

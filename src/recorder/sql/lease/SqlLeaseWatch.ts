@@ -90,7 +90,7 @@ export class SqlLeaseWatch {
    */
   recordRenewal(at: number, as: string): void {
     if (as === this.#beatAs && at <= this.#beatAt) return;
-    // After half a lease without a renewal of its own, this process assumes that others could not renew their leases either.
+    // If this process has not renewed its lease for half a lease duration, it assumes that other processes could not renew theirs either.
     const gap = at - this.#beatAt > this.#leaseMs / 2 || as !== this.#beatAs;
     if (gap) this.#seen = new Map([...this.#seen].map(([id, known]) => [id, { ...known, since: at }]));
     this.#beatAt = at;

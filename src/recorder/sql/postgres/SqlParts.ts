@@ -45,7 +45,7 @@ export interface Written {
   readonly record: string;
   /** Changes since the base; empty if there are none. */
   readonly changed: string;
-  /** New base; undefined if the existing one stays. */
+  /** The record as JSON if it becomes the new base; undefined if the existing base stays. */
   readonly body: string | undefined;
   readonly base: Base | undefined;
 }

@@ -153,7 +153,10 @@ const readTransactionId = (sql: SqlClient.SqlClient): Effect.Effect<string | und
     );
   });
 
-/** Error code for an id that the server has not assigned yet. Of the parameters in that statement, only the id can be invalid. */
+/**
+ * Error code for an id that the server has not assigned yet. Of the parameters of the statement in `readOutcome`, only the id can be
+ * invalid.
+ */
 const notGivenYet = "22023";
 
 type Outcome = "committed" | "aborted" | "unknown";

@@ -96,7 +96,7 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: nu
   inOneStep.set(client, (body) =>
     Effect.flatMap(
       semaphore.withPermitsIfAvailable(1)(runStep(client, holder, body)),
-      // A transaction of another fiber is open or waits for its turn.
+      // If a transaction of another fiber is open or waits for its turn, this transaction waits as well.
       Option.getOrElse(() => client.withTransaction(body)),
     ),
   );
