@@ -86,8 +86,8 @@ const channelDigits = 12;
 /**
  * Creates the notifications of a store; returns undefined if a server's store has no secret.
  *
- * @param ear `listen` receives notifications, and `beating` sends a test notification over the connection of the heartbeat. Without `ear`,
- *   the store is polled
+ * @param ear `listen` receives notifications, and `beating` sends the test notifications of W3 over the connection of the heartbeat.
+ *   Without `ear`, the store is polled
  */
 export const make = Effect.fnUntraced(function* (
   database: SqlDatabase,
