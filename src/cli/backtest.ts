@@ -21,7 +21,7 @@ import type { Screen } from "./terminal/Screen.ts";
 
 const fail = failing("backtest");
 
-/** The `backtest` command. */
+/** Decides stored incidents again, to show what another policy or budget would change. */
 export const backtestCommand = Command.make(
   "backtest",
   {
@@ -100,7 +100,6 @@ export const backtest = Effect.fn("cli.backtest")(function* (options: BacktestOp
   }
 });
 
-/** Runs read per page. */
 const page = 200;
 
 const tallyRuns = Effect.fnUntraced(function* (

@@ -103,14 +103,10 @@ export const conformanceCommand = Command.make("conformance", settings, (asked) 
   ]),
 );
 
-/** Suffix of the column with this package. */
+/** Suffix of a column's name if its SDK runs with this package. */
 const withUsMark = " with this package";
 
-/**
- * Fails if a column with this package is unsafe. A column of a bare SDK may be unsafe.
- *
- * @param boards one scoreboard per column
- */
+/** Fails if a column with this package is unsafe. A column of a bare SDK may be unsafe. */
 export const failUnsafe = (boards: ReadonlyArray<ConformanceScoreboard>): Effect.Effect<void, UnsafeColumn> => {
   const unsafe = boards.filter((board) => board.runtime.endsWith(withUsMark) && !isSafe(board));
   const [first, ...rest] = unsafe.map(({ runtime }) => runtime);
@@ -145,8 +141,8 @@ const makeColumns = Effect.fnUntraced(function* (asked: {
 });
 
 /**
- * Timeouts of the columns with this package, as a multiple of the long silence. They are longer than the silence, and expire well before a
- * turn counts as hung.
+ * Timeouts of the columns with this package, as a multiple of the silence in the fault `silence`. They are longer than that silence, and
+ * expire well before a turn counts as hung.
  */
 const stallOfSilence = 1.5;
 

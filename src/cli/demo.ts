@@ -187,7 +187,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
 ];
 
 /**
- * Selects scenarios.
+ * Selects the scenarios that the user asked for.
  *
  * @param only names, or parts of names or protocols, possibly comma-separated; empty for all
  * @returns the scenarios in their order, or a one-line error

@@ -79,7 +79,7 @@ const readScript = Effect.fnUntraced(function* (file: string) {
   return { script: JSON.parse(text) as FaultScriptInput, directory: path.dirname(path.resolve(file)) };
 });
 
-/** Prints each request once, in the order in which they end. */
+/** Prints each request once, as soon as its response has ended. */
 const printLog = Effect.fnUntraced(function* (provider: FaultProvider["Service"]) {
   const printed = new Set<number>();
   while (true) {

@@ -36,7 +36,7 @@ const version = (): string =>
  * Builds the command line. `start` runs it, and the docs generate their tables of commands and flags from it.
  *
  * @param args the arguments. If the first argument names a command, only that command is imported. Otherwise, or if `--completions` is
- *   among the arguments, all are
+ *   among the arguments, all commands are imported
  */
 export const root = async (args: ReadonlyArray<string>) => {
   const loads = Object.entries(files);

@@ -28,7 +28,10 @@ const exitCodes = [
   "    2  bad input, or the gateway cannot be reached or refuses",
 ].join("\n");
 
-/** The `paths` command. */
+/**
+ * Prints the paths of a running gateway. With `--try`, it prints one path, which the gateway probes first; the exit code is 0 if that path
+ * is up.
+ */
 export const pathsCommand = Command.make(
   "paths",
   {

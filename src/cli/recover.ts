@@ -1,5 +1,5 @@
 /**
- * `stream-recovery recover`: decides the runs of dead processes and prints the next step for each.
+ * `stream-recovery recover`: decides the next step of each run whose process is dead, and prints these steps.
  */
 import { Console, Effect } from "effect";
 import { Command, Flag } from "effect/cli";
@@ -14,7 +14,7 @@ import type { Tone } from "./terminal/Ink.ts";
 import { quoteForShell, type Screen } from "./terminal/Screen.ts";
 import { type Cell, table } from "./terminal/Table.ts";
 
-/** The `recover` command. */
+/** Recovers the runs of dead processes, after a wait for owners that are only silent. It contacts no provider. */
 export const recoverCommand = Command.make(
   "recover",
   {

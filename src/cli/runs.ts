@@ -12,7 +12,7 @@ import { retainCommand } from "./runs/retain.ts";
 import { showCommand } from "./runs/show.ts";
 import { watchCommand } from "./runs/watch.ts";
 
-/** The `runs` command with its subcommands. */
+/** Groups the subcommands that read and change the runs on record. */
 export const runsCommand = Command.make("runs").pipe(
   Command.withDescription("List, show, follow, answer, cancel, export, import and delete the runs on record"),
   Command.withSubcommands([

@@ -22,7 +22,7 @@ import type { Refusal } from "./serve/WorkerProcess.ts";
 
 const fail = failing("serve");
 
-/** The command `serve`. */
+/** Serves the gateway until a signal ends it. With `--check`, it only checks and describes the configuration. */
 export const serveCommand = Command.make(
   "serve",
   serveFlags,

@@ -1,5 +1,5 @@
 /**
- * Describes recorded attempts, and folds the entries that change them.
+ * Describes recorded attempts, and applies the entries that change them.
  */
 import * as Schema from "effect/Schema";
 import { AttemptFacts } from "../domain/AttemptFacts.ts";
@@ -20,7 +20,7 @@ export const AttemptRecord = Schema.Struct({
   started_ms: Milliseconds,
   facts: AttemptFacts,
   request: Schema.optionalKey(AttemptRequest),
-  /** The run's facts when the attempt started. After a crash, the decision uses them. */
+  /** The run's facts when the attempt started. After a crash, the decision uses these facts. */
   run: Schema.optionalKey(RunFacts),
   /** The attempt's route; absent if the run has only one. */
   route: Schema.optionalKey(Label),
@@ -36,7 +36,7 @@ export const attemptsMax = 64;
 export const raise = (it: AttemptRecord, entry: Pick<AttemptRecord, "attempt" | "facts">): AttemptRecord =>
   it.attempt === entry.attempt ? { ...it, facts: join(it.facts, entry.facts) } : it;
 
-/** Marks an attempt's seam as proven. A proven seam never changes. */
+/** Marks as proven that an attempt's text continues the shown text (its seam). A proven seam never changes. */
 export const markSeamProven = (it: AttemptRecord, { at, attempt, proof }: SeamEntry): AttemptRecord =>
   it.attempt === attempt && it.seam?.proven !== true ? { ...it, seam: { at, proof, proven: true } } : it;
 
@@ -51,7 +51,7 @@ type StartEntry = Omit<AttemptRecord, "started_ms" | "seam"> & {
   readonly seam?: Omit<SeamEntry, "attempt">;
 };
 
-/** The part of a record that evicting an attempt changes. */
+/** The fields of a record that change when an attempt is evicted. */
 interface AttemptLog<Call> {
   readonly attempts: ReadonlyArray<AttemptRecord>;
   readonly attempts_omitted: number;

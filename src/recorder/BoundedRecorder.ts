@@ -2,8 +2,8 @@
  * Bounds every call of a recorder: each returns within its timeout, and each failure is a `RecorderError` or `AnswerRefused`,
  * even if the service hangs, throws, dies or returns a value of the wrong type (L11).
  *
- * A recorder may be third-party JavaScript over an unreliable network, so an abandoned call may still have changed the store.
- * Its entries may be sent again; see `RunRecord.apply`.
+ * A recorder may be third-party JavaScript over an unreliable network, so an abandoned call may still have changed the store. The entries
+ * of an abandoned write may be sent again; see `RunRecord.apply`.
  */
 import * as Cause from "effect/Cause";
 import * as Clock from "effect/Clock";
@@ -33,7 +33,7 @@ export const hangingCallsMax = 64;
 
 type Service = RunRecorder["Service"];
 
-/** A recorder that bounds every call. */
+/** A recorder whose every call returns within a timeout. */
 export interface BoundedRecorder extends Service {
   /** True if the store commits within the call, so that no other code of the process runs in between. */
   readonly commitsAtOnce: boolean;
@@ -50,7 +50,7 @@ export interface BoundedRecorder extends Service {
   ) => void;
 }
 
-/** The caller of a commit, and its services. */
+/** The services of the caller of a commit, and its ownership of the run. */
 export interface Committer {
   /** The clock in these services measures the timeout. */
   readonly services: Context.Context<never>;
@@ -61,7 +61,7 @@ export interface Committer {
 const known = new WeakMap<Service, BoundedRecorder>();
 
 /**
- * Bounds a recorder.
+ * Bounds the calls of a recorder.
  *
  * @param recorder any implementation of the service; repeated calls with one recorder return the same result
  */
@@ -191,7 +191,7 @@ class BoundedMethod {
     return this.#hangsSince === undefined ? this.#waitMs : Math.max(probeMs, this.#hangsSince + this.#waitMs - now);
   }
 
-  /** Marks a call as hanging, and returns its error. */
+  /** Remembers since when a call hangs, and returns the error for its caller. */
   markHanging(runId: string, begun: number, now: number): RecorderError {
     this.#hangsSince ??= begun;
     return this.#makeError(runId, `did not return within ${Math.round(now - begun)} ms`);
@@ -201,7 +201,7 @@ class BoundedMethod {
     this.#hangsSince = undefined;
   }
 
-  /** Counts an abandoned call until the returned function is called at its end. */
+  /** Counts an abandoned call. Call the returned function when the abandoned call has ended. */
   countAbandoned(): (isSuccess: boolean) => void {
     this.#hanging.calls += 1;
     return (isSuccess) => {
@@ -303,7 +303,7 @@ class BoundedCommit {
   readonly #pending = new Set<Pending>();
   #timer: { readonly until: number; readonly fiber: Fiber.Fiber<void> } | undefined;
 
-  /** @param bounded limits the time of `write`, because both call the same store */
+  /** @param bounded the bounded `write`. Commits share its timeout and its count of hanging calls, because both call the same store */
   constructor(write: Write, bounded: BoundedMethod) {
     this.#write = write;
     this.#method = bounded;
@@ -328,7 +328,7 @@ class BoundedCommit {
         else onLater(outcome);
       });
     } catch {
-      // `write` repeats the call and reports why the store throws.
+      // The store threw. `write` then repeats the call and reports the reason.
       now ??= "undecided";
     }
     if (now !== undefined) end(now);

@@ -26,7 +26,7 @@ export const entries = (
   ...(facts === undefined ? [] : [{ _tag: "FactsRaised", attempt, facts } as const]),
 ];
 
-/** Returns the entries for a verdict on one call whose process died. */
+/** Returns the entries for a verdict on one call of an attempt whose process died. */
 export const entriesForOneCall = (
   attempt: number,
   given: Call,
@@ -34,7 +34,8 @@ export const entriesForOneCall = (
   facts: AttemptFacts | undefined,
 ): ReadonlyArray<Entry> => {
   const fold = facts && restoreFacts(facts);
-  // A name would replace the recorded effect of the call by that of an unknown tool.
+  // If the facts list the call, its tool name is not passed on. It would replace the recorded effect of the call by that of an unknown
+  // tool.
   const isKnown = facts?.tools.some(({ call, executor }) => executor === "runtime" && call === given.call);
   fold?.settled(given.call, isKnown ? undefined : given.tool);
   return entries(attempt, [given], word, fold?.snapshot());

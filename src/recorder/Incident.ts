@@ -1,4 +1,4 @@
-/** Builds incidents and their marks, both for live runs and for runs whose process died. */
+/** Builds incidents and the entries that change their status, both for live runs and for runs whose process died. */
 import type { Choice } from "../domain/Decision.ts";
 import { type RunIncident, schemaVersion } from "../domain/RunIncident.ts";
 import type { DecisionInput } from "../policy/DecisionInput.ts";

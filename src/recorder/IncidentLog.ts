@@ -1,5 +1,5 @@
 /**
- * Folds the incidents of a run: adds them, evicts one at the maximum, and settles their status when the run ends.
+ * Keeps the incidents of a record: adds them, evicts one at the maximum, and settles their status when the run ends.
  */
 import type { Choice } from "../domain/Decision.ts";
 import { incidentsMax } from "../domain/Limits.ts";
@@ -20,8 +20,8 @@ export const openIncident = ({ incidents, incidents_omitted }: IncidentLog, inci
 };
 
 /**
- * Finds the oldest incident that is over. If there is none, finds the oldest that was acted on, or else the oldest that did not end the
- * run.
+ * Finds the oldest incident that is `recovered`, `superseded` or `late`. If there is none, finds the oldest that was acted on, or else the
+ * oldest that did not end the run.
  */
 const findLeastNeeded = (incidents: ReadonlyArray<RunIncident>): number => {
   const over = incidents.findIndex(
@@ -47,8 +47,8 @@ export const mark = (
     : { ...incident, status: entry.status, ...(entry.answer === undefined ? {} : { answer: entry.answer }) };
 
 /**
- * Settles every incident at the end of the run. The incident that ended the run is final. An incident of a recovered attempt never is, even
- * if it was recorded late.
+ * Settles every incident at the end of the run. The incident that ended the run is final. An incident of an attempt that a later attempt
+ * recovered is never final, even if it was recorded late.
  */
 export const settle = (incidents: ReadonlyArray<RunIncident>, end: RunEnd): ReadonlyArray<RunIncident> =>
   incidents.map((incident) => ({ ...incident, status: statusAt(incident, end) }));

@@ -1,5 +1,6 @@
 /**
- * Reads from a run's record the next step of a run that no process owns, because its process died or parked it for an answer.
+ * Finds the next step of an *orphan*: a run that no process owns, because its process died or parked it (released it before its end). The
+ * record of the run is the only source.
  *
  * All functions are pure. `recover` and `StreamProcessor.takeUp` both use them, so they always agree on a run.
  */
@@ -23,9 +24,9 @@ export interface OrphanInput {
 }
 
 /**
- * The next step of an orphan. `decide`: the break is undecided, or a decision on exactly these facts (`standing`, a question or a stop) was
- * not carried out. `waiting`: the question is open. `answered`: the answer was not carried out. `offered`: a retry was decided and has not
- * started.
+ * The next step of an orphan. `decide`: there is no decision on the break yet, or the decision on exactly these facts (`standing`, a
+ * question or a stop) was not carried out. `waiting`: the question is open. `answered`: the answer was not carried out. `offered`: a retry
+ * was decided and has not started.
  */
 export type Due =
   | {
@@ -47,7 +48,6 @@ export type Due =
 /**
  * Returns the next step of a run that no process owns.
  *
- * @param record the record of the run
  * @returns undefined if the run has ended or its record has no attempt
  */
 export const findDueStep = (record: RunRecord): Due | undefined => {
@@ -59,7 +59,7 @@ export const findDueStep = (record: RunRecord): Due | undefined => {
 };
 
 /**
- * Builds the decision on an orphan that its user has cancelled, regardless of what else is due.
+ * Returns the `decide` step of a run that no process owns and that its user has cancelled, regardless of any other step that is due.
  *
  * @returns undefined if the record has no attempt or the run has ended
  */
@@ -95,7 +95,7 @@ export const isSpent = ({ resumes, resumes_at_answer = 0 }: RunRecord): boolean 
   resumes - resumes_at_answer >= resumesMax;
 
 /**
- * Returns the attempts that read the run's last response: the one that requested it, those that resumed it, and those that
+ * Returns the attempts that read the run's last response: first the attempt that requested it, then the attempts that resumed it or
  * continued its text. Empty if the record has no attempt.
  */
 export const lastResponse = (record: RunRecord): ReadonlyArray<AttemptRecord> => {
@@ -118,7 +118,7 @@ export const assumeCrash = (facts: AttemptFacts): AttemptFacts => ({
 });
 
 /**
- * Restores the facts fold of an attempt whose process died.
+ * Rebuilds the collected facts of an attempt whose process died, so that more facts can be added to them.
  *
  * @param successor options of the process that takes the run over; by default nothing is discardable
  */
@@ -186,9 +186,9 @@ const findQuestionStep = ({ incident, question }: Asked, { facts }: Response): D
 };
 
 /**
- * True if an answer still has to be carried out. An answer that ends the run always has to be. A verdict on calls has to be if a call has
- * an unknown outcome. A retry or continuation has to be only if the facts have not grown since the person saw them: the person did not
- * agree to repeat later effects.
+ * True if an answer still has to be carried out. This is always so for an answer that ends the run, and for a verdict on calls if a call
+ * has an unknown outcome. A retry or continuation is carried out only if the facts have not grown since the person saw them, because the
+ * person did not agree to repeat later effects.
  */
 const isAnswerDue = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boolean => {
   switch (answer) {
@@ -213,7 +213,7 @@ const decideUndecided = (record: RunRecord, response: Response, asked: Asked | u
   const standing = broke?.status === "open" && !left && isUnchangedSince(facts, broke) ? broke : undefined;
   const automatic = standing?.decision.action === "auto_retry_once";
   const spent = isSpent(record);
-  // A cursor is lost with its process, so a planned resume is decided again without one.
+  // A resume needs the provider's cursor, which is lost with the process. So a planned resume is decided again, without a cursor.
   if (standing !== undefined && automatic && standing.decision.mode !== "resume" && !spent) {
     return { _tag: "offered", incident: standing };
   }
@@ -222,7 +222,7 @@ const decideUndecided = (record: RunRecord, response: Response, asked: Asked | u
 };
 
 /**
- * Builds the input of a decision on a response.
+ * Builds the input of the decision on an interrupted response, from the facts that are on record.
  *
  * @param broke the incident that ended the response
  * @param left true if that incident only says that the caller left

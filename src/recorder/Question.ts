@@ -133,7 +133,7 @@ const sentences = {
   not_expired: "the question has not expired yet",
 } as const;
 
-/** Explains why an answer does not count. */
+/** The reason why an answer does not count. */
 export type AnswerRefusal = keyof typeof sentences;
 
 /** An answer was refused and nothing changed. `message` gives the reason. */

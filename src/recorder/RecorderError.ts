@@ -5,8 +5,8 @@ import * as Schema from "effect/Schema";
  * A run's record could not be written or read. `reason` says why. A caller that may act only on recorded state must not act after this
  * error (L8).
  *
- * - `fenced`: another process has taken the run over, so this one may no longer write it; or this process released the run, and must claim
- *   the run before it continues it.
+ * - `fenced`: another process has taken the run over, so this process may no longer write it; or this process has released the run, and
+ *   must claim it before it continues the run.
  * - `owned`: a live process owns the run, so it cannot be taken over.
  * - `answered`: a write that requires an open question (`QuestionStillOpen`) arrived after the answer.
  * - `invalid`: a value of the write could not be read back, so nothing was written. The message names the field, and `entry` is its

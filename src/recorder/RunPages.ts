@@ -12,9 +12,8 @@ import type { RunQuery, RunRecorder } from "./RunRecorder.ts";
 const pageRuns = 500;
 
 /**
- * Streams the runs of a query, newest first. It reads a page after all runs of the previous one were consumed.
+ * Streams the runs of a query, newest first. It reads a page only after all runs of the previous page were consumed.
  *
- * @param query filter of the runs
  * @param limit runs per page
  */
 export const streamRuns = (

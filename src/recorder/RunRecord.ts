@@ -1,8 +1,8 @@
 /**
  * Describes what a recorder keeps of a run, and the entries that build the record.
  *
- * `RunRecord.apply` folds entries into a record. It is pure, and every recorder layer uses it. Entries are transitions, never
- * deltas, and hold facts, lengths and labels, never content.
+ * `RunRecord.apply` applies an entry to a record. It is pure, and every recorder layer uses it. Entries are transitions, never deltas, and
+ * hold facts, lengths and labels, never content.
  */
 import * as Schema from "effect/Schema";
 import { AttemptFacts } from "../domain/AttemptFacts.ts";
@@ -25,8 +25,8 @@ export const CallVerdict = Schema.Literals(["it_ran", "it_did_not_run"]);
 export type CallVerdict = typeof CallVerdict.Type;
 
 /**
- * A runtime call that was handed over completely. Its phase is in the facts of its attempt. `id` comes from the provider and is only a
- * label.
+ * A tool call that the caller executes (a runtime call), received with all of its arguments. Its phase is in the facts of its attempt. `id`
+ * comes from the provider and is only a label.
  */
 export const CallRecord = Schema.Struct({
   attempt: Schema.Natural,
@@ -64,9 +64,9 @@ export type QuestionRecord = typeof QuestionRecord.Type;
  * Reason why no process owns a run that has not ended.
  *
  * - `question`: the run waits for an answer.
- * - `interrupted`: its caller left without a signed cancel. `recover` decides the run.
- * - `recovered`: its process died and the run was decided.
- * - `answered`: its question was answered in the meantime.
+ * - `interrupted`: its caller left without a signed cancel. `recover` decides its next step.
+ * - `recovered`: its process died, and its next step has been decided.
+ * - `answered`: its question has been answered, and no process has carried the answer out yet.
  *
  * Runs that are `recovered` or `answered` wait for `StreamProcessor.takeUp`.
  */
@@ -74,8 +74,8 @@ export const Parked = Schema.Literals(["question", "interrupted", "recovered", "
 export type Parked = typeof Parked.Type;
 
 /**
- * Bounded evidence: the first and the last records, and the number omitted between them. The last records include every terminal candidate,
- * up to the maximum.
+ * Bounded evidence: the first and the last records, and the number omitted between them. Terminal candidates (events that may have ended
+ * the response) are the last to be evicted.
  */
 export const EvidenceLog = Schema.Struct({
   first: Schema.Array(Evidence),
@@ -84,7 +84,7 @@ export const EvidenceLog = Schema.Struct({
 });
 export type EvidenceLog = typeof EvidenceLog.Type;
 
-/** The open wait of a run, for a path or a cooldown. */
+/** The wait in which a run is now: for a path to its provider, or for the end of a cooldown. */
 export const RunWait = Schema.Struct({
   for: Schema.Literals(["path", "cooldown"]),
   /** Wall clock, milliseconds since the epoch. */
@@ -102,7 +102,7 @@ export const RunRecord = Schema.Struct({
   /** `asking` and `parked` runs outlive their process. `parked` holds the reason. */
   state: Schema.Literals(["live", "asking", "parked", "ended"]),
   parked: Schema.optionalKey(Parked),
-  /** Number of takeovers by another process. */
+  /** Number of times that another process has taken the run over. */
   resumes: Schema.Natural,
   /** Number of takeovers at the last human answer. The takeover limit counts from there. */
   resumes_at_answer: Schema.optionalKey(Schema.Natural),
@@ -126,7 +126,7 @@ export const RunRecord = Schema.Struct({
   incidents: Schema.Array(RunIncident),
   incidents_omitted: Schema.Natural,
   questions: Schema.Array(QuestionRecord),
-  /** Total time that the run has waited for paths and cooldowns, without the open wait, in milliseconds. */
+  /** Total time that the run has waited for paths and cooldowns, without the present wait, in milliseconds. */
   waited_ms: Schema.optionalKey(Milliseconds),
   waiting: Schema.optionalKey(RunWait),
   /** Group whose budget the run shares. */
@@ -157,19 +157,20 @@ export const Entry = Schema.TaggedUnion({
     request: Schema.optionalKey(AttemptRequest),
     run: Schema.optionalKey(RunFacts),
     route: Schema.optionalKey(Label),
-    /** Seam that the attempt must prove. `at` counts UTF-16 code units of the shown text. */
+    /** The attempt must prove that its text continues the shown text here. `at` counts UTF-16 code units of the shown text. */
     seam: Schema.optionalKey(Schema.Struct({ at: Schema.Natural, proof: SeamProof })),
   },
-  /** A wait begins or ends. `waited_ms` is the sum of the earlier waits; `wait` is the open wait, if any. */
+  /** A wait begins or ends. `waited_ms` is the sum of the waits that have ended; `wait` is the one that begins, if any. */
   RunWaited: { waited_ms: Milliseconds, wait: Schema.optionalKey(RunWait) },
   /**
-   * The run repeats a failed run that another process owned. `RunStarted` has the same field, for a process that knows this at the start.
+   * The run repeats a failed run that another process owned. `RunStarted` has the same field, for a process that knows at the start that
+   * the run is a repeat.
    */
   RunRepeats: { retry_of: Label },
   /** The text of an attempt was joined to the shown text. */
   RunContinued: { attempt: Schema.Natural, at: Schema.Natural, proof: SeamProof },
   FactsRaised: { attempt: Schema.Natural, facts: AttemptFacts },
-  /** A runtime call is handed over completely. The attempt's facts are in the same write. */
+  /** The caller gets a tool call to execute (a runtime call), with all of its arguments. The attempt's facts are in the same write. */
   CallHandedOver: { attempt: Schema.Natural, call: Label, id: Label, tool: Label },
   /** Settles a call of unknown outcome. The attempt's facts are in the same write. */
   CallJudged: { attempt: Schema.Natural, call: Label, tool: Label, verdict: CallVerdict, by: VerdictBy },
@@ -188,17 +189,16 @@ export const Entry = Schema.TaggedUnion({
 });
 export type Entry = typeof Entry.Type;
 
-/** Explains why an entry does not fit its record. */
+/** The reason why an entry does not fit its record. */
 export type Misfit = "unknown_run" | "run_exists" | "run_ended" | "answered";
 
 /**
- * Folds one entry into a run's record.
+ * Applies one entry to a run's record.
  *
  * Except for evidence and `RunResumed`, an entry that is already on record changes nothing. So a caller that does not know the outcome of a
  * write can repeat it.
  *
  * @param record current record; undefined before `RunStarted`
- * @param entry the event to fold
  * @returns the new record, or the reason why the entry does not fit. A run has one terminal state (law L7), so after `RunEnded` it accepts
  *   only late facts (of tools that ran after their stream completed), seams, incidents, marks, evidence and calls. An assumed end is not
  *   terminal: the owner's next entry replaces it.
@@ -248,11 +248,11 @@ const reopen = (record: RunRecord): RunRecord => {
 };
 
 /**
- * Folds the entries of one write into a run's record, all of them or none.
+ * Applies the entries of one write to a run's record, all of them or none.
  *
  * @param isGivenBack true if the writing process has released the run
- * @returns the new record, or the reason for the refusal; `fenced` if a late write would continue a released run. Undefined
- *   without a record and without an entry that starts one
+ * @returns the new record, or the reason for the refusal; `fenced` if a late write would continue a released run. Undefined if there is
+ *   neither a record nor an entry that starts one
  */
 export const applyAll = (
   record: RunRecord | undefined,
@@ -269,7 +269,9 @@ export const applyAll = (
   return folded;
 };
 
-/** True if the entry is demonstrably on record. Facts, seams, calls and marks need no check, because folding them twice changes nothing. */
+/**
+ * True if the entry is demonstrably on record. Facts, seams, calls and marks need no check, because applying them twice changes nothing.
+ */
 const isOnRecord = (record: RunRecord, entry: Entry): boolean => {
   switch (entry._tag) {
     case "RunStarted":
@@ -372,7 +374,7 @@ export const openQuestion = (record: RunRecord): QuestionRecord | undefined => {
   return record.state === "ended" || newest?.answer !== undefined ? undefined : newest;
 };
 
-/** Parks a run. If its question was answered in the meantime, it waits for a resume instead. */
+/** Parks a run. If its question has already been answered, the run waits to be resumed instead. */
 const park = (record: RunRecord, reason: Parked): RunRecord => {
   if (reason !== "question") return { ...record, state: "parked", parked: reason };
   return openQuestion(record) === undefined

@@ -59,20 +59,20 @@ export class RunRecorder extends Context.Service<
      * `AttemptStarted`) requires that this process started or claimed the run. After a release, such an entry is refused as `fenced`,
      * because it may come from an abandoned write that arrives late.
      *
-     * @param runId run of the entries
      * @param entries entries in the order in which they happened
      */
     readonly write: Write;
     /** Reads one run; returns undefined if it is unknown or was deleted. */
     run(runId: string): Effect.Effect<RunRecord.RunRecord | undefined, RecorderError>;
-    /** Lists runs, newest first. */
+    /** Lists runs, newest first, at most `query.limit` (default 100). */
     runs(query?: RunRecorder.RunQuery): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
     /** Reads the incidents of a run, oldest first; empty if the run is unknown. */
     incidents(runId: string): Effect.Effect<ReadonlyArray<RunIncident>, RecorderError>;
     /**
      * Takes over a run that no process owns, because it is parked or its process is gone. Afterwards only this process may write the run.
-     * Fails with `unknown_run`, `run_ended` or `owned`. If the owner is silent, the call waits until the owner renews its lease or counts
-     * as gone, which takes about one lease. A caller that is interrupted during this wait has claimed nothing.
+     * Fails with `unknown_run`, `run_ended` or `owned`. If the owner has not renewed its lease lately (a silent owner), the call waits
+     * until the owner renews the lease or counts as gone, which takes about one lease. A caller that is interrupted during this wait has
+     * claimed nothing.
      */
     claim(runId: string): Effect.Effect<RunRecord.RunRecord, RecorderError>;
     /**
@@ -81,8 +81,8 @@ export class RunRecorder extends Context.Service<
      */
     release(runId: string): Effect.Effect<void, RecorderError>;
     /**
-     * Lists runs that no process owns and no process has decided, because their process is gone or their caller left (`interrupted`).
-     * Oldest first, at most `limit` (default 100).
+     * Lists runs that no process owns and whose next step no process has decided, because their process is gone or their caller left
+     * (`interrupted`). Oldest first, at most `limit` (default 100).
      *
      * @param options.waits true to wait for silent processes, as `claim` does (default). With `false` it only reads: it lists the runs of
      *   silent processes at once and ends no lease. `all` also waits for a process that may just have died, until that process renews its
@@ -97,11 +97,7 @@ export class RunRecorder extends Context.Service<
      * call it. Returns the record with the answer. The process that owns the run acts on the answer.
      */
     answer(answer: RunRecorder.Answer): Effect.Effect<RunRecord.RunRecord, AnswerRefused | RecorderError>;
-    /**
-     * Digests content that is never stored: HMAC-SHA-256 under a key of this store, as hex.
-     *
-     * @param content any string
-     */
+    /** Digests content that is never stored: HMAC-SHA-256 under a key of this store, as hex. */
     digest(content: string): Effect.Effect<string, RecorderError>;
     /** Writes without changing any run, to check that the store accepts writes. Omitted if the store is always available. */
     readonly probe?: Effect.Effect<void, RecorderError>;
@@ -119,7 +115,7 @@ export class RunRecorder extends Context.Service<
      * Reports that another process has ended, so that its runs can be taken over at once. Call it only if you started the
      * process and know that it ended: a live process would lose its runs. Omitted if no other process shares the store.
      *
-     * @param process name that the ended process's recorder was given
+     * @param process name that was given to the recorder of the ended process
      */
     processEnded?(process: string): Effect.Effect<void, RecorderError>;
     /**
@@ -127,7 +123,7 @@ export class RunRecorder extends Context.Service<
      * call waits longer.
      */
     readonly hurry?: Effect.Effect<void>;
-    /** Facts that the processes of a store share in addition to runs. Omitted if each process has only its own. */
+    /** Facts that the processes of a store share in addition to runs. Omitted if the processes share no facts. */
     readonly shared?: SharedFacts;
     /** Limits on the retries of all processes of a store together. Omitted if no other process uses the store. */
     readonly pacing?: SharedPacing;
@@ -136,7 +132,7 @@ export class RunRecorder extends Context.Service<
   }
 >()("effect-stream-recovery/RunRecorder") {
   /**
-   * Keeps runs in this process's memory.
+   * Keeps runs in this process's memory. They are lost when the process ends.
    *
    * @param options.runsMax maximum runs kept (default 10,000). At the maximum, the oldest ended run is evicted. If every run is live, a new
    *   one is refused with reason `full`, because evicting a live run would lose it.
@@ -171,7 +167,7 @@ export interface Write {
   readonly commit?: Commit;
 }
 
-/** Attaches a fiberless commit to a `write`. */
+/** Attaches to a `write` a commit that needs no fiber. */
 export const withCommit = (
   write: Write,
   answers: Commit["answers"],

@@ -2,8 +2,8 @@
  * Writes the entries of volatile runs after their acts (L8): the run continues at once, and the store gets its entries in order.
  *
  * The entries of a run that are queued within `behindMs` become one write, and the writes of many runs share a commit. So a short run needs
- * only a share of one commit, and a killed process loses at most its last moments. While the store accepts no writes, the queue keeps up to
- * `queueBytesMax`, for at most `queueAgeMsMax`.
+ * only a share of one commit, and a killed process loses at most its last moments. While the store accepts no writes, the queue keeps
+ * entries up to a total of `queueBytesMax`, each for at most `queueAgeMsMax`.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -25,15 +25,15 @@ import { OutageLog, saidAgainMs } from "./shared/OutageLog.ts";
 /** Maximum size of all entries in the queue, in bytes (estimated): 64 MiB. */
 export const queueBytesMax = 64 * 1024 * 1024;
 
-/** Share of `queueBytesMax` down to which a full queue is evicted. */
+/** Share of `queueBytesMax` to which the entries of a full queue are reduced. */
 const evictedTo = 7 / 8;
 
 /** Maximum time that an entry waits for the store, in milliseconds: 10 minutes. */
 export const queueAgeMsMax = 600_000;
 
 /**
- * Time for which entries are collected for one write, in milliseconds. An entry is written after one to two such periods. A lookup by
- * another process waits for a second, so it finds the entry.
+ * Time for which entries are collected for one write, in milliseconds. An entry is written after one to two such periods. A process that
+ * does not find a run reads again after `lateRecordMs`, so it finds the entry.
  */
 export const behindMs = 250;
 
@@ -67,7 +67,7 @@ const roundMsMax = 30_000;
  */
 const groupRunsMax = { file: 16, server: 256 };
 
-/** Maximum time that a closing queue keeps writing, in milliseconds, unless its owner passes another one. */
+/** Default maximum time that a closing queue keeps writing, in milliseconds. */
 export const lastWritesMs = 3_000;
 
 /** Unwritten entries of one run. */
@@ -76,7 +76,7 @@ export interface Unwritten {
   readonly entries: ReadonlyArray<RunRecord.Entry>;
 }
 
-/** Keeps the entries that a closing queue could not write. Returns the number of entries that could not be kept either. */
+/** Keeps the entries that a closing queue could not write. Returns the number of entries that are lost because they could not be kept. */
 export type Spill = (unwritten: ReadonlyArray<Unwritten>) => Effect.Effect<number>;
 
 interface QueuedRun {
@@ -117,7 +117,7 @@ export class WriteQueue extends Context.Service<WriteQueue, Queue>()("effect-str
    * Puts a queue in front of a recorder. Reads through this layer's recorder include queued entries.
    *
    * @param recorder recorder to which the queue writes
-   * @param spill keeps entries that a closing queue could not write; without it, these entries are lost and logged
+   * @param spill keeps entries that a closing queue could not write; without it, these entries are lost, and the loss is logged
    */
   static readonly over = <Provided, E, R>(
     recorder: Layer.Layer<RunRecorder | Provided, E, R>,
@@ -143,7 +143,7 @@ export const make = (recorder: RunRecorder["Service"], spill?: Spill): Effect.Ef
     return queue;
   });
 
-/** Queue of the entries of volatile runs. */
+/** The queue of the entries of volatile runs, which the store records after the acts that the entries describe. */
 export class Queue {
   readonly #recorder: BoundedRecorder;
   readonly #clock: Clock.Clock;
@@ -282,7 +282,7 @@ export class Queue {
     return this.#runs.has(runId);
   }
 
-  /** Returns the stored record of a run with its queued entries folded in. */
+  /** Returns the stored record of a run, with its queued entries applied. */
   overlay(runId: string, stored: RunRecord.RunRecord | undefined): RunRecord.RunRecord | undefined {
     const run = this.#runs.get(runId);
     if (run === undefined) return stored;
@@ -489,7 +489,7 @@ export class Queue {
     if (this.#dueSince !== undefined) this.#dueSince = Math.min(now, this.#dueSince + ms);
   }
 
-  /** Drops runs that have waited too long. */
+  /** Drops the entries of runs that have waited longer than `queueAgeMsMax`. */
   #forgetOld(): void {
     const old = this.#now() - queueAgeMsMax;
     for (const run of [...this.#runs.values()])
@@ -609,7 +609,7 @@ const withQueued = (
   const known = new Set(stored.map(({ run_id }) => run_id));
   // The page keeps the length that the store returned, because readers take a page shorter than its limit for the last one.
   const seen = stored.map((record) => queue.overlay(record.run_id, record) ?? record);
-  // A later page starts after a run in the store, and queued runs are newer.
+  // A page after the first starts at a stored run. Queued runs are newer, so it contains none of them.
   const queued = query.before === undefined ? queue.unstored.filter(({ run_id }) => !known.has(run_id)) : [];
   const fitting = queued.filter((record) => isListed(record, query));
   return [...fitting, ...seen].slice(0, query.limit ?? listLimitDefault);

@@ -14,7 +14,7 @@ export const away = {
   fails: "The call fails, and nothing changes. The next check of the record finds the same work to do.",
 } as const;
 
-/** An occasion of a write. */
+/** The event that causes a write, and the step that waits for it. */
 export interface Occasion {
   /** Event that causes the write, or the event that the write precedes. */
   readonly when: string;
@@ -252,7 +252,7 @@ type Others =
   | "onLost"
   | "hurry";
 
-/** Descriptions of the other calls that change the store, and of a durable recorder's own writes. */
+/** Descriptions of the calls other than `write` that change the store, and of the writes that a durable recorder makes by itself. */
 export const calls: Readonly<
   Record<Exclude<keyof RunRecorder["Service"], Others> | "open" | "heartbeat" | "retention" | "close", Write>
 > = {

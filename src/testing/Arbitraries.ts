@@ -12,10 +12,10 @@ import { Budget, RunFacts } from "../domain/RunFacts.ts";
 import type { DecisionInput } from "../policy/DecisionInput.ts";
 import { BreakKind, BreakPlace, type FaultScriptInput, ProviderErrorName } from "./script/FaultScript.ts";
 
-/** Maximum calls in a generated ledger. The rules do not distinguish two calls from more; the third call tests that. */
+/** Maximum calls in a generated ledger. The rules do not distinguish two calls from three or more. A third call tests that they do not. */
 const rowsMax = 3;
 
-/** Facts of an attempt, in any combination, because a policy accepts contradictory facts too. Each call has its own key. */
+/** Generates facts of an attempt, in any combination, because a policy accepts contradictory facts too. Each call has its own key. */
 export const attemptFacts: Arbitrary.Arbitrary<AttemptFacts> = Arbitrary.map(
   Arbitrary.all({
     facts: Arbitrary.schema(AttemptFacts),
@@ -24,10 +24,10 @@ export const attemptFacts: Arbitrary.Arbitrary<AttemptFacts> = Arbitrary.map(
   ({ facts, tools }) => ({ ...facts, tools: tools.map((row, ordinal) => ({ ...row, call: `0.${ordinal}` })) }),
 );
 
-/** Failures of every kind. */
+/** Generates failures of every kind. */
 export const failure: Arbitrary.Arbitrary<Failure> = Arbitrary.schema(Failure);
 
-/** Inputs of `decide`: facts, a failure, the run, a budget and jitter. */
+/** Generates inputs of `decide`: facts, a failure, the run, a budget and jitter. */
 export const decisionInput: Arbitrary.Arbitrary<DecisionInput> = Arbitrary.all({
   facts: attemptFacts,
   failure,
@@ -57,11 +57,7 @@ const placesMax = 12;
 
 const count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: deltasMax }));
 
-/**
- * Generates scripts of a FaultProvider: up to three broken or healthy answers, then a healthy answer that repeats.
- *
- * @param shape options for the scripts
- */
+/** Generates scripts of a FaultProvider: up to three broken or healthy answers, then a healthy answer that repeats. */
 export const faultScript = (shape: ScriptShape = {}): Arbitrary.Arbitrary<FaultScriptInput> =>
   Arbitrary.map(
     Arbitrary.array(Arbitrary.schema(answerOf(shape)), { maxLength: brokenMax }),

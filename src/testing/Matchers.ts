@@ -6,7 +6,6 @@ import { GrammarCheck } from "./GrammarCheck.ts";
 /**
  * Describes one event in a readable line.
  *
- * @param event any event of a run
  * @param name the display name of a part
  */
 export const line = <P>(event: RunEvent<P>, name: (part: P) => string): string => {
@@ -103,8 +102,6 @@ const contextLines = 3;
 /**
  * Finds the first difference between two transcripts.
  *
- * @param actual the actual lines
- * @param expected the expected lines
  * @returns undefined if the transcripts are equal; otherwise the lines around the difference, like a unified diff
  */
 export const difference = (actual: ReadonlyArray<string>, expected: ReadonlyArray<string>): string | undefined => {

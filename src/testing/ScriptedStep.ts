@@ -27,10 +27,9 @@ export type ScriptedStep =
   | { readonly do: "stall" };
 
 /**
- * Builds a part.
+ * Builds a step that delivers one part.
  *
  * @param name name of the part in a transcript
- * @param says observation of the part
  */
 export const part = (name: string, says: Observation.Observation): ScriptedStep => ({
   do: "part",

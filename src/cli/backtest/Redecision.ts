@@ -16,7 +16,7 @@ export type Check =
   | { readonly _tag: "same" | "unknown_policy" }
   | { readonly _tag: "violation" | "other_version"; readonly again: Decision };
 
-/** Decides an incident again by its own policy. */
+/** Decides an incident again by its own policy, and compares the result with the stored decision. */
 export const check = (incident: RunIncident): Check => {
   const policy = policyNamed(incident.policy, []);
   if (policy === undefined) return { _tag: "unknown_policy" };

@@ -12,14 +12,14 @@ import type { DecisionSummary, Group, Totals, Violation } from "./Tally.ts";
 /** Maximum groups printed; `--json` prints them all. */
 const groupsMax = 25;
 
-/** Maximum violations printed; `--json` prints more. */
+/** Maximum violations printed; `--json` prints up to 100. */
 const violationsMax = 10;
 
 /** Maximum length of a policy name or id in a violation line, in characters. */
 const nameCharactersMax = 48;
 
 /**
- * Formats the totals as text.
+ * Formats the totals of a backtest as the text of its report.
  *
  * @param against the policy's name and the changed limits
  */

@@ -20,7 +20,7 @@ export interface Group {
   readonly now: DecisionSummary;
   readonly incidents: number;
   readonly consequences: Readonly<Record<Consequence, number>>;
-  /** Ids of example runs. */
+  /** Ids of the first runs with such an incident, at most `examplesMax`. */
   readonly examples: ReadonlyArray<string>;
 }
 
@@ -34,7 +34,7 @@ export interface Violation {
   readonly again: DecisionSummary;
 }
 
-/** The results of a backtest. */
+/** The results of a backtest. Incidents are counted twice: by the check of the stored decision, and by the new decision. */
 export interface Totals {
   readonly runs: number;
   readonly incidents: number;

@@ -29,7 +29,7 @@ export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandF
 }
 
 /**
- * Prints the reason and fails.
+ * Returns a function that prints a message on stderr and fails with the exit code of its reason.
  *
  * @param command the command's name, printed before the message
  */

@@ -54,7 +54,7 @@ export const jsonFlag = Flag.Boolean("json").pipe(
 );
 
 /**
- * Runs a command on an existing store.
+ * Opens the store of a command and runs the command on it. The store must exist, unless `makes` is true.
  *
  * @param command the command's name, printed before an error
  * @param db the `--db` value

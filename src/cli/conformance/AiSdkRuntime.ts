@@ -7,16 +7,16 @@ import { conformanceTool } from "../../testing/conformance/ConformanceFault.ts";
 import type { ConformanceRuntime, ConformanceTask } from "../../testing/conformance/ConformanceRuntime.ts";
 import { loadPackages, type MissingPackage, versionsOf } from "./Packages.ts";
 
-/** The packages under test. */
+/** The packages that the user must have installed for this column. */
 export const aiSdkPackages = ["ai", "@ai-sdk/openai", "@ai-sdk/anthropic", "@ai-sdk/google"] as const;
 
-/** Maximum steps of a turn: a call, its repetition, and the response to it. */
+/** Maximum steps of a turn. A turn needs at most three: the call, the call again after a break, and the text. */
 const stepsMax = 4;
 
 /** Maximum response length, in tokens. Anthropic's API requires one. */
 const maxTokens = 1_024;
 
-/** Configures the AI SDK column. */
+/** The name of an AI SDK column, and the recovery of its turns if it runs with this package. */
 export interface AiSdkOptions {
   /** The column's name. */
   readonly name: string;
@@ -87,7 +87,7 @@ const turn = async (sdk: Loaded, task: ConformanceTask, setup: Setup): Promise<v
   let step = "";
   for await (const part of result.stream) {
     if (part.type === "start-step") step = screen.text();
-    // As on a web page after a `reset-step` event, the text that this step has shown is withdrawn.
+    // Withdraws the text that this step has shown, as a web page does after a `reset-step` event.
     if (part.type === "custom" && part.kind === discardKind) screen.replace(step);
     if (part.type === "text-delta") screen.write(part.text);
     if (part.type === "error") throw part.error;

@@ -8,7 +8,7 @@ import { loadPackages, type MissingPackage, versionsOf } from "./Packages.ts";
 import { type SdkOptions, withFetch } from "./Subject.ts";
 import { ToolCalls } from "./ToolCalls.ts";
 
-/** The packages under test. */
+/** The packages that the user must have installed for this column. */
 export const anthropicPackages = ["@anthropic-ai/sdk"] as const;
 
 /** Maximum response length, in tokens. The API requires one. */

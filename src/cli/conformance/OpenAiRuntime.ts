@@ -8,7 +8,7 @@ import { loadPackages, type MissingPackage, versionsOf } from "./Packages.ts";
 import { type SdkOptions, withFetch } from "./Subject.ts";
 import { ToolCalls } from "./ToolCalls.ts";
 
-/** The packages under test. */
+/** The packages that the user must have installed for this column. */
 export const openAiPackages = ["openai"] as const;
 
 /** Creates the openai SDK runtime for Chat Completions and Responses. */

@@ -17,7 +17,7 @@ export class MissingPackage extends Schema.TaggedError<MissingPackage>()("Missin
 }
 
 /**
- * Loads an SDK.
+ * Loads an SDK that the user has installed.
  *
  * @param packages all packages of the SDK, for the error message
  * @param load the dynamic import
@@ -50,11 +50,7 @@ const readManifest = Schema.decodeOption(Manifest);
 /** Maximum folders to search between a package's entry and its manifest. */
 const foldersMax = 8;
 
-/**
- * Maps package names to their installed versions, without packages whose manifest cannot be found.
- *
- * @param packages names of installed packages
- */
+/** Maps package names to their installed versions, without packages whose manifest cannot be found. */
 export const versionsOf = (packages: ReadonlyArray<string>): Readonly<Record<string, string>> =>
   Object.fromEntries(
     packages.flatMap((name) => {

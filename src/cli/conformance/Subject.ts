@@ -5,7 +5,7 @@
 /** A `fetch` for one turn, closed after it. */
 export type TurnFetch = typeof fetch & { readonly close: () => Promise<void> };
 
-/** Configures an SDK that accepts a `fetch`. */
+/** The name of an SDK's column, and the `fetch` of its turns if it runs with this package. */
 export interface SdkOptions {
   /** The column's name. */
   readonly name: string;
@@ -19,7 +19,6 @@ export interface SdkOptions {
 /**
  * Runs a turn with the client options of its column, then closes the turn's fetch.
  *
- * @param options the column's options
  * @param turn the turn, given `fetch` and `maxRetries`, or neither for a bare SDK
  */
 export const withFetch = async (

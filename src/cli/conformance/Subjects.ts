@@ -19,17 +19,17 @@ export const subjectNames = ["openai", "anthropic", "ai-sdk"] as const;
 /** The name of an SDK under test. */
 export type SubjectName = (typeof subjectNames)[number];
 
-/** Configures this package under an SDK. */
+/** The settings of the recovery in the columns with this package. */
 export interface WithUsSettings {
   /** `live` shows text as it arrives, `on_complete` only after the response is complete. */
   readonly reveal: "live" | "on_complete";
-  /** The answer to the question if shown text may be withdrawn and requested again. */
+  /** The answer if the run asks whether shown text may be withdrawn and requested again. */
   readonly answer: "stop" | "retry";
   /** The `first_progress` and `idle` timeouts, in milliseconds: longer than a healthy silence. */
   readonly stallMs: number;
 }
 
-/** Creates the two columns of an SDK. */
+/** Creates the two columns of an SDK. Fails if a package of the SDK is not installed. */
 export interface Subject {
   readonly bare: (name: string) => Effect.Effect<ConformanceRuntime, MissingPackage>;
   readonly withUs: (name: string, settings: WithUsSettings) => Effect.Effect<ConformanceRuntime, MissingPackage>;

@@ -10,7 +10,7 @@ import { failing } from "../command/CommandFailed.ts";
 import { errorText, readRetention, storeNameProblem } from "../command/Store.ts";
 import * as Screen from "../terminal/Screen.ts";
 
-/** The store of a demo. */
+/** The store in which a demo records its runs, and the screen that prints them. */
 export interface DemoStore {
   readonly recorder: Context.Context<RunRecorder>;
   /** The file or server; undefined if the runs are lost when this process ends. */

@@ -22,12 +22,7 @@ const line = (fault: string, saw: string, tries: string, decision: string, twice
 /** The header row. Cells are padded before they are coloured, because colour codes have no width. */
 const head = `  ${line("FAULT", "THE CALLER SAW", "TRY", "DECISION AND RULE", "DUP", "BACK")}`.trimEnd();
 
-/**
- * Formats the rows as a table, grouped by protocol.
- *
- * @param rows judged runs
- * @param ink colours
- */
+/** Formats the rows as a table, grouped by protocol. */
 export const table = (rows: ReadonlyArray<JudgedRun>, ink: Ink): string =>
   [
     ink("quiet", head),
@@ -82,7 +77,7 @@ export interface Totals {
   readonly requests: number;
 }
 
-/** Adds up the rows. */
+/** Adds up the judged runs of a demo. */
 export const totalsOf = (rows: ReadonlyArray<JudgedRun>): Totals => {
   const sum = (of: (row: JudgedRun) => number) => rows.reduce((total, row) => total + of(row), 0);
   return {
@@ -100,7 +95,7 @@ export const totalsOf = (rows: ReadonlyArray<JudgedRun>): Totals => {
 
 const isRecovered = (row: JudgedRun): boolean => row.decisions.at(-1)?.startsWith("auto_retry_once") === true;
 
-/** Formats the totals as text. */
+/** Formats the totals of a demo, with its duration and its seed. */
 export const summary = (totals: Totals, seconds: number, seed: number, ink: Ink): string => {
   const ok = totals.as_expected === totals.runs;
   const verdict = `${totals.as_expected} of ${totals.runs} runs as expected`;

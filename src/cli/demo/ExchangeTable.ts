@@ -40,12 +40,7 @@ const head = line(
   "RESULT",
 );
 
-/**
- * Formats the exchanges of some runs, one per line.
- *
- * @param rows judged runs
- * @param ink colours
- */
+/** Formats the exchanges of some runs, one per line. */
 export const exchanges = (rows: ReadonlyArray<JudgedRun>, ink: Ink): string =>
   [
     ink("strong", "Exchanges with the provider, as reported to the client's onExchange"),

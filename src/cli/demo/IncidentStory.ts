@@ -19,7 +19,7 @@ export interface ToldRun {
   readonly incident: RunIncident;
 }
 
-/** Chooses the most instructive incident: one with a call that was handed over and fenced, or else the first incident. */
+/** Chooses the incident of the scenario `favourite`, in which a tool call was complete before the break, or else the first incident. */
 export const choose = (
   played: ReadonlyArray<{ readonly row: JudgedRun; readonly outcome: PlayedRun }>,
 ): ToldRun | undefined => {
@@ -36,11 +36,9 @@ const favourite = "call-complete-then-cut";
 const columns = 96;
 
 /**
- * Formats the story.
+ * Formats the story of one incident as titled paragraphs, followed by the command that decides the incident again.
  *
- * @param told the run and its incident
  * @param program the command that starts this program
- * @param ink colours
  */
 export const story = ({ incident, outcome, row }: ToldRun, program: string, ink: Ink): string => {
   const { broke, why } = incidentWords(incident);

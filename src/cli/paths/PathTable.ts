@@ -16,7 +16,7 @@ const columns: ReadonlyArray<Column> = [
   { head: "WHY", shrinksTo: 10 },
 ];
 
-/** Formats the table. */
+/** Formats paths as a table, one row per path. */
 export const pathTable = (paths: ReadonlyArray<PathView>, screen: Screen): string =>
   table(
     columns,

@@ -8,7 +8,7 @@ import { quoteForShell, type Screen } from "../terminal/Screen.ts";
 
 const margin = 16;
 
-/** Formats an open question. */
+/** Formats an open question as lines for a terminal: the message, each choice with its effect, and the command that answers it. */
 export const questionText = (runId: string, open: OpenQuestion, { columns, ink, now, type }: Screen): string => {
   const layout = { columns, indent: 4, margin };
   return [

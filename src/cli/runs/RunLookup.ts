@@ -17,7 +17,6 @@ const namedMax = 8;
  * Finds a run by id or unique prefix.
  *
  * @param command the command's name, printed before an error
- * @param id the typed id
  */
 export const findRun = Effect.fn("cli.findRun")(function* (command: string, id: string) {
   const recorder = yield* RunRecorder;
@@ -27,7 +26,7 @@ export const findRun = Effect.fn("cli.findRun")(function* (command: string, id: 
   const [only, second] = found;
   if (only !== undefined && second === undefined) return only;
   const fail = failing(command);
-  // A gateway records its runs up to a second late.
+  // A gateway records its runs up to a second late, so a new run may not be on record yet.
   const late = only === undefined && id !== "" ? yield* findLate(recorder, id) : undefined;
   if (late !== undefined) return late;
   if (only === undefined) return yield* fail("negative", `no run has the id or prefix ${JSON.stringify(id)}`);

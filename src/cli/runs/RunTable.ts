@@ -26,9 +26,8 @@ export interface RunRow {
 }
 
 /**
- * Formats the table.
+ * Formats runs as a table, followed by the commands that answer questions, recover runs and show the next page.
  *
- * @param runs the rows, in order
  * @param more the last run of the page, if there may be older ones
  */
 export const runTable = (runs: ReadonlyArray<RunRow>, screen: Screen, more: string | undefined): string => {
@@ -57,7 +56,7 @@ const columnsFor = (runs: ReadonlyArray<RunRow>): ReadonlyArray<Column> => [
   { head: "OUTCOME", shrinksTo: 12 },
 ];
 
-/** True if a run has tokens. A column that is empty for every run is omitted. */
+/** True if any of these runs has used tokens. If none has, the table omits the column. */
 const hasTokens = (runs: ReadonlyArray<RunRow>): boolean =>
   runs.some(({ summary: { tokens } }) => tokens.used + tokens.wasted > 0);
 
@@ -73,7 +72,7 @@ const tokenCell = ({ estimated, used, wasted }: RunTokens): string =>
 const costCell = ({ cost_usd: cost }: RunTokens): string =>
   cost === undefined ? "-" : formatDollars(cost.used + cost.wasted);
 
-/** Returns the shortest prefix length that keeps the page's ids distinct. */
+/** Returns the shortest length, at least the minimum for these ids, at which all ids of the page have distinct prefixes. */
 const shortestPrefixLength = (ids: ReadonlyArray<string>): number => {
   const least = ids.every((id) => random.test(id)) ? idCharactersMin : nameCharactersMin;
   const longest = Math.max(least, ...ids.map((id) => id.length));
@@ -101,7 +100,7 @@ const cells = (
   ];
 };
 
-/** Lists tools with an unknown outcome: `, bash unknown`. Empty if the run has an open question, because the question lists them. */
+/** Lists tools with an unknown outcome: `, bash unknown`. Empty if the run has an open question, because the question lists these tools. */
 const unknownText = ({ question, unknown_outcomes: tools }: RunSummary): string =>
   tools === undefined || question !== undefined ? "" : `, ${tools.join(", ")} unknown`;
 

@@ -35,9 +35,9 @@ interface Scene {
 }
 
 /**
- * Formats a run.
+ * Formats a run's record: its steps in chronological order, its calls, and its end or its question.
  *
- * @param orphans ids of undecided runs that no process owns
+ * @param orphans ids of runs that no process owns and whose next step is undecided
  */
 export const runText = (record: RunRecord, orphans: ReadonlySet<string>, screen: Screen): string => {
   const story = runStory(record, screen.now, orphans);

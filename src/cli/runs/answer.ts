@@ -20,7 +20,7 @@ import { runArgument } from "./show.ts";
 
 const fail = failing("runs answer");
 
-/** The `runs answer` command. */
+/** Answers a run's open question, or prints the question if no choice is given. */
 export const answerCommand = Command.make(
   "answer",
   {

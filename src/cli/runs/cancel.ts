@@ -11,7 +11,7 @@ import { runArgument } from "./show.ts";
 
 const fail = failing("runs cancel");
 
-/** The `runs cancel` command. */
+/** Cancels a run that this process need not own. Its owner ends it; a run without an owner ends at once. */
 export const cancelCommand = Command.make(
   "cancel",
   { id: runArgument, db: dbFlag, json: jsonFlag },
@@ -34,7 +34,7 @@ export const cancelCommand = Command.make(
 export const cancel = Effect.fn("cli.runs.cancel")(function* (id: string, json: boolean, screen: Screen) {
   const { run_id } = yield* findRun("runs cancel", id);
   const told = yield* withWaitNotice("runs cancel", RunCancel.cancel(run_id));
-  // The run was pruned after the lookup.
+  // Undefined if the run was pruned after the lookup.
   if (told === undefined) return yield* fail("negative", `no run has the id ${JSON.stringify(run_id)}`);
   const { driver, outcome, record } = told;
   const words = cancelWords(told);

@@ -12,7 +12,7 @@ import { exportAll } from "./AllRuns.ts";
 import { findRun } from "./RunLookup.ts";
 import { runArgument } from "./show.ts";
 
-/** The `runs export` command. */
+/** Exports one run without secrets, or with `--all` every run unchanged. */
 export const exportCommand = Command.make(
   "export",
   {

@@ -25,7 +25,7 @@ interface ImportOptions {
   readonly json: boolean;
 }
 
-/** The `runs import` command. */
+/** Imports the runs of another store. A run that is already in this store stays unchanged. */
 export const importCommand = Command.make(
   "import",
   {

@@ -20,7 +20,7 @@ const limitMax = 10_000;
 
 const limitDefault = 20;
 
-/** Maximum orphans read. As high as the limit of a page, because a page may consist only of orphans. */
+/** Maximum orphans (runs that no process owns) to read. It equals the limit of a page, because a page may consist only of orphans. */
 const orphansMax = limitMax;
 
 interface ListOptions {
@@ -32,7 +32,7 @@ interface ListOptions {
   readonly json: boolean;
 }
 
-/** The `runs list` command. */
+/** Lists one page of runs: first those that wait for an answer, then the newest. */
 export const listCommand = Command.make(
   "list",
   {
@@ -78,11 +78,7 @@ export const listCommand = Command.make(
   ]),
 );
 
-/**
- * Lists runs.
- *
- * @param screen the output device
- */
+/** Prints one page of runs as a table or as JSON. */
 export const list = Effect.fn("cli.runs.list")(function* (options: ListOptions, screen: Screen) {
   const prices = yield* readPrices(options.config);
   const { runs, more } = yield* pageOf(options, prices);
@@ -115,7 +111,7 @@ const readPrices = (config: Option.Option<string>): Effect.Effect<Prices, Comman
 const pageOf = Effect.fnUntraced(function* ({ before, broken, limit, state }: ListOptions, prices: Prices) {
   const recorder = yield* RunRecorder;
   const asking = Option.isNone(before) && Option.isNone(state) ? yield* recorder.runs({ state: "asking", limit }) : [];
-  // One run more than the limit shows if there is another page.
+  // Reads one run more than the limit, to know if there is another page.
   const found = yield* recorder.runs({
     limit: limit + 1,
     broken,

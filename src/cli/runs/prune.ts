@@ -11,7 +11,7 @@ import * as CrashRecovery from "../../runtime/crash/CrashRecovery.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 
-/** The `runs prune` command. */
+/** Deletes ended runs by age or number. With `--give-up`, it first ends runs that have waited for too long. */
 export const pruneCommand = Command.make(
   "prune",
   {
@@ -64,7 +64,7 @@ interface PruneOptions {
 
 const fail = failing("runs prune");
 
-/** Ends abandoned runs and deletes ended ones, or only counts both. */
+/** Ends abandoned runs and deletes ended ones. With `--dry-run`, it only counts both. */
 export const prune = Effect.fn("cli.runs.prune")(function* (options: PruneOptions) {
   const { dryRun, giveUp, json, keep, olderThan } = options;
   if (Option.isNone(olderThan) && Option.isNone(keep) && Option.isNone(giveUp)) {
@@ -118,7 +118,7 @@ const endWaitingRuns = Effect.fnUntraced(function* (begunBefore: number, dryRun:
 const isElsewhere = ({ reason }: { readonly reason: string }): boolean =>
   reason === "owned" || reason === "fenced" || reason === "run_ended" || reason === "unknown_run";
 
-/** Counts the runs that `RunRecorder.prune` would delete: those that are too old, or beyond the number to keep. */
+/** Counts the runs that `RunRecorder.prune` would delete, because they ended too long ago or are not among the `keep` newest. */
 const countPrunable = Effect.fnUntraced(function* ({ endedBefore, keep }: PruneQuery) {
   const isOld = ({ end }: RunRecord) => endedBefore !== undefined && (end?.at ?? 0) < endedBefore;
   const { all, old } = yield* Stream.runFold(

@@ -7,7 +7,7 @@ import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, jsonFlag, keptFlags, withStore } from "../command/Store.ts";
 import { startCounter } from "../terminal/Progress.ts";
 
-/** The `runs retain` command. */
+/** Deletes ended runs once, by the rules that `serve` applies continuously. */
 export const retainCommand = Command.make(
   "retain",
   {
@@ -54,7 +54,7 @@ interface RetainOptions {
 const command = "runs retain";
 const fail = failing(command);
 
-/** Applies retention once, or counts the runs that it would delete. */
+/** Applies retention once. With `--dry-run`, it only counts the runs that it would delete. */
 export const retain = Effect.fn("cli.runs.retain")(function* ({ dryRun, json, ...options }: RetainOptions) {
   const kept = {
     keepRuns: Option.getOrUndefined(Option.filter(options.keepRuns, (it) => it !== "")),

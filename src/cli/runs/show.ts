@@ -18,7 +18,7 @@ export const runArgument = Argument.String("id").pipe(
   Argument.withDescription("The run's id, or a prefix that no other run shares"),
 );
 
-/** The `runs show` command. */
+/** Prints one run in plain words, as JSON, or as one HTML file. */
 export const showCommand = Command.make(
   "show",
   {
@@ -47,7 +47,7 @@ export const showCommand = Command.make(
 const encode = Schema.encodeSync(Schema.toCodecJson(RunRecord));
 
 /**
- * Prints a run.
+ * Prints a run in plain words, or its record as JSON.
  *
  * @param id a run's id or a prefix of it
  * @param json true to print the record instead of text
@@ -80,5 +80,5 @@ const renderRun = Effect.fn("cli.runs.drawn")(function* (
   yield* printOrWrite("runs show", runDocument(yield* findRun("runs show", id), now), out);
 });
 
-/** Maximum orphans searched for this run. */
+/** Maximum runs without an owner among which this run is searched. */
 const orphansMax = 10_000;

@@ -24,7 +24,7 @@ const everyMsDefault = 500;
 /** Maximum consecutive polls of a locked store before the command fails. */
 const busyLooksMax = 20;
 
-/** The `runs watch` command. */
+/** Prints the steps of one run or of all runs as they are recorded. With one run it exits at its end, otherwise at a signal. */
 export const watchCommand = Command.make(
   "watch",
   {
@@ -103,7 +103,7 @@ export const watchAll = Effect.fn("cli.runs.watchAll")(function* (watching: Watc
 
 const keysOf = (record: RunRecord): Set<string> => new Set(runSteps(record).map(({ key }) => key));
 
-/** Reads the store again while another process has it locked. Any other error fails. */
+/** Reads the store again while another process has it locked, at most `busyLooksMax` times. Any other error fails at once. */
 const retryWhileLocked = <A>(
   look: Effect.Effect<A, RecorderError>,
   everyMs: number,
@@ -118,7 +118,7 @@ const retryWhileLocked = <A>(
 };
 
 const printNewSteps = Effect.fnUntraced(function* (record: RunRecord, seen: Set<string>, { json, screen }: Watching) {
-  // Steps recorded before the first poll have their own time or none.
+  // Steps that were recorded before the first poll are printed with their recorded time, or without a time if none was recorded.
   const now = seen.size === 0 ? undefined : yield* Clock.currentTimeMillis;
   for (const step of runSteps(record)) {
     if (seen.has(step.key)) continue;

@@ -8,7 +8,7 @@ import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 import * as Generation from "./Generation.ts";
 import { type Given, readProgram } from "./ServeProgram.ts";
 
-/** Accepts new options for future requests. */
+/** A gateway or supervisor that can apply new options to future requests. */
 export interface Configured {
   /** @param generation number of the configuration; `Generation.first` is the configuration at the start */
   readonly configure: (program: ProgramOptions, generation: number) => Effect.Effect<unknown, GatewayError>;

@@ -1,6 +1,6 @@
 /**
- * Finds the port that all workers share. The supervisor searches for it, so that a taken port is reported once, and later workers use the
- * same port if the options leave the port open.
+ * Finds the port that all workers share. The supervisor searches for it. So a taken port is reported only once, and if the options leave
+ * the port open, all workers get the same one.
  */
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
@@ -17,7 +17,7 @@ const quietPorts = { first: 20_000, last: 29_999 } as const;
 /** Number of random ports to try before any free port is accepted. */
 const triesMax = 16;
 
-/** Finds a currently free port of the requested address. */
+/** Checks that the requested port is free, or finds a free port if the requested one is 0. */
 export const freePort = ({
   host,
   port,

@@ -3,8 +3,8 @@
  *
  * If nearly all objects from an allocation site have lived long, V8 allocates new ones among the old objects. A gateway's sites allocate
  * both objects kept for a client that returns and objects that end with their stream. One such object of an ended stream keeps the whole
- * stream in memory, because every minor collection treats it as alive. Everything else of streams then seems long-lived too: with a file
- * store, whole streams were copied twice and kept until the next full collection.
+ * stream in memory, because every minor collection treats it as alive. V8 then takes everything else in streams for long-lived, too: with a
+ * file store, whole streams were copied twice and kept until the next full collection.
  *
  * V8 shrinks the young generation to a megabyte after a few idle seconds, and doubles it only as fast as objects survive. The next burst
  * was collected repeatedly in a small space, which took a tenth of its CPU. With these flags one step grows the space to the size that a

@@ -15,7 +15,7 @@ export const turnMs = 2_000;
  */
 export const turnsMax = 10;
 
-/** Action to take in a turn. */
+/** The action of the supervisor in a turn: send a ping, wait for its answer, or treat the worker as hanging. */
 export type Turn = "ask" | "wait" | "hangs";
 
 /** Tracks the answers of one worker. */

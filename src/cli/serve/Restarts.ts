@@ -10,7 +10,7 @@ export const steadyMs = 10_000;
 /** Number of deaths in a row without a steady worker after which the supervisor ends, if no sibling serves. */
 export const deathsMax = 5;
 
-/** Pause before the second replacement in a row, in milliseconds. It doubles with each further one. */
+/** Pause before the second replacement in a row, in milliseconds. It doubles with each further replacement. */
 const pauseMs = 250;
 
 /**
@@ -25,7 +25,7 @@ export const placePauseMs = 30_000;
 /** Pause before replacing a worker that was asked to end soon after its start, in milliseconds. */
 const orderedPauseMs = 1_000;
 
-/** Number of consecutive deaths of the workers with one number. */
+/** Consecutive deaths of a worker and of its replacements, which have the same worker number. */
 export interface Deaths {
   readonly inRow: number;
 }
@@ -40,7 +40,7 @@ export type Replacement = { readonly deaths: Deaths; readonly pauseMs: number } 
 export interface Death {
   /** Time for which the worker listened, in milliseconds; 0 if it never did. */
   readonly servedMs: number;
-  /** True if the worker did not start because of its store. */
+  /** True if the worker could not start because its store was unavailable. */
   readonly mayPass: boolean;
   /** True if the worker was asked to end and did so. */
   readonly isOrdered: boolean;

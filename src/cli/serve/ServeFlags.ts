@@ -1,16 +1,16 @@
 /**
  * Builds the flags of `serve`, with their environment variables, from the table of options. A flag overrides its variable, and both
- * override the configuration file. So no flag has a default here; its help text states the effective default.
+ * override the configuration file. A default here would override the file too, so only the help text of a flag states its default.
  */
 import { Config, type Option, type Redacted } from "effect";
 import { Flag } from "effect/cli";
 import type { Entry } from "../../gateway/config/Option.ts";
 import { entries, groups } from "../../gateway/config/Options.ts";
 
-/** Value of a flag or variable. */
+/** A value as typed in a flag or an environment variable, before it is validated. */
 export type Typed = string | number | boolean | Redacted.Redacted<string>;
 
-/** Options with their own flag. */
+/** Options that have a flag and an environment variable with one value. */
 export const flagged: ReadonlyArray<Entry & { readonly flag: string; readonly variable: string }> = entries.flatMap(
   (entry) => {
     const { flag, form, variable } = entry;

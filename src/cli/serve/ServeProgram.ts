@@ -14,7 +14,7 @@ import { entries } from "../../gateway/config/Options.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 import { flagged, pairFlags, type serveFlags, type Typed } from "./ServeFlags.ts";
 
-/** Values of flags and variables. */
+/** The values of the flags and of the environment variables that replace missing flags. */
 export type Given = Command.Command.Config.Infer<typeof serveFlags>;
 
 /** Valid options, or one line for each problem. */
@@ -153,7 +153,7 @@ const readText = (path: string): string | undefined => {
   }
 };
 
-/** Overrides the file's options by typed ones. Options that consist of parts are overridden part by part. */
+/** Overrides the options of the file by those from flags and variables. Options that consist of parts are overridden part by part. */
 const overrideFile = (typed: ProgramOptions, file: ProgramOptions): ProgramOptions => {
   const whole: ProgramOptions = { ...file, ...typed };
   const joined = Object.entries(typed).reduce<ProgramOptions>((options, [name, value]) => {

@@ -11,7 +11,7 @@ import type { RouteSettings } from "../../gateway/config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../../gateway/config/UpstreamSettings.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
-/** Formats the description. */
+/** Formats the addresses, upstreams, routes, tokens and clients that these settings would serve. */
 export const servedText = (settings: GatewaySettings, program: ProgramOptions): string =>
   [
     `listens on ${settings.tls === undefined ? "http" : "https"}://${settings.host}:${settings.port}`,

@@ -32,12 +32,12 @@ export interface GivenUp {
   readonly message: string;
 }
 
-/** A supervisor with workers in service. */
+/** A supervisor whose workers serve. It ends, and drains its workers, with the scope of `make`. */
 export interface Supervisor {
   readonly url: string;
   /** Applies new options to all workers for future requests. Invalid options are applied to none. */
   readonly configure: (program: ProgramOptions, generation: number) => Effect.Effect<void, GatewayError>;
-  /** Completes when the workers cannot continue. */
+  /** Completes when the supervisor stops restarting workers, with the reason. */
   readonly givenUp: Effect.Effect<GivenUp>;
 }
 
@@ -97,7 +97,7 @@ class Crew {
   readonly #liveWorkers = new Map<number, WorkerProcess>();
   /** Names of dead processes whose runs no other worker has recovered yet. */
   readonly #unrecovered = new Set<string>();
-  /** Called with the generation that a worker has applied. */
+  /** By worker number: called with the number of the configuration (`Generation`) that the worker has applied. */
   readonly #configuring = new Map<number, (generation: number) => void>();
   #generation = Generation.first;
   #program: ProgramOptions;
@@ -140,12 +140,12 @@ class Crew {
     });
   }
 
-  /** Tells a serving worker about dead processes that are not recovered. */
+  /** Tells a worker that now serves about the dead processes whose runs are not recovered yet. */
   onReady({ channel }: WorkerProcess): void {
     for (const name of this.#unrecovered) channel.order({ _tag: "Ended", process: name });
   }
 
-  /** Removes a dead worker and notifies another worker. */
+  /** Removes a dead worker, and asks another worker to recover its runs. */
   onExit({ process: name, worker }: WorkerProcess): void {
     this.#liveWorkers.delete(worker);
     this.#unrecovered.add(name);

@@ -5,12 +5,12 @@
  *
  * 1. `Hello`: it listens to its pipe. The supervisor sends `Start`.
  * 2. `Ready`: it listens on the port. Or `Refused`: it cannot, and ends.
- * 3. `Configure` after each reload of the configuration, answered by `Configured`. `Ended` after a sibling has died, whose runs
- *    it recovers and then sends `Recovered`.
+ * 3. `Configure` after each reload of the configuration, answered by `Configured`. `Ended` after a sibling has died: the worker recovers
+ *    the sibling's runs, then sends `Recovered`.
  * 4. `Ping` two seconds after each `Pong`. A serving worker that stops answering hangs, and is killed.
  * 5. `Drain`: it refuses new requests, sends `Draining`, and ends after the requests in flight.
  *
- * A worker without a supervisor drains, too.
+ * A worker whose supervisor is gone drains, too.
  */
 import { Schema } from "effect";
 

@@ -51,7 +51,7 @@ export interface Refusal {
   readonly mayPass: boolean;
 }
 
-/** A worker process. */
+/** A worker process, as its supervisor sees it. */
 export interface WorkerProcess {
   /** Number of the worker, from 1. A replacement has the same number. */
   readonly worker: number;
@@ -69,12 +69,12 @@ export interface WorkerProcess {
   readonly kill: () => void;
 }
 
-/** Other messages of a worker that the supervisor handles. */
+/** The messages of a worker that `fork` passes to the supervisor. */
 export type Heard = Extract<WorkerMessage, { readonly _tag: "Configured" | "Recovered" }>;
 
 const decode = Schema.decodeUnknownResult(WorkerMessage);
 
-/** Starts a worker process. */
+/** Starts a worker process. `heard` receives the messages that the returned object does not report. */
 export const fork = (worker: number, heard: (message: Heard) => void): WorkerProcess => {
   const handle: Worker = cluster.fork();
   const started: WorkerProcess = {
@@ -101,7 +101,7 @@ export const fork = (worker: number, heard: (message: Heard) => void): WorkerPro
     else if (message._tag === "Refused") refused = { message: message.message, mayPass: message.mayPass === true };
     else heard(message);
   });
-  // Node reports a process that could not be started only by this event.
+  // If the process could not be started, Node reports this event and no `exit`.
   handle.on("error", (error) => {
     Deferred.doneUnsafe(started.exited, Effect.succeed({ how: error.message, isClean: false, refused }));
   });

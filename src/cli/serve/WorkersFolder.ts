@@ -15,7 +15,10 @@ const prefix = "stream-recovery-workers-";
 /** Maximum number of folders that are checked, so that another user's folders cannot delay a start. */
 const lookedMax = 1_024;
 
-/** Creates the folder and removes it with the scope. Undefined if it cannot be created; then no worker serves the runs of another. */
+/**
+ * Creates the folder and removes it with the scope. Undefined if it cannot be created; then a client that returns to another worker starts
+ * a new run.
+ */
 export const make: Effect.Effect<string | undefined, never, Scope.Scope> = Effect.acquireRelease(
   Effect.suspend(() => {
     try {

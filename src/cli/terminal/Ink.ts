@@ -7,7 +7,7 @@ import type * as Words from "../../story/Words.ts";
 /** The meaning of text, which determines its colour: a tone of the story, or one that only the terminal uses. */
 export type Tone = Words.Tone | "careful" | "strong";
 
-/** Colours text by its tone. */
+/** A function that colours text by its tone. */
 export type Ink = (tone: Tone, text: string) => string;
 
 const formats: Readonly<Record<Tone, Parameters<typeof styleText>[0]>> = {

@@ -6,7 +6,7 @@ import { Effect } from "effect";
 /** Width of a terminal that does not report one. */
 const columnsDefault = 80;
 
-/** Reports finished runs. */
+/** Counts finished runs on a terminal or in a log. */
 export interface Progress {
   readonly report: (name: string, ok: boolean) => Effect.Effect<void>;
   /** Clears the progress line, so that later output starts on an empty line. */
@@ -38,7 +38,7 @@ export const make = (stream: NodeJS.WriteStream, total: number): Progress => {
 /** Number of counted items between two lines if the output is not updated in place. */
 const lineEvery = 10_000;
 
-/** Reports a large, growing count. */
+/** Shows a count that may reach thousands, without a line for each item. */
 export interface Counter {
   readonly update: (count: number) => void;
   /** Clears the progress line, so that later output starts on an empty line. */

@@ -26,7 +26,7 @@ export const paragraph = (title: string, text: string, layout: Layout, ink: Ink,
 };
 
 /**
- * Breaks text into lines.
+ * Breaks text into lines at spaces.
  *
  * @param width maximum characters per line; a longer word gets a separate line
  */

@@ -50,7 +50,7 @@ export const make = (db?: string): Effect.Effect<Screen> =>
   });
 
 /**
- * Creates a screen without a terminal.
+ * Creates a screen without colours, for tests and for output that is not a terminal.
  *
  * @param now wall clock, milliseconds since the epoch
  */

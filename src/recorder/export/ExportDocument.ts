@@ -67,7 +67,7 @@ export const RunExport = Schema.Struct({
   provider: Provider,
   started_at: Milliseconds,
   state: Schema.Literals(["live", "asking", "parked", "ended"]),
-  /** The reason why the run has no owner. */
+  /** The reason why no process owns the run, although it has not ended. */
   parked: Schema.optionalKey(Parked),
   /** Number of times that a process took the run over. */
   resumes: Schema.optionalKey(Schema.Natural),
@@ -104,12 +104,18 @@ export const RunExport = Schema.Struct({
       facts: AttemptFacts,
       request: Schema.optionalKey(AttemptRequest),
       run: Schema.optionalKey(RunFacts),
-      /** The planned seam of this attempt: its position in the shown text (in UTF-16 code units), its proof, and true if it was proven. */
+      /**
+       * The place at which this attempt continues the shown text (its seam, in UTF-16 code units), the kind of proof, and true if it was
+       * proven.
+       */
       seam: Schema.optionalKey(Schema.Struct({ at: Schema.Natural, proof: SeamProof, proven: Schema.Boolean })),
     }),
   ),
   attempts_omitted: Schema.Natural,
-  /** Complete calls that were handed over, with the verdict that settled them. `id` is the provider's. */
+  /**
+   * Tool calls that the caller got with all of their arguments, each with the verdict on its outcome, if there is one. `id` comes from the
+   * provider, as a label.
+   */
   calls: Schema.optionalKey(
     Schema.Array(
       Schema.Struct({
@@ -122,7 +128,7 @@ export const RunExport = Schema.Struct({
       }),
     ),
   ),
-  /** The first and the last entries. `omitted` counts those in between. */
+  /** The first and the last evidence. `omitted` counts the evidence between the two. */
   evidence: Schema.Struct({
     first: Schema.Array(Evidence),
     last: Schema.Array(Evidence),

@@ -12,7 +12,7 @@ import { ClockName, kinds } from "../../domain/Failure.ts";
 import { AttemptMode } from "../../domain/RunFacts.ts";
 import { SeamFault, SeamProof, SeamRefusal } from "../../domain/SeamWords.ts";
 import { codeLabel } from "../../failure/thrown/ErrorLabel.ts";
-// Importing the table registers its codes. Without the import, its codes would be numbered.
+// Importing the table of provider errors registers its codes as known. Without the import, these codes would be numbered.
 import "../../failure/tables/ProviderErrors.ts";
 import { families, isVendor, modelWords, words } from "./ExportWords.ts";
 
@@ -66,11 +66,7 @@ export class ExportIds {
   }
 }
 
-/**
- * Returns true if a name consists only of known words and few digits.
- *
- * @param text a name of unknown origin
- */
+/** Returns true if a name consists only of known words and few digits. */
 export const isPublic = (text: string): boolean => {
   if (!isShaped(text)) return false;
   if (count.test(text) || reported.has(text)) return true;

@@ -14,7 +14,7 @@ export const standing = ({ budget, parked, policy, resumes, state }: RunRecord, 
   ...(policy === undefined ? {} : { policy: labels.of(policy) }),
 });
 
-/** Copies an attempt. */
+/** Copies an attempt, with names in its facts replaced. */
 export const attempt = (it: AttemptRecord, labels: ExportLabels): RunExport["attempts"][number] => {
   const { request, run, seam } = it;
   return {
@@ -28,7 +28,7 @@ export const attempt = (it: AttemptRecord, labels: ExportLabels): RunExport["att
   };
 };
 
-/** Copies the newest questions. */
+/** Copies the newest questions, at most `incidentsMax`, with the ids of their incidents numbered. */
 export const questions = (
   list: ReadonlyArray<QuestionRecord>,
   labels: ExportIds,
@@ -49,7 +49,7 @@ export const questions = (
     };
   });
 
-/** Copies the newest calls. */
+/** Copies the newest calls, at most `toolRowsMax`, with names replaced. */
 export const calls = (list: ReadonlyArray<CallRecord>, labels: ExportLabels): NonNullable<RunExport["calls"]> =>
   list.slice(-toolRowsMax).map((it) => {
     const { verdict, verdict_by } = it;

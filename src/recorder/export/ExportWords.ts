@@ -37,7 +37,7 @@ export const words: ReadonlySet<string> = new Set(
   wolfram word work worker workflow worktree write writer yield zip`),
 );
 
-/** Words of model and provider families. Only names with one of these words may have more digits. */
+/** Words of model and provider families. Only names with one of these words may have as many digits as a model (`modelDigitsMax`). */
 export const families: ReadonlySet<string> = new Set(
   split(`ai21 aion alibaba amazon anthropic arcee aws azure baidu bedrock bytedance cerebras chatgpt claude
   codestral codex cogito cohere command copilot dall davinci deepinfra deepseek devstral doubao embedding ernie

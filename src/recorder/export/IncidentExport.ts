@@ -44,7 +44,6 @@ export interface ExportOptions {
 /**
  * Exports a run: its attempts, all incidents with the recovered and final ones marked, questions and evidence.
  *
- * @param record the record from the recorder
  * @throws IncidentExportError if an unchecked value is not a record, or if the record may be incomplete because the process of a volatile
  *   run died
  */
@@ -60,9 +59,8 @@ const incomplete = new IncidentExportError({
 });
 
 /**
- * Exports a single incident.
+ * Exports a single incident, without the run around it.
  *
- * @param incident the incident from the recorder
  * @throws IncidentExportError if an unchecked value is not an incident, or has more calls than an attempt can have
  */
 export const exportIncident = (incident: RunIncident, options: ExportOptions = {}): IncidentExport => {
@@ -147,7 +145,9 @@ const evidenceValue = (log: EvidenceLog, labels: ExportLabels): EvidenceLog => {
   return { first: first.map(value), last: last.map(value), omitted: log.omitted + cut };
 };
 
-/** Reduces an export to its maximum size. Drops attempts before incidents, and old ones before new ones. Keeps the final incident. */
+/**
+ * Reduces an export to its maximum size. Drops attempts before incidents, and the oldest of each first. Always keeps the final incident.
+ */
 const fitToSize = (document: RunExport): RunExport => {
   const bare = { ...document, incidents: [], attempts: [] };
   let left = exportBytesMax - countReserveBytes - bytesOf(encode(bare));

@@ -9,7 +9,7 @@ import { RecorderError } from "../RecorderError.ts";
 /** TLS mode of a connection, as in libpq, without the modes that fall back to plain text. */
 export type TlsMode = "disable" | "require" | "verify-ca" | "verify-full";
 
-/** A parsed address. */
+/** The parts of an address. Host, port and TLS mode have defaults. */
 export interface PostgresAddress {
   /** Name, IP address, or folder of a Unix socket. */
   readonly host: string;

@@ -22,14 +22,14 @@ import type { PostgresAddress } from "./PostgresAddress.ts";
 /** A password, or an effect that returns the current one for each connection. */
 export type Password = Redacted.Redacted | Effect.Effect<Redacted.Redacted>;
 
-/** Options of a client. */
+/** The server, the password and the limits of a client. */
 export interface PostgresClientOptions {
   readonly address: PostgresAddress;
   readonly password: Password | undefined;
   readonly connections: number;
   /** Maximum wait for a lock of another transaction, in milliseconds. */
   readonly lockMs: number;
-  /** Name of the connections on the server. */
+  /** Name under which the server lists the connections (`application_name`). */
   readonly name: string;
   /** Tracks the sockets of the connections, and closes those whose server is silent for too long. */
   readonly sockets?: Sockets;
@@ -42,7 +42,10 @@ export interface PostgresClientOptions {
  */
 const quietMs = migrationMs + 2_000;
 
-/** Time without traffic once the process is about to exit, in milliseconds. It is short, because a supervisor waits for the exit. */
+/**
+ * Time without traffic after which an exiting process closes a connection, in milliseconds. It is short, because a supervisor waits for the
+ * exit.
+ */
 const hurriedMs = 2_000;
 
 /**
@@ -57,7 +60,7 @@ export class Sockets {
   #quietMs = quietMs;
   #isOver = false;
 
-  /** Tracks a socket and its timeout. */
+  /** Tracks a socket until it closes, and closes it if its server is silent for too long. */
   watch(socket: Socket): void {
     if (this.#isOver)
       return void socket.destroy(new Error("this process is about to exit and no longer uses its server"));
@@ -80,7 +83,8 @@ export class Sockets {
 }
 
 /**
- * Maximum idle time of a transaction on the server, in milliseconds. It is short, because the locks of an idle transaction block others.
+ * Maximum idle time of a transaction on the server, in milliseconds. It is short, because the locks of an idle transaction block other
+ * transactions.
  */
 const idleTransactionMs = 10_000;
 
@@ -126,7 +130,7 @@ export const connection = (
     Effect.provideService(PgConnection.make(configOf(options, ssl)), Clock.Clock, realClock),
   );
 
-/** Creates the one-round-trip commit, which has its own connection. */
+/** Creates the function that commits a statement in one round trip. It has its own connection. */
 export const makeCommitOne = (
   options: Omit<PostgresClientOptions, "connections">,
 ): Effect.Effect<CommitOne, RecorderError, Scope.Scope> =>
@@ -144,8 +148,8 @@ export const makeCommitOne = (
   });
 
 /**
- * Pipelines a whole transaction. The server continues with the later statements after a failure, so the middle statement must be safe
- * outside a transaction.
+ * Sends BEGIN, the statement and COMMIT without waiting for responses. If BEGIN fails, the server still runs the statement, so the
+ * statement must be safe outside a transaction.
  */
 const commitOn = Effect.fnUntraced(function* (
   connection: PgConnection.PgConnection,

@@ -18,7 +18,7 @@ import { make, type SqlRunRecorderOptions } from "../sql/SqlRunRecorder.ts";
 import * as PostgresAddress from "./PostgresAddress.ts";
 import * as PostgresClient from "./PostgresClient.ts";
 
-/** Options of the PostgreSQL recorder. */
+/** Options of the PostgreSQL recorder. Only `address` is required. */
 export interface PostgresOptions extends SqlRunRecorderOptions {
   /** `postgres://ROLE@HOST:PORT/DATABASE?sslmode=verify-full`; docs/postgres.md lists the parameters. Never contains a password. */
   readonly address: string;
@@ -66,7 +66,8 @@ const openRecorder = Effect.fnUntraced(function* (options: PostgresOptions) {
   }
   const password = options.password ?? PostgresClient.passwordOf(process.env);
   const sockets = new PostgresClient.Sockets();
-  // This scope closes last, so that the deadline for the exiting process's last use of the server covers everything before.
+  // This scope closes last. So the deadline after which an exiting process no longer uses its server applies to everything that closes
+  // before.
   const ending = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit));
   const client = (name: string, most: number) =>
     PostgresClient.make({ address, connections: most, lockMs, name, password, sockets });

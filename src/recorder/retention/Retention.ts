@@ -58,11 +58,9 @@ export const resolveRetention = ({ keepRuns, keepRunsMax }: Kept): Required<Rete
 /** Number of runs to keep that is never reached, so that all runs are kept. */
 export const everyRun = Number.MAX_SAFE_INTEGER;
 
-/** The criteria for old runs at one moment. */
+/** The criteria by which an ended run is old at one moment, and may be deleted. */
 export interface Old {
-  /**
-   * The moment, in milliseconds since the epoch. A run that ended after it was recorded with a wrong clock, so it displaces no other run.
-   */
+  /** The moment, in milliseconds since the epoch. A run with a later end was recorded with a wrong clock, so it displaces no other run. */
   readonly at: number;
   /** Runs that ended earlier are old. Milliseconds since the epoch. */
   readonly endedBefore: number;
@@ -83,7 +81,7 @@ export const criteriaAt = (at: number, retention: Retention): Old => {
   };
 };
 
-/** Deletes the old runs of a store. */
+/** Deletes or counts the old runs of a store. */
 export interface Retaining {
   /**
    * Deletes old ended runs and returns their number.

@@ -1,7 +1,10 @@
 /** Holds the listeners of this process for the notifications (`Word`) of one store. */
 import type { Word } from "./SharedFacts.ts";
 
-/** The listeners: at most one per component of the process and per waiting question. Each is removed when its user ends. */
+/**
+ * The listeners: at most one per component of the process and per waiting question. Each is removed when the component or the wait that
+ * added it ends.
+ */
 export class Listeners {
   readonly #all = new Set<(word: Word) => void>();
 

@@ -33,7 +33,7 @@ export class OutageLog {
   }
 
   /**
-   * Records a failure.
+   * Records a failure, and logs it unless the last warning is less than a minute old.
    *
    * @param why the store's message, without a stack, because a stack would not help an operator
    */
@@ -51,7 +51,7 @@ export class OutageLog {
     });
   }
 
-  /** Records a success. */
+  /** Records a success, and logs the end of the outage if its start was logged. */
   readonly recordSuccess: Effect.Effect<void> = Effect.suspend(() => {
     const outage = this.#outage;
     this.#outage = undefined;

@@ -11,13 +11,13 @@ import type * as Redacted from "effect/Redacted";
 
 /**
  * Kinds of facts. Putting one of `toldKinds` notifies all processes. `owner` holds the token that a stored response belongs to; `failed`
- * and `told` hold the outcome of a failed request; `gateway` holds the address of a gateway.
+ * holds the spending of a failed request and `told` the response that its client received; `gateway` holds the address of a gateway.
  */
 export type FactKind = "failed" | "told" | "owner" | "gateway" | ToldKind;
 
 /**
- * Kinds that every process must learn soon: a wait that a provider announced, and a cancel of a run. Workers and gateways with an address
- * also put runs whose clients have left (`held`), and workers put a path that they have reached or lost (`path`).
+ * Kinds that every process must learn soon: a wait that a provider announced (`cooldown`), and a cancel of a run (`cancel`). Workers and
+ * gateways with an address also put runs whose clients have left (`held`), and workers put a path that they have reached or lost (`path`).
  */
 export const toldKinds = ["cooldown", "cancel", "held", "path"] as const;
 
@@ -44,7 +44,7 @@ export interface Fact {
   readonly leftMs: number;
 }
 
-/** Spending of a group of runs. */
+/** Retries and tokens that a group of runs has spent of its shared budget. */
 export interface GroupSpent {
   readonly retries: number;
   readonly tokens: number;
@@ -56,7 +56,7 @@ export interface BucketSize {
   readonly perSecond: number;
 }
 
-/** A notification. */
+/** A notification that the processes of a store send each other. */
 export type Word =
   /** A fact of a kind was put. */
   | { readonly _tag: "Put"; readonly kind: ToldKind }
@@ -75,7 +75,7 @@ export interface SharedFacts {
   readonly put: (kind: FactKind, key: string, value: string, keepMs: number) => Effect.Effect<void, FactsFault>;
   /** Finds a fact that has not expired. */
   readonly find: (kind: FactKind, key: string) => Effect.Effect<Fact | undefined, FactsFault>;
-  /** Deletes a fact and returns it. Only one of several concurrent callers gets it. */
+  /** Deletes a fact and returns it. If several callers take it concurrently, only one gets it. */
   readonly take: (kind: FactKind, key: string) => Effect.Effect<Fact | undefined, FactsFault>;
   /** Lists the newest facts of a kind that have not expired, at most `factsMax`. */
   readonly all: (kind: FactKind) => Effect.Effect<ReadonlyArray<Fact>, FactsFault>;

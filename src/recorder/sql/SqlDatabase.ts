@@ -25,7 +25,7 @@ const awayPauseMs = 200;
 /** Maximum serialisation conflicts of one transaction before it fails. */
 const conflictsMax = 100;
 
-/** Range in which conflicting transactions restart at a random time, in lock pauses. */
+/** Maximum random pause before a conflicting transaction restarts, as a multiple of the pause for a lock. */
 const conflictSpread = 4;
 
 /**
@@ -57,7 +57,7 @@ export type CommitOne = (
 /** Options of the store's database. */
 export interface DatabaseOptions {
   readonly commitOne?: CommitOne;
-  /** State that the clients of one process share. */
+  /** Shared by the clients of one process, so that all of them know if a newer program has changed the tables. */
   readonly newer?: Newer;
   /** Name of the database for messages. */
   readonly place: string;
@@ -117,7 +117,7 @@ export class SqlDatabase {
   }
 
   /**
-   * Commits statements synchronously. Any result except true means that nothing is committed, and that `write` reports why. Undefined if
+   * Commits statements synchronously. Any result except true means that nothing is committed; `write` then reports the reason. Undefined if
    * the store cannot commit synchronously.
    */
   readonly step: SqlNodeSqlite.Step | undefined;
@@ -311,7 +311,7 @@ class LockPatience {
     return Math.max(lockPauseMs, left);
   }
 
-  /** Reduces the timeout from now on. */
+  /** Limits each further wait to `hurriedMs`, because the process is about to exit. */
   shortenTimeouts(): void {
     this.#waitMs = Math.min(this.#waitMs, hurriedMs);
   }

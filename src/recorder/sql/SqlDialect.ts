@@ -15,7 +15,7 @@ export interface SqlDialect {
   readonly write: SqlPostgres.Transact;
   /** Commits statements synchronously; undefined if every statement must wait for a server. */
   readonly step: SqlNodeSqlite.Step | undefined;
-  /** Detects changes by other connections synchronously; undefined if that takes a statement. */
+  /** Detects changes by other connections synchronously; undefined if only a statement to the server could detect them. */
   readonly changes: SqlNodeSqlite.Changes | undefined;
   /** Runs a body on a snapshot of the database. */
   readonly read: SqlPostgres.Transact;
@@ -24,12 +24,12 @@ export interface SqlDialect {
   /**
    * The clock by which processes judge each other's leases, in milliseconds since the epoch.
    *
-   * @param own wall clock of this process; on SQLite, all processes run on one machine
+   * @param own wall clock of this process. SQLite uses this clock, because all processes run on one machine
    */
   readonly time: (own: number) => Fragment;
   /**
-   * The wall clock of the lease's process. Renewals store it too if `time` is another clock, because times in records are by that wall
-   * clock.
+   * The wall clock of the lease's process. If `time` is another clock, renewals also store this wall clock, because it measured the times
+   * in the records of that process.
    */
   readonly told: {
     readonly column: Fragment;
@@ -41,7 +41,10 @@ export interface SqlDialect {
   readonly word: Fragment;
   /** Number of missed heartbeats after which a write renews the lease itself. */
   readonly beatsMissed: number;
-  /** An extra column in the first statement of every write, and the function that receives its value. */
+  /**
+   * An extra column in the first statement of every write, and the function that receives its value: on PostgreSQL, the id of the
+   * transaction.
+   */
   readonly id: {
     readonly column: string;
     readonly note: (row: { readonly xid?: string } | undefined) => Effect.Effect<void>;

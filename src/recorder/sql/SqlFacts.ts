@@ -101,7 +101,7 @@ export const make = (options: FactsOptions): SharedFacts => {
 /**
  * Deletes a fact and returns it. A server remembers the result until the fact would have expired.
  *
- * @param taken idempotency key for retries on a server. A file always reports its result
+ * @param taken idempotency key for retries on a server. A file does not need it, because it always reports the result of a statement
  */
 const takeFact = ({ database, now }: FactsOptions, kind: FactKind, key: string, taken: string) => {
   const { dialect, facts, sql } = database.tables;
@@ -132,14 +132,16 @@ const takeFact = ({ database, now }: FactsOptions, kind: FactKind, key: string, 
 };
 
 /**
- * Time for which the key of a counted statement is remembered, in milliseconds. It exceeds the time in which a lost statement is retried.
+ * Time for which a server remembers that the spending under an idempotency key was added, in milliseconds. It exceeds the time in which a
+ * lost statement is retried.
  */
 const countedMs = 60_000;
 
 /**
- * Adds to a group's spending. An idle group expires and starts from zero. The database may return numbers as text.
+ * Adds to a group's spending. A group that spends nothing for `keepMs` expires and starts from zero. The database may return numbers as
+ * text.
  *
- * @param key idempotency key for retries on a server. A file always reports its result
+ * @param key idempotency key for retries on a server. A file does not need it, because it always reports the result of a statement
  */
 const addSpending = (
   { database, node, now }: FactsOptions,
@@ -205,7 +207,7 @@ const drawTokens = (
   });
 };
 
-/** Kind of the rows by which the processes of a file notice an answered question. */
+/** Kind of the rows by which the processes that share a SQLite file notice an answered question. */
 export const answeredKind = "answered";
 
 /** Announces an answered question within the current transaction. */

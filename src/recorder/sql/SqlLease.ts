@@ -1,6 +1,6 @@
 /**
- * Records the owner of each run. Each process has one lease and renews it while it lives. A process loses its lease for good when another
- * process fences the lease to take the runs over.
+ * Records the owner of each run. Each process has one lease and renews it while it lives. To take its runs over, another process *fences*
+ * the lease, that is, marks it as lost for good.
  *
  * An expired lease that no process has fenced is still valid, so a laptop that slept loses nothing, and the first heartbeat after an outage
  * renews the lease. Only the fence counts: transactions set, read and obey it. `SqlLeaseWatch` decides if a lease may be fenced.
@@ -21,18 +21,18 @@ const recordsMax = 10_000;
 const lostRunsMax = 10_000;
 
 /**
- * Maximum fenced leases of this process that are remembered. Another process fenced each of them, and during one commit at most a few
- * leases can be fenced.
+ * Maximum fenced leases of this process that are remembered. They are needed only while a commit under them is in flight, and in that time
+ * only a few leases can be fenced.
  */
 const formerMax = 10;
 
 /** Heartbeats per lease. Two may be late before another process suspects a failure. */
 export const beatsInLease = 3;
 
-/** State of a run that this process owns. */
+/** State of a run that this process owns or has lost. */
 export interface Driven {
   readonly lease: string;
-  /** The record and the place of its parts as this process last wrote them. A value that it does not know is missing. */
+  /** The record and the place of its parts as this process last wrote them. Values that this process does not know are missing. */
   readonly known?: {
     readonly version: number;
     readonly record: RunRecord;
@@ -93,7 +93,7 @@ const rowless = new RecorderError({
   message: "the client returns no rows for a statement with RETURNING, from which the recorder learns its changes",
 });
 
-/** Selects a lease if it is not fenced. @param column additional columns */
+/** Selects a lease if it is not fenced. @param column columns to select in addition to the id, each with a leading comma */
 export const selectUnfenced = (column: string): string =>
   `SELECT id${column} FROM {leases} WHERE id = ? AND fenced = 0`;
 
@@ -113,7 +113,7 @@ export class SqlLease {
   /** Number of runs that the current lease owns. */
   #needs = 0;
   #beatAt = Number.NEGATIVE_INFINITY;
-  /** Called in the step in which the number of runs that the lease owns rises from zero. */
+  /** Called when the lease gets its first run, within the same synchronous step. */
   onNeeded: () => void = () => undefined;
 
   constructor(tables: SqlTables, options: LeaseOptions) {
@@ -216,7 +216,7 @@ export class SqlLease {
     for (const [runId, { told }] of lost) if (told === undefined && this.#isHeard(runId)) this.markLossNotified(runId);
   }
 
-  /** Remembers that a lease is fenced for good. */
+  /** Remembers that another process has fenced this lease, so that a late result under it is not adopted. */
   #rememberFenced(id: string): void {
     if (this.#next === id) this.#next = undefined;
     this.#former.add(id);
@@ -268,8 +268,8 @@ export class SqlLease {
    * Records that a run was released.
    *
    * @param as state that `beginRelease` returned
-   * @param wasOwned true if the run still had an owner when the statement ran. In that case this process cannot have claimed the run again
-   *   in between, so the state is still the same
+   * @param wasOwned true if the run still had an owner when the statement ran. Then this process has not claimed the run again in between,
+   *   so the state is still the same
    */
   completeRelease(runId: string, as: Driven, wasOwned: boolean): void {
     this.#leaving.markDone(runId, as);
@@ -307,7 +307,7 @@ export class SqlLease {
   }
 
   /**
-   * Renews the lease; returns undefined without one.
+   * Renews the lease; returns undefined if this process has no lease.
    *
    * @param tables tables by the client whose transaction this joins
    */
@@ -326,7 +326,7 @@ export class SqlLease {
       : Effect.asVoid(sql`UPDATE ${leases} SET fenced = 1 WHERE id = ${this.#id}`);
   });
 
-  /** Fences a lease for good, unless it was renewed since it was seen. */
+  /** Fences a lease for good. Fails with `RowChanged` if the lease was renewed or fenced since this process read it. */
   fence({ beats, id }: WatchedLease): Effect.Effect<void, SqlError | RowChanged> {
     const { leases, sql } = this.#tables;
     return Effect.flatMap(
@@ -365,7 +365,7 @@ export class SqlLease {
     return this.#watch.standing(lease, this.#options.elapsed());
   }
 
-  /** Handles a committed transaction that renewed this lease and saw those of others. */
+  /** Handles a committed transaction that renewed this lease and read the leases of other processes. */
   observe(held: Held, owners: ReadonlyArray<Owner>): void {
     this.adopt(held);
     if (held.beatAt === undefined) return;
@@ -378,7 +378,7 @@ export class SqlLease {
     return this.#watch.pauseMs;
   }
 
-  /** Maximum wait until leases are over or held, in milliseconds. */
+  /** Maximum wait until each of these leases is known to be over or still held, in milliseconds. */
   longestMs(owners: ReadonlyArray<Owner>): number {
     return this.#watch.longestMs(owners.map(({ lease }) => lease));
   }
@@ -493,7 +493,7 @@ export class SqlLeaving<A extends object> {
     else this.#runs.delete(runId);
   }
 
-  /** Forgets a run that this process no longer owns for another reason than a release. */
+  /** Forgets a run that this process has stopped owning for a reason other than a release. */
   forget(runId: string): void {
     if (this.#runs.get(runId)?.isUnderWay === false) this.#runs.delete(runId);
   }

@@ -2,7 +2,7 @@
  * Sends and receives the notifications ("words") of a store's processes, and polls for missed ones.
  *
  * A server notifies processes on many machines (NOTIFY). The processes that share a file poll it for writes by others: every `filePollMs`
- * while they own a run, and otherwise when the system reports a write. Both kinds read the same rows.
+ * while they own a run, and otherwise when the system reports a write. The processes of a server and those of a file read the same rows.
  *
  * - W1: a notification carries no data. Its row is written before it is sent, so a lost notification only delays its receivers.
  * - W2: a broken listening connection is reopened, and then everything is read once.
@@ -26,7 +26,7 @@ import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFacts from "./SqlFacts.ts";
 import type { SqlLease } from "./SqlLease.ts";
 
-/** The callbacks of a listening connection. */
+/** The callbacks of a connection that listens for notifications. */
 export interface Ear {
   readonly onNotification: (payload: string) => void;
   /** Runs once the connection listens. From then on every notification arrives. */
@@ -70,21 +70,24 @@ const quietLooks = 10;
 const pollsToLook = lookMs / filePollMs;
 
 /**
- * Time for which the processes of a file can notice an answered question, in milliseconds. The record of the run keeps the answer for
- * longer.
+ * Time for which an answered question stays announced to the processes that share a SQLite file, in milliseconds. The record of the run
+ * keeps the answer for longer.
  */
 const answeredMs = 60_000;
 
 /** Time between two deletions of expired facts, in milliseconds. */
 const forgetMs = 60_000;
 
-/** Characters of a channel's name that distinguish stores with one prefix. PostgreSQL's channels are global to a database. */
+/**
+ * Number of characters in a channel's name that distinguish stores with the same prefix. PostgreSQL's channels are global to a database.
+ */
 const channelDigits = 12;
 
 /**
  * Creates the notifications of a store; returns undefined if a server's store has no secret.
  *
- * @param ear listens, and has the connection of the heartbeat; without it, the store is polled
+ * @param ear `listen` receives notifications, and `beating` sends the test notifications of W3 over the connection of the heartbeat.
+ *   Without `ear`, the store is polled
  */
 export const make = Effect.fnUntraced(function* (
   database: SqlDatabase,
@@ -213,7 +216,7 @@ class FileBell {
     });
   }
 
-  /** Polls the file. If the file cannot be read now, the next poll tries again. The error is logged where the listeners read. */
+  /** Polls the file. If the file cannot be read now, the next poll tries again. The listeners, which read the same file, log the error. */
   readonly look: Effect.Effect<void> = Effect.suspend(() => Effect.ignore(this.#look));
 
   readonly #look = Effect.gen({ self: this }, function* () {
@@ -278,7 +281,7 @@ const listenOn = (
       const word = parseWord(payload);
       if (word !== undefined) listeners.notify(word);
     };
-    // Another connection sends the hello, because a pooler would return a connection's own notifications to it.
+    // Another connection sends the test notification of W3, because a pooler would return a connection's own notifications to it.
     const said = Effect.ignore(beating.execute(sql`SELECT pg_notify(${channel}, ${hello})`));
     const ready = Effect.suspend(() => {
       pauseMs = pauseFirstMs;

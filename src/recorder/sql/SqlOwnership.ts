@@ -325,7 +325,7 @@ const writeRelease = (database: SqlDatabase, lease: SqlLease, runId: string): Ef
   });
 
 /**
- * Finds runs that no process owns and no process has decided; see `RunRecorder.orphans`.
+ * Finds runs that no process owns and whose next step no process has decided; see `RunRecorder.orphans`.
  *
  * @param waits false to return at once, including the runs of silent processes, without ending their leases; `all` to also wait for
  *   processes that have not shown a heartbeat yet

@@ -43,13 +43,13 @@ export const leaseMsDefault = 15_000;
 /** Maximum lease and lock timeout, in milliseconds. */
 const dayMs = 24 * 60 * 60 * 1_000;
 
-/** Options of the SQL recorder. */
+/** Options of a recorder over any SQL database. All are optional. */
 export interface SqlRunRecorderOptions {
   /** Lease of this process, in milliseconds; default 15,000. */
   readonly leaseMs?: number;
   /**
-   * Unique name of this process, never reused. With it, another process can report the end of this one
-   * (`RunRecorder.processEnded`) before its lease expires. 1 to 64 characters of a-z, 0-9 and -.
+   * Unique name of this process, never reused. Another process can report the end of this process by its name (`RunRecorder.processEnded`),
+   * before its lease expires. 1 to 64 characters of a-z, 0-9 and -.
    */
   readonly process?: string;
   /** Runs to delete automatically; false for none. */
@@ -63,12 +63,12 @@ export interface SqlRunRecorderOptions {
   readonly place?: string;
   /**
    * Prefix of the table names, to distinguish them from a program's own: 1 to 40 characters of a-z, 0-9 and _; default `stream_recovery_`.
-   * Tables of the first version, which had no prefix, are renamed when they are opened.
+   * Tables of the first version of this package, which had no prefix, are renamed when the store is opened.
    */
   readonly prefix?: string;
 }
 
-/** Options of a recorder on a file. */
+/** Options of a recorder on a SQLite file. All are optional. */
 export interface SqlFileOptions extends SqlRunRecorderOptions, Partial<SqlNodeSqlite.NodeSqliteOptions> {}
 
 /** The layers of RunRecorder over SQL. */
@@ -115,7 +115,7 @@ interface Shared {
   readonly tables: boolean;
 }
 
-/** Connections with a single purpose. */
+/** Connections that serve a single purpose each, in addition to the connections of the client. */
 export interface OwnConnections {
   /** Connection for heartbeats, so that no other work of this process delays them. By default heartbeats use the main connection. */
   readonly beats?: SqlClient.SqlClient;
@@ -123,7 +123,7 @@ export interface OwnConnections {
   readonly commitOne?: CommitOne;
   /** Listens for notifications of other processes. Without it, the store is polled. */
   readonly listen?: SqlNotifications.Listen;
-  /** Limits that all connections, including those of the client, requested from their server. */
+  /** Limits that all connections, including the connections of the client, have requested from their server. */
   readonly limits?: ServerDemands.ServerLimits;
 }
 
@@ -174,7 +174,7 @@ export const make = (
         : logFailure(releaseLease(database.write(lease.end), closeMs), "could not release the lease"),
     );
     const inGroups = yield* SqlWriter.make(database, lease, closeMs);
-    // This layer closes before the writer. The writer then commits the writes that this layer could not.
+    // The fast path closes before the writer, which then commits the writes that the fast path could not.
     const write = yield* SqlWriter.makeTogether(database, lease, inGroups);
     yield* Effect.forkScoped(runHeartbeat(database, beating, lease));
     const looking = yield* startRetention(makeRetaining(database, now), options);

@@ -21,7 +21,7 @@ const countedRunsMax = 10_000;
 /** Time for which an expired lease is kept for people to inspect, in milliseconds. */
 const leaseKeptMs = 24 * 60 * 60 * 1_000;
 
-/** Maximum rows that one statement reads, because a list holds all of them at once. */
+/** Maximum rows that one statement reads, because all of these rows are in memory at once. */
 const pageRows = 200;
 
 /** Lists runs, newest first; see `RunRecorder.runs`. */
@@ -159,7 +159,10 @@ const upToPlace = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
 const afterPlace = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
   sql`ended_at >= ${at} AND (ended_at > ${at} OR seq > ${seq})`;
 
-/** Returns the position of the last old run, by age or by the number of later ends. All ended runs before this position are old too. */
+/**
+ * Returns the position of the newest run that is old: it ended too long ago, or too many runs have ended since. All ended runs before this
+ * position are old too.
+ */
 const findLastOld = Effect.fnUntraced(function* (database: SqlDatabase, query: OldQuery) {
   const { endedBefore = -1, keep = everyRun, keptFrom = Number.MAX_SAFE_INTEGER } = query;
   const byAge: EndedPlace = { at: endedBefore, seq: -1 };
@@ -169,7 +172,8 @@ const findLastOld = Effect.fnUntraced(function* (database: SqlDatabase, query: O
 });
 
 /**
- * Returns the newest ended run beyond the `keep` latest ones. Counts in bounded steps, because a statement on a file blocks the thread.
+ * Returns the position of the newest ended run that is not among the `keep` runs that ended last. Counts in bounded steps, because a
+ * statement on a file blocks the thread.
  *
  * @param until end time after which runs are not counted, for automatic retention
  */

@@ -10,11 +10,11 @@ import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
 
 /**
  * Version of the tables: the number of migrations. A store of a newer version declares the oldest versions that still read and write it
- * correctly (`min_reader`, `min_writer`). This program uses such a store only as far as these allow.
+ * correctly (`min_reader`, `min_writer`). This program reads or writes such a store only if its own version is at least as new as these.
  */
 export const schemaVersion = 7;
 
-/** A store that is ready for use. */
+/** The result of `prepare` for a store that this program can use. */
 export interface Ready {
   /** The store's key for digests. */
   readonly key: Uint8Array;
@@ -90,7 +90,10 @@ const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place:
   return { schema: schemaVersion, reader: oldest, writer: oldest } satisfies Versions;
 });
 
-/** Lists the tables of a file. Many programs share a server, so tables on a server prove nothing. */
+/**
+ * Lists the tables of a file, which show if the file belongs to another program. For a server, which many programs share, the list is
+ * empty.
+ */
 const listTables = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<string>, SqlError> =>
   sql.onDialectOrElse({
     sqlite: () =>
@@ -214,7 +217,9 @@ const createIndexes = Effect.fnUntraced(function* ({ prefix, runs, sql }: SqlTab
   yield* sql`CREATE INDEX ${nameOf("runs_owned")} ON ${runs} (owner) WHERE owner IS NOT NULL`;
 });
 
-/** Counts renewals of a lease. A sweep reads only runs of expired leases, never those of live processes. */
+/**
+ * Adds the count of renewals to leases. A search for abandoned runs then reads only runs of expired leases, never those of live processes.
+ */
 const addLeaseBeats = Effect.fnUntraced(function* ({ leases, prefix, runs, sql }: SqlTables.SqlTables) {
   yield* sql`ALTER TABLE ${leases} ADD COLUMN beats INTEGER NOT NULL DEFAULT 0`;
   yield* sql`ALTER TABLE ${leases} ADD COLUMN lease_ms DOUBLE PRECISION NOT NULL DEFAULT 0`;
@@ -289,8 +294,8 @@ const moveParts: Migration = ({ dialect, leases, parts, prefix, runs, shelves, s
 };
 
 /**
- * Indexes open runs that wait for an answer, so that a sweep need not scan the live ones. A file has the live runs of only one
- * machine and stays unchanged.
+ * Indexes open runs that wait for an answer, so that a search for these runs need not scan the live ones. A file has the live runs of only
+ * one machine and stays unchanged.
  */
 const indexWaiting: Migration = ({ dialect, prefix, runs, sql }) =>
   dialect.name === "postgres"

@@ -17,7 +17,7 @@ import * as SqlFileParts from "./sqlite/SqlFileParts.ts";
 import { columns, insertValues, isDriven, templates, templatesWhere, updateValues } from "./sqlite/SqlFileRow.ts";
 import type { RowStatement } from "./sqlite/SqlNodeSqlite.ts";
 
-/** A record with the other columns of its row. */
+/** A record with the columns of its row that are not part of the record. */
 export interface Stored extends SqlParts.Place {
   /** Counts the writes of the row. A process that knows the newest version also knows the record. */
   readonly version: number;
@@ -30,7 +30,7 @@ export interface Stored extends SqlParts.Place {
 
 /** Columns of a row without its record. */
 export interface Head {
-  /** Grows with every run that starts. */
+  /** Number of the run in the order of starts. */
   readonly seq: number | string;
   /** Shelf of the run's parts on PostgreSQL; see `SqlParts`. */
   readonly shelf?: number;
@@ -275,7 +275,10 @@ const newColumns = ({ owner, record, runId }: Changed, { toStorable }: SqlTables
   ];
 };
 
-/** Inserts new runs. The parts of a run go to the newest shelf. If there is no shelf, the record stays in its row. */
+/**
+ * Inserts new runs. The parts of a run go to the newest shelf (a section of the parts table; see `SqlParts`). If there is no shelf, the
+ * record stays in its row.
+ */
 const insertTemplate = (where: string) => `WITH v AS (
     SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
       WITH ORDINALITY AS u (run_id, owner, parked, ended_at, broken, provider, model, started_at, state, record, n)

@@ -6,8 +6,8 @@
  * rows first.
  *
  * `makeTogether` adds a fast path for a file on this machine, which commits synchronously. Writes that are ready within one turn of the
- * scheduler share a commit. The fast path accepts only the usual writes, and leaves all others to the first path, which reads, waits and
- * reports errors.
+ * scheduler share a commit. The fast path accepts only the usual writes, and leaves all others to the write of `make`, which reads, waits
+ * and reports errors.
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -32,7 +32,7 @@ import type { Driven, Held, SqlLease } from "./SqlLease.ts";
 import * as SqlStore from "./SqlStore.ts";
 import type { RowStatement } from "./sqlite/SqlNodeSqlite.ts";
 
-/** Maximum writes that wait for one commit, which includes all of them. Further writers wait (backpressure). */
+/** Maximum writes in the queue. The next commit includes all of them, and further writers wait for room (backpressure). */
 const queuedWritesMax = 256;
 
 /**
@@ -49,8 +49,8 @@ const lockedMax = 8;
 const lockedPauseMs = 1;
 
 /**
- * Time for which the end of a run waits for another run's write, so that both share a commit, in milliseconds. The commit of the end is a
- * third of what the store costs a short stream.
+ * Time for which the end of a run waits for another run's write, so that both share a commit, in milliseconds. For a short stream, the
+ * commit of its end is a third of the total cost of the store.
  */
 const endPauseMs = 1;
 
@@ -128,7 +128,7 @@ const commitAll =
   (database: SqlDatabase, lease: SqlLease): CommitGroup =>
   (jobs) =>
     commitNewRuns(database, lease, jobs).pipe(
-      // A write that cannot be serialised fails this fast path for all writes. The transaction then rejects only that write.
+      // A write that cannot be encoded makes this fast path fail for all writes. The transaction then rejects only that write.
       Effect.catchCause(() => Effect.succeed(jobs)),
       Effect.flatMap((left) => (left.length === 0 ? Effect.void : commitTransaction(database, lease)(left))),
     );
@@ -191,7 +191,7 @@ const failAll = (jobs: ReadonlyArray<Job>, error: RecorderError): Effect.Effect<
     for (const { onDone } of jobs) onDone(error);
   });
 
-/** A run inside a transaction. */
+/** A run to which a transaction applies writes. */
 interface Open {
   /** State that the transaction found; undefined for a new run. */
   readonly before: SqlStore.Stored | undefined;
@@ -337,7 +337,7 @@ const openFenced = (
 const isTakenBack = ({ end, volatile }: RunRecord.RunRecord): boolean =>
   volatile === true && (end === undefined || end.assumed === true);
 
-/** Folds a write into its run, completely or not at all. */
+/** Applies a write to its run, completely or not at all. */
 const apply = (run: Open, { entries, runId }: Entries): RecorderError | undefined => {
   // If the run has no owner, this process released the run while the write was in flight.
   const record = RunRecord.applyAll(run.record, entries, run.owner === undefined);
@@ -429,7 +429,7 @@ class SqlGroup {
     this.#times = times;
   }
 
-  /** Adds a write to the next commit. Returns false if the write has to take the other path. */
+  /** Adds a write to the next commit. Returns false if the write has to take the slow path, a transaction of `make`. */
   take(...[runId, entries, onDone]: Parameters<Commit>): boolean {
     if (this.#isClosed || this.#jobs.length >= queuedWritesMax || this.#lease.freshId === undefined) return false;
     const checked = SqlEntryCheck.normalizeEntries(runId, entries);
@@ -468,7 +468,7 @@ class SqlGroup {
     for (const job of jobs) job.onDone(committed?.taken.has(job) === true ? "recorded" : "undecided");
   }
 
-  /** Prepares a commit. Returns undefined without a valid lease, or if a write is not plain data. The other path then finds the cause. */
+  /** Prepares a commit. Returns undefined without a valid lease, or if a write is not plain data. The slow path then finds the cause. */
   #prepare(jobs: ReadonlyArray<Job>): Prepared | undefined {
     const id = this.#lease.freshId;
     try {
@@ -507,7 +507,7 @@ class SqlGroup {
     return { before, record: mine.known.record, owner: id, driven: mine };
   }
 
-  /** Folds a write into the run. Returns undefined if the write is refused or changes more than the run's own row. */
+  /** Applies a write to a copy of the run. Returns undefined if the write is refused or changes more than the run's own row. */
   #fold(run: Open, job: Job): Open | undefined {
     const folded = { ...run };
     if (apply(folded, job) !== undefined || folded.record === undefined) return undefined;

@@ -33,12 +33,11 @@ export const problem = (name: string): string | undefined => {
 type Loaded = Pick<typeof import("../postgres/PostgresRunRecorder.ts"), "PostgresRunRecorder">;
 
 /**
- * Provides the recorder over a store.
+ * Provides the recorder over the store of a given name.
  *
  * Fails if the name is not a valid store. Messages call the name `db`.
  *
  * @param options.file a path, `file:`, an address of PostgreSQL, or `memory`; see `problem`
- * @param load loads the PostgreSQL module
  */
 export const layer = (
   options: SqlFileOptions & { readonly file: string },

@@ -2,7 +2,7 @@
  * Moves whole runs between stores. The record stays the same, but the run loses its owner.
  *
  * A digest is valid only under the key that made it. So an empty store adopts the key of the first runs that it receives. A store that
- * already has runs and another key accepts ended runs, but refuses an open run with a transcript digest, because it could never compare
+ * already has runs under another key accepts ended runs, but refuses an open run with a transcript digest, because it could never compare
  * that digest.
  */
 import type * as Effect from "effect/Effect";
@@ -32,7 +32,7 @@ export interface RunPage {
  */
 export type Taken = "added" | "same" | "differs" | "foreign_key" | "unkept";
 
-/** Exports runs from a store and imports them. */
+/** Exports the runs of a store, and imports runs of other stores into it. */
 export interface RunTransfer {
   /** The key of the store's digests, in hex. */
   readonly key: Effect.Effect<string, RecorderError>;
@@ -43,7 +43,7 @@ export interface RunTransfer {
    */
   readonly page: (from: number | undefined, limit: number) => Effect.Effect<RunPage, RecorderError>;
   /**
-   * Imports runs without an owner in one transaction, and returns the result for each run.
+   * Imports runs in one transaction, and returns the result for each run. The imported runs have no owner.
    *
    * @param key the key of the digests in the source store, in hex
    * @param dryRun true to return the results without importing any run

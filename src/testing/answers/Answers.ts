@@ -31,7 +31,7 @@ export interface AnswerOptions {
 /** Default content of an answer: short and healthy, with reasoning before text. */
 export const defaultContent: ReadonlyArray<Block> = [{ reasoning: 2 }, { text: 5 }];
 
-/** The protocols that every fault provider speaks. `FaultProviderOptions.protocols` adds further ones. */
+/** The protocols that every fault provider speaks. `FaultProviderOptions.protocols` adds further protocols. */
 export const answerProtocols: ReadonlyArray<AnswerProtocol> = [
   anthropicMessages,
   openAiChat,
@@ -51,11 +51,10 @@ export const needsCleanEnd = (id: string | undefined): boolean =>
   answerProtocols.some((protocol) => protocol.id === id && protocol.endsWith === "clean_end");
 
 /**
- * Renders an answer.
+ * Renders a scripted answer as the events of a protocol.
  *
- * @param protocol the wire protocol
  * @param request number of the request at its server, from 1
- * @param options content, finish reason, and true or false for the report of usage
+ * @param options content, finish reason, and true or false for a usage report and for a background response
  * @returns the events in order; an error event is always the last
  */
 export const render = (
@@ -80,7 +79,7 @@ export interface CutAnswer {
 /**
  * Renders the rest of an answer, like a model that continues an interrupted text.
  *
- * @returns undefined if the answer does not contain that text; only new deltas carry serials
+ * @returns the events, in which only new deltas carry serials; undefined if the answer does not contain the text that the request carries
  */
 export const renderRest = (
   protocol: ProtocolId | AnswerProtocol,

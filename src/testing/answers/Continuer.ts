@@ -44,7 +44,6 @@ export interface Rest {
 /**
  * Returns the part of an answer that a continuation sends: from the quote on, or after the prefill.
  *
- * @param items the whole answer
  * @param preface text that the model says first
  * @returns undefined if the answer does not contain the given text, because a model cannot continue what it never said
  */

@@ -30,7 +30,7 @@ export interface ConformanceOptions {
   readonly limitMs?: number;
   /** Number of turns played at the same time, each on its own server. Default 8. */
   readonly concurrency?: number;
-  /** Called when a cell was judged. If it returns an Effect, that Effect is run. */
+  /** Called after each cell is judged. If it returns an Effect, that Effect is run. */
   readonly onCell?: (cell: ConformanceCell) => Effect.Effect<void> | void;
 }
 
@@ -41,7 +41,7 @@ export const silenceMsDefault = 10_000;
 const limitMsMin = 10_000;
 
 /**
- * Judges a runtime from Effect.
+ * Judges a runtime, for programs that use Effect.
  *
  * @param runtime the runtime; its turns may need services
  * @param options faults, protocols and time limits
@@ -70,7 +70,7 @@ export const runConformance = Effect.fn("Conformance.run")(function* <R>(
 });
 
 /**
- * Judges a runtime from JavaScript or TypeScript without Effect.
+ * Judges a runtime, for programs in JavaScript or TypeScript that do not use Effect.
  *
  * @param runtime the runtime, whose turns are promises (or Effects that need nothing)
  * @param options faults, protocols and time limits

@@ -38,10 +38,7 @@ export interface ConformanceFault {
   readonly healthy: boolean;
   /** True if the response is a tool call. */
   readonly calls: boolean;
-  /**
-   * @param protocol the wire protocol
-   * @param silenceMs length of the silence in the fault `silence`, in milliseconds
-   */
+  /** @param silenceMs length of the silence in the fault `silence`, in milliseconds */
   readonly script: (protocol: ProtocolId, silenceMs: number) => FaultScriptInput;
 }
 

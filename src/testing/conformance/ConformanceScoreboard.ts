@@ -21,11 +21,11 @@ export const ConformanceCell = Schema.Struct({
   /** Requests that reached the provider and are billed. */
   requests: Schema.Natural,
   ended: Schema.Literals(["ok", "error", "hung"]),
-  /** Text deltas that are on the screen twice, or in two responses to the same request. */
+  /** Text deltas that are on the screen twice, or whose request has a later response that is also on the screen. */
   duplicated_text: Schema.Natural,
-  /** Runs that repeat a call. */
+  /** Tool runs that repeat a call which has already run. */
   duplicated_tool_runs: Schema.Natural,
-  /** Runs with a different input than the model wrote. */
+  /** Tool runs with a different input than the model wrote. */
   truncated_tool_runs: Schema.Natural,
   /** True if the turn reports success although the response, or one of its calls, is incomplete. */
   silent_truncation: Schema.Boolean,

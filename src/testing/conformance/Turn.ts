@@ -32,19 +32,13 @@ const logMs = 1_000;
  */
 const readMs = 100;
 
-/** Timings of a turn. */
+/** Length of the silence that the fault `silence` plays, and time limit of a turn, in milliseconds. */
 export interface TurnOptions {
   readonly silenceMs: number;
   readonly limitMs: number;
 }
 
-/**
- * Plays a turn and judges it.
- *
- * @param runtime the runtime that is judged
- * @param fault the fault of the provider
- * @param protocol the protocol of the turn
- */
+/** Plays one turn of a runtime against one fault, and judges it. */
 export const playTurn = Effect.fn("Conformance.turn")(
   function* <R>(
     runtime: ConformanceRuntime<R>,

@@ -19,13 +19,7 @@ export interface PlayedTurn {
 /** Maximum length of a cell's error, in UTF-16 code units. */
 const errorCharactersMax = 300;
 
-/**
- * Judges a turn.
- *
- * @param fault the fault of the provider
- * @param protocol the protocol of the turn
- * @param turn the turn as the kit saw it
- */
+/** Judges a turn: compares the shown text and the tool runs with the log of the fault server. */
 export const judgeTurn = (fault: ConformanceFault, protocol: ProtocolId, turn: PlayedTurn): ConformanceCell => {
   const { ended, error, log, milliseconds, text, tools } = turn;
   const findings = judge({ transcript: text, tools, completed: ended === "ok", log });

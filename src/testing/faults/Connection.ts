@@ -11,7 +11,7 @@ import { breakOff, play } from "./Playback.ts";
 import * as RequestReader from "./RequestReader.ts";
 import * as SocketInbox from "./SocketInbox.ts";
 
-/** The server state that a connection needs. */
+/** The parts of a fault server that a connection uses: its scripts, its memory of earlier answers, and its log. */
 export interface Conversations {
   /**
    * Finds the script and the protocol of a request. `protocol` is undefined if no protocol serves the path or the script does
@@ -45,9 +45,7 @@ export interface Conversations {
 /**
  * Serves a connection until it closes.
  *
- * @param socket an accepted socket
  * @param connection number of the connection at the server, from 1
- * @param server scripts and log
  */
 export const serve = Effect.fnUntraced(function* (socket: Socket, connection: number, server: Conversations) {
   const inbox = SocketInbox.make(socket);
@@ -121,7 +119,7 @@ type Request =
       readonly protocol: AnswerProtocol | undefined;
     };
 
-/** Reads one request into its row. Stops early if its answer breaks before the request is complete. */
+/** Reads one request and fills in its row of the log. Stops early if the answer breaks before the request is complete. */
 const readRequest = Effect.fnUntraced(function* (
   first: Uint8Array,
   row: OpenLog,

@@ -22,9 +22,9 @@ export interface Evidence {
 
 /** Faults between server and caller. A clean run has only empty lists and no false success. */
 export interface Findings {
-  /** Deltas that are visible twice, or in two responses to the same request. */
+  /** Deltas that are visible twice, or whose request has a later response that is visible too. */
   readonly duplicates: ReadonlyArray<string>;
-  /** Deltas of a completed run that are not visible, from complete responses that were the last to their request. */
+  /** Deltas that a completed run should show but does not. The last response to each request counts, if it is complete. */
   readonly lost: ReadonlyArray<string>;
   /** Visible deltas and tool inputs that the server never sent. */
   readonly invented: ReadonlyArray<string>;
@@ -34,7 +34,7 @@ export interface Findings {
   readonly repeated_tools: ReadonlyArray<string>;
   /** Calls that ran with a different input than the server sent. */
   readonly truncated_tool_inputs: ReadonlyArray<string>;
-  /** Calls of a completed run that did not run, from complete responses that were the last to their request. */
+  /** Calls that a completed run should have run but did not. The last response to each request counts, if it is complete. */
   readonly lost_tools: ReadonlyArray<string>;
   /** True if the caller reports completion although the last response was never complete. */
   readonly false_success: boolean;

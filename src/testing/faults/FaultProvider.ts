@@ -42,7 +42,7 @@ export interface FaultProviderOptions {
   readonly port?: number;
   /** Base directory of relative `raw_file` paths. Default: the working directory. */
   readonly directory?: string;
-  /** Protocols in addition to the built-in ones. */
+  /** Protocols that the server speaks in addition to the built-in protocols. */
   readonly protocols?: ReadonlyArray<AnswerProtocol>;
   /**
    * Runs before an answer breaks at its head, in its body or at its end. A test can use it to delay the break until its caller has seen the

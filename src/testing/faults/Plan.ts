@@ -44,10 +44,8 @@ interface Unit {
 }
 
 /**
- * Plans an answer.
+ * Plans the response to one request: its head, its writes and its break.
  *
- * @param answer one answer of a script
- * @param protocol the protocol of the request
  * @param request number of the request at its server, from 1
  * @param recorded the bytes of `raw_file`
  * @param before the earlier answer that the request resumes or continues

@@ -31,7 +31,7 @@ export interface Playback {
 }
 
 /**
- * Plays an answer.
+ * Plays an answer to its end or its break, or until the client leaves.
  *
  * @returns true if the connection can carry another request
  */

@@ -16,7 +16,7 @@ export interface RequestHead {
   readonly headers: ReadonlyMap<string, string>;
 }
 
-/** A request that is being read. */
+/** Reads one request, piece by piece. */
 export interface RequestReader {
   /** Adds bytes. Returns the bytes after the end of the request, which belong to the next request. */
   readonly push: (bytes: Uint8Array) => Uint8Array;
@@ -139,7 +139,7 @@ class Reader implements RequestReader {
       this.#complete = line === "";
       return !this.#complete;
     }
-    // This is the line end after the bytes of a chunk.
+    // An empty line is the line end after the bytes of a chunk.
     if (line === "") return true;
     const size = /^[0-9a-f]{1,8}\s*(?:;.*)?$/i.test(line) ? Number.parseInt(line, 16) : undefined;
     if (size === undefined) this.#problem = "bad chunk";

@@ -80,11 +80,11 @@ export type BreakKind = typeof BreakKind.Type;
 /**
  * The places of a break.
  *
- * `accept`: the connection is accepted and nothing is read (on a reused connection: at the request's first byte; `answers`
- * only) · `request`: after `n` bytes of the request · `before_head` · `after_head` · `byte`: after `n` bytes of the body ·
- * `event`: after `n` events · `utf8`: inside the first multi-byte character at or after event `n` · `tool_arguments`: in the
- * middle of the first call's arguments · `terminal`: before the terminal event · `next_request`: this answer is complete, and
- * the next request on the same connection meets a dead socket.
+ * `accept`: the connection is accepted and nothing is read (on a reused connection: at the first byte of the request; only in the main
+ * script, `answers`) · `request`: after `n` bytes of the request · `before_head` · `after_head` · `byte`: after `n` bytes of the body ·
+ * `event`: after `n` events · `utf8`: inside the first multi-byte character at or after event `n` · `tool_arguments`: in the middle of the
+ * first call's arguments · `terminal`: before the terminal event · `next_request`: this answer is complete, and the next request on the
+ * same connection meets a dead socket.
  */
 export const BreakPlace = Schema.Literals([
   "accept",
@@ -127,8 +127,8 @@ export const KeepAlive = Schema.Struct({
 export type KeepAlive = typeof KeepAlive.Type;
 
 /**
- * Answers a resuming request with the events after its cursor, taken from the original answer of its response or conversation. `skip` omits
- * that many of these events from their start, and `repeat` sends that many events before the cursor again.
+ * Answers a resuming request with the events after its cursor, taken from the original answer of its response or conversation. `skip` is
+ * the number of events after the cursor that are omitted, and `repeat` is the number of events before the cursor that are sent again.
  */
 export const ResumeFault = Schema.Struct({
   skip: Schema.Natural.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
@@ -154,7 +154,7 @@ export const Answer = Schema.Struct({
   body: Schema.optionalKey(Schema.Json),
   content: Schema.optionalKey(Schema.Array(Block)),
   raw: Schema.optionalKey(Schema.String),
-  /** Path of a file with recorded bytes, resolved by the reader of the script. */
+  /** Path of a file with recorded bytes. `FaultProviderOptions.directory` is the base of a relative path. */
   raw_file: Schema.optionalKey(Schema.String),
   /** Finish reason. Default: `tool` after a call, otherwise `stop`. `none` omits the terminal event. */
   finish: Schema.optionalKey(Schema.Literals(["stop", "tool", "length", "content_filter", "none"])),
@@ -173,10 +173,7 @@ export const Answer = Schema.Struct({
   delay_ms: Schema.optionalKey(Milliseconds),
   /** Bytes per write. Default: one event per write. */
   write_bytes: Schema.optionalKey(Schema.Natural.check(Schema.isGreaterThanOrEqualTo(1))),
-  /**
-   * Sends everything in one write, so that the client receives all events together. Delays and keep-alives between them do not
-   * apply.
-   */
+  /** Sends everything in one write, so that the client receives all events together. Delays and keep-alives between events do not apply. */
   one_write: Schema.optionalKey(Schema.Boolean),
   /** `eof` sends no length, so the body ends with the connection. */
   framing: Schema.Literals(["chunked", "eof"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("chunked" as const))),
@@ -211,7 +208,6 @@ const decodeScript = Schema.decodeUnknownEffect(FaultScript, { onExcessProperty:
 /**
  * Checks a script and fills in its defaults.
  *
- * @param input a parsed JSON document
  * @throws FaultScriptError `invalid` in one line: `answers[0].break.kind: Expected "rst" | …`
  */
 export const decode = (input: unknown): Effect.Effect<FaultScript, FaultScriptError> =>

@@ -1,6 +1,6 @@
 /**
- * Parses recorded bytes with code of its own, so that the judge shares no code with the decoders under test: a minimal server-sent-events
- * reader (WHATWG HTML, 9.2.6), and the first place at which a stream may look complete.
+ * Parses recorded bytes with a minimal server-sent-events reader (WHATWG HTML, 9.2.6), and finds the first place at which a stream may look
+ * complete. It shares no code with the decoders under test, so the judge does not share their faults.
  */
 import * as Json from "../../../domain/Json.ts";
 import type { ProtocolId } from "../../../provider/Protocols.ts";
@@ -13,12 +13,12 @@ export interface Frame {
   readonly data: string;
   /** Offset of the frame's first byte. */
   readonly from: number;
-  /** True if the bytes ended before the blank line. Only the data then shows if the event is complete. */
+  /** True if the bytes ended before the blank line that ends a frame. Only the data then shows if the event is complete. */
   readonly open: boolean;
 }
 
 /**
- * Parses all frames of a stream.
+ * Parses all events and comments of a stream.
  *
  * @param bytes the whole body
  */

@@ -1,21 +1,21 @@
 /**
- * Compares what a caller received from a recording with the recorded bytes, as `Frames` parses them.
+ * Compares the events that a caller received with the events that `Frames` parses from the recorded bytes.
  */
 import { Answers, type RequestLog } from "../../../testing/index.ts";
 import { endOf, type Frame, isSameFrame, isWhole } from "./Frames.ts";
 import type { Recording } from "./Recordings.ts";
 import type { Take } from "./Take.ts";
 
-/** The outcome of a take. */
+/** The result that a caller received from one take, that is, from one playback of a recording. */
 export interface Heard {
   readonly completed: boolean;
-  /** The original events that are visible at the end, without withdrawn ones. */
+  /** The provider's events that are visible at the end. Withdrawn events are not among them. */
   readonly frames: ReadonlyArray<Pick<Frame, "event" | "data">>;
   readonly decisions: ReadonlyArray<string>;
   readonly log: ReadonlyArray<RequestLog>;
 }
 
-/** A judged take. */
+/** One take (one playback of a recording), with the faults that the judge found in it. */
 export interface RecordingRow {
   readonly file: string;
   readonly protocol: Recording["protocol"];
@@ -74,7 +74,7 @@ export const judgeBroken = (
   const asked = heard.decisions.some((decision) => decision.startsWith("ask_user"));
   const problems = [
     ...(falseSuccess ? ["complete from a broken answer"] : []),
-    // On a busy machine the short stall timeout may also abort a healthy response.
+    // A stalled take may need more requests: on a busy machine, its short timeout may also abort a healthy response.
     ...(heard.log.length > 2 && take.kind !== "stall" && whole.completed && whole.decisions.length === 0
       ? [`expected at most 2 requests, got ${heard.log.length}`]
       : []),

@@ -25,7 +25,7 @@ import * as Takes from "./Take.ts";
 /** Timeouts of a run whose provider stalls, in milliseconds. */
 export const stallMs = 800;
 
-/** Maximum concurrent takes of one recording. */
+/** Maximum takes (playbacks) of one recording that run at the same time. */
 export const takesAtOnce = 8;
 
 /** Maximum concurrent recordings. They mostly wait and use little CPU. */
@@ -34,7 +34,6 @@ export const recordingsAtOnce = 6;
 /**
  * Plays the recordings, with progress on stderr.
  *
- * @param recordings the recordings
  * @param seed the seed of the break positions
  * @param cuts breaks of each kind per recording
  */
@@ -62,8 +61,6 @@ export const playRecordings = Effect.fn("demo.playRecordings")(function* (
 /**
  * Plays every take of a recording.
  *
- * @param folder the folder of the recordings
- * @param recording a row of the manifest
  * @param seed the seed of the break positions and of the caller's behaviour
  * @param cuts breaks of each kind
  * @returns a judged row per take, the unbroken one first

@@ -24,7 +24,7 @@ export interface RecordingTotals {
   readonly failures: number;
 }
 
-/** Adds up the rows. */
+/** Adds up the judged takes of all recordings. */
 export const totalsOf = (rows: ReadonlyArray<RecordingRow>): RecordingTotals => {
   const count = (fits: (row: RecordingRow) => boolean) => rows.filter(fits).length;
   const hasAsked = (row: RecordingRow) => row.decisions.some((decision) => decision.startsWith("ask_user"));

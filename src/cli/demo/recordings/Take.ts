@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Recording } from "./Recordings.ts";
 
-/** The ways in which a recording is broken. */
+/** The ways in which a recording is broken: by a TCP reset, by a FIN within the body, by a clean end of the body, or by silence. */
 export const breakKinds = ["rst", "fin", "end", "stall"] as const;
 
 /** Behaviours of a broken run's caller: hold text until the end, or show it at once and answer questions. */
@@ -12,7 +12,7 @@ const callers = [
   { name: "live, accept", reveal: "live", answer: "accept" },
 ] as const;
 
-/** One way to play a recording. */
+/** One playback of a recording: whole or broken at one position, with the behaviour of its caller. */
 export interface Take {
   readonly name: string;
   readonly kind: "whole" | (typeof breakKinds)[number];
@@ -21,13 +21,12 @@ export interface Take {
   readonly caller: (typeof callers)[number];
 }
 
-/** The unbroken take. */
+/** The take that is not broken. It is played once per recording. */
 export const whole: Take = { name: "whole", kind: "whole", at: 0, caller: callers[1] };
 
 /**
  * Returns the broken takes of a recording. The same seed gives the same positions, regardless of the other recordings.
  *
- * @param recording a row of the manifest
  * @param seed the seed of the break positions and of the caller's behaviour
  * @param cuts breaks of each kind
  * @param end highest break position, in bytes; no event before it looks like an end

@@ -20,18 +20,18 @@ export interface JudgedRun {
   readonly requests: number;
   readonly decisions: ReadonlyArray<string>;
   readonly tool_runs: number;
-  /** Number of deltas shown twice and calls run twice. */
+  /** Number of deltas that were shown twice, plus the number of calls that ran twice. */
   readonly duplicates: number;
   /** Number of deltas and calls of the complete response that the caller never received. */
   readonly lost: number;
   /** Number of tools that ran with arguments other than those that the server sent. */
   readonly cut_inputs: number;
   readonly recovery_ms: number | null;
-  /** Waits of the run before it sent a request. */
+  /** Reasons for which the run waited before it sent a request. */
   readonly waits: ReadonlyArray<"path" | "cooldown">;
-  /** The route that answered, if not the run's own. */
+  /** The route that answered; null if it is the first route of the run. */
   readonly route: string | null;
-  /** The proof of each seam, or the reason why shown text was not continued. */
+  /** The proof of each place at which a continuation joined shown text (a seam), or the reason why shown text was not continued. */
   readonly seams: ReadonlyArray<string>;
   readonly expected: Expectation;
   /** Problems in words; empty if the run matches its expectation. */
@@ -43,7 +43,7 @@ export interface JudgedRun {
 }
 
 /**
- * Judges a run.
+ * Judges a run of the demo: compares its outcome with the scenario's expectation and with the log of the fault server.
  *
  * @returns its row; `problems` is empty only if everything is as expected
  */

@@ -59,9 +59,9 @@ export interface PlayedRun {
    * Time from the first break to the first part of the last attempt, in milliseconds; undefined if nothing arrived after a break.
    */
   readonly recoveryMs: number | undefined;
-  /** Waits of the run before it sent a request, without repetition. */
+  /** Reasons for which the run waited before it sent a request, each once. */
   readonly waits: ReadonlyArray<"path" | "cooldown">;
-  /** The route that answered, if not the run's own. */
+  /** The route that answered; undefined if it is the first route of the run. */
   readonly route: string | undefined;
   /** The recorded proof of each seam, or the recorded reason why shown text was not continued. */
   readonly seams: ReadonlyArray<string>;
@@ -72,7 +72,6 @@ export interface PlayedRun {
 /**
  * Plays a scenario to its end.
  *
- * @param scenario the scenario
  * @param runId the id of its record
  * @param seed the seed of the waits' jitter
  */
@@ -84,7 +83,8 @@ export const play = Effect.fn("demo.play")(
     const processor = yield* scenario.sleepsMs === undefined ? StreamProcessor : makeProcessor(clock);
     const door = yield* Door.make(server.port);
     const url = server.endpoint(scenario.protocol);
-    // Only an outage goes through the door, because the door, not the server, determines how a proxied connection ends.
+    // Only a scenario with an outage uses the local proxy (`Door`), because the proxy, not the server, determines how a proxied connection
+    // ends.
     const place: Place = {
       client,
       scenario,
@@ -154,7 +154,7 @@ const leaveAndReturn = Effect.fnUntraced(function* (
   );
 });
 
-/** Lists the proof of every seam, then the reason of every refused one. */
+/** Lists the proof of every continuation of shown text (seam), then the reason for every one that was refused. */
 const seamsOf = ({ attempts, evidence }: RunRecord): ReadonlyArray<string> => [
   ...attempts.flatMap(({ seam }) => (seam?.proven === true ? [seam.proof] : [])),
   ...[...evidence.first, ...evidence.last].flatMap(({ detail, event }) =>
@@ -163,7 +163,8 @@ const seamsOf = ({ attempts, evidence }: RunRecord): ReadonlyArray<string> => [
 ];
 
 /**
- * Creates a client that reports its exchanges. With a warm-up it has a single connection, so that the run meets the warm-up's.
+ * Creates a client that reports its exchanges. With a warm-up it has a single connection, so that the run reuses the connection of the
+ * warm-up.
  */
 const makeClient = Effect.fnUntraced(function* ({ warmUp }: Scenario) {
   const exchanges: Array<ExchangeRecord> = [];
@@ -184,7 +185,7 @@ const pollUntil = (look: Effect.Effect<boolean>, ms: number): Effect.Effect<unkn
     Effect.timeoutOption(Duration.millis(ms)),
   );
 
-/** The target of a run's requests. */
+/** The client and the URL that a run's requests use, with the scenario that decides their content. */
 interface Place {
   readonly client: ProviderClient["Service"];
   readonly scenario: Scenario;
@@ -305,7 +306,7 @@ class Handlers {
     );
   }
 
-  /** Runs the calls that are due at this time. If a guarded tool refuses, nothing has run. */
+  /** Runs the calls of the tools whose `runs` is `when`. If a guarded tool refuses a call, nothing has run. */
   run(calls: ReadonlyArray<ReadyCall>, when: DemoTool["runs"]): Effect.Effect<void> {
     const due = calls.filter((call) => this.#tools.some((tool) => tool.name === call.tool && tool.runs === when));
     return Effect.forEach(due, (call) => this.#runOne(call), { discard: true });
@@ -405,7 +406,7 @@ class Caller {
     return Deferred.await(this.#left);
   }
 
-  /** Stops reading for good. The reading fiber is then interrupted. */
+  /** Stops reading for good once the caller has shown `leavesAfter` deltas. The reading fiber is then interrupted. */
   #leaveIfDue({ attempt, ordinal }: Extract<RunEvent<Part>, { readonly _tag: "Part" }>): Effect.Effect<unknown> {
     if (this.last !== undefined || this.#deltas !== this.#scenario.leavesAfter) return Effect.void;
     this.last = { attempt, ordinal };
@@ -413,7 +414,6 @@ class Caller {
     return Effect.never;
   }
 
-  /** Number of text deltas shown. */
   get #deltas(): number {
     return this.#transcript.read("text").split("·").length - 1;
   }

@@ -33,7 +33,7 @@ export type Saw =
   | "partial, stopped"
   | "provider's error";
 
-/** The source of an attempt's connection. */
+/** The connection of an attempt: kept open by an earlier request, newly opened, or opened because an idle one was closed. */
 export type ConnectionUse = "kept" | "fresh" | "recycled";
 
 /** The expected outcome of a run, written by hand. */
@@ -48,9 +48,9 @@ export interface Expectation {
   readonly toolRuns: number;
   /** The connection of every attempt, if it matters: kept, fresh, or recycled because the previous connection was idle too long. */
   readonly connections?: ReadonlyArray<ConnectionUse>;
-  /** Expected waits before a request, without repetition and in order. Default: none. */
+  /** Reasons for which the run is expected to wait before a request, each once and in order. Default: none. */
   readonly waits?: ReadonlyArray<"path" | "cooldown">;
-  /** The route that answers. Default: the run's own. */
+  /** The route that answers. Default: the first route of the run. */
   readonly route?: string;
   /** The proof of each seam, or the reason why shown text is not continued. Default: neither. */
   readonly seams?: ReadonlyArray<SeamProof | SeamRefusal>;
@@ -67,7 +67,7 @@ export interface Scenario {
   readonly tools?: ReadonlyArray<DemoTool>;
   readonly reveal?: "live" | "on_complete";
   readonly canContinue?: boolean;
-  /** Continues shown text if the seam can be proven. */
+  /** Continues shown text if it can be proven where the continuation joins that text (the seam). */
   readonly goesOn?: GoesOn;
   readonly canRefresh?: boolean;
   readonly clocks?: ClockOptions;
@@ -119,7 +119,7 @@ export const silentRetry = (rule: string, more: Partial<Expectation> = {}): Expe
   ...more,
 });
 
-/** The expectation of shown text continued across one seam. */
+/** The expectation of shown text that is continued once, at one seam. */
 export const continuation = (by: SeamProof): Expectation =>
   silentRetry("continue_text", { saw: "whole, continued", seams: [by] });
 

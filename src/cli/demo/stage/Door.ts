@@ -4,7 +4,7 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { Effect, type Scope } from "effect";
 
-/** A proxy in front of a local server. */
+/** A TCP proxy in front of a local server. While it is shut, connections to it are refused. */
 export class Door {
   readonly #target: number;
   readonly #sockets = new Set<Socket>();

@@ -10,9 +10,9 @@ import type { AttemptContext, TextOptions } from "../../../runtime/contract/RunO
 
 /** Configures the continuation of shown text. */
 export interface GoesOn {
-  /** Form of the prefill that the provider supports. Without a prefill, the continuation uses an anchor. */
+  /** Form of the prefill that the provider supports. Without a prefill, the continuation quotes the end of the shown text (the anchor). */
   readonly prefill?: PrefillForm;
-  /** Additional fields of the request. */
+  /** Fields of the request in addition to those in `requests`. */
   readonly more?: Json.JsonRecord;
 }
 

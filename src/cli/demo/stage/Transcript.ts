@@ -1,5 +1,5 @@
 /**
- * Keeps the parts that a caller shows, without withdrawn ones.
+ * Keeps the parts that a caller shows, and drops those that the run withdraws.
  */
 import type { Part } from "../../../provider/Protocols.ts";
 import type { RunEvent } from "../../../runtime/contract/RunEvent.ts";

@@ -1,7 +1,7 @@
 /**
  * Checks before a write that its entries can be read back, using the schema that reads them.
  *
- * A record is a fold over its entries and contains nothing else, so if each entry can be read, the record can be read too.
+ * A record is built from its entries and contains nothing else, so if each entry can be read, the record can be read too.
  */
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
@@ -18,8 +18,8 @@ const read = Schema.decodeUnknownResult(RunRecord.Entry);
 /**
  * Returns entries as they will be read back.
  *
- * @returns the entries themselves if they match their types; otherwise their JSON round trip, because folding an undefined
- *   value makes an unreadable record. An error names the first field that still does not match
+ * @returns the entries themselves if they match their types; otherwise their JSON round trip, because an undefined value would make the
+ *   record unreadable. An error names the first field that still does not match
  */
 export const normalizeEntries = (
   runId: string,

@@ -30,7 +30,10 @@ interface Seen {
   readonly beatenAfter: number | undefined;
 }
 
-/** Maximum time between two polls of a continuous watch, in lease durations. Sweeps are about one lease duration apart. */
+/**
+ * Maximum time between two polls of a continuous watch, in lease durations. Sweeps (the periodic searches for runs of dead processes) are
+ * about one lease duration apart.
+ */
 const leasesOn = 4;
 
 /** Maximum time between two polls while a caller waits, in milliseconds. An expiry may be noticed this much later. */
@@ -71,7 +74,10 @@ export class SqlLeaseWatch {
     return false;
   }
 
-  /** Maximum time until it is known if a lease is over or held, in milliseconds. After a gap in the watch, the time starts again. */
+  /**
+   * Maximum time until each of these leases is known to be over or still held, in milliseconds. After a gap in the watch, the time starts
+   * again.
+   */
   longestMs(leases: ReadonlyArray<WatchedLease>): number {
     return 2 * leases.reduce((most, { leaseMs }) => Math.max(most, leaseMs), this.#leaseMs);
   }
@@ -84,7 +90,7 @@ export class SqlLeaseWatch {
    */
   recordRenewal(at: number, as: string): void {
     if (as === this.#beatAs && at <= this.#beatAt) return;
-    // After half a lease without a renewal of its own, this process assumes that others could not renew their leases either.
+    // If this process has not renewed its lease for half a lease duration, it assumes that other processes could not renew theirs either.
     const gap = at - this.#beatAt > this.#leaseMs / 2 || as !== this.#beatAs;
     if (gap) this.#seen = new Map([...this.#seen].map(([id, known]) => [id, { ...known, since: at }]));
     this.#beatAt = at;

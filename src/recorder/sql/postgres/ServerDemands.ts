@@ -21,7 +21,7 @@ const oldestVersion = 130_000;
 const majorVersion = 10_000;
 
 /**
- * Checks the server.
+ * Checks that the server can store runs.
  *
  * Fails if the server is too old. Warns if it acknowledges commits before they are on disk, or if its connections have longer limits than
  * requested, for example because a pooler drops the request.

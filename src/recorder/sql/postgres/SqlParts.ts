@@ -20,7 +20,7 @@ export interface Tables {
   readonly ask: <Row extends object>(template: string, values: Lists) => Effect.Effect<ReadonlyArray<Row>, SqlError>;
 }
 
-/** Location of a run's parts. */
+/** Location of a run's parts: the first two columns of their key. */
 export interface Place {
   readonly seq: number;
   readonly shelf: number;
@@ -45,12 +45,12 @@ export interface Written {
   readonly record: string;
   /** Changes since the base; empty if there are none. */
   readonly changed: string;
-  /** New base; undefined if the existing one stays. */
+  /** The record as JSON if it becomes the new base; undefined if the existing base stays. */
   readonly body: string | undefined;
   readonly base: Base | undefined;
 }
 
-/** Kinds of parts. */
+/** Kinds of parts: the record as it was first written, an incident, or a question. */
 export const [ofRecord, ofIncident, ofQuestion] = ["r", "i", "q"] as const;
 
 const none: ReadonlyArray<never> = [];

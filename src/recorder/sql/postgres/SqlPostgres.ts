@@ -153,7 +153,10 @@ const readTransactionId = (sql: SqlClient.SqlClient): Effect.Effect<string | und
     );
   });
 
-/** Error code for an id that the server has not assigned yet. Of the parameters in that statement, only the id can be invalid. */
+/**
+ * Error code for an id that the server has not assigned yet. Of the parameters of the statement in `readOutcome`, only the id can be
+ * invalid.
+ */
 const notGivenYet = "22023";
 
 type Outcome = "committed" | "aborted" | "unknown";
@@ -161,12 +164,12 @@ type Outcome = "committed" | "aborted" | "unknown";
 /**
  * Asks the server for the outcome of a transaction. The pauses are in real time, because the socket is too.
  *
- * A crashed server reassigns ids whose transactions are not in its log, so a commit under that id may be another process's. So does a
- * promoted standby that never received them. A restarted or different server has a different start time, and one that recovers from a dead
- * backend resets its statistics.
+ * A crashed server reassigns ids whose transactions are not in its log, and a promoted standby reassigns ids that it never received. So a
+ * commit under this id may be another process's, and it does not count if the server has crashed or changed since. A restarted or different
+ * server has a different start time, and a server that recovers from a crashed backend resets its statistics.
  *
- * An id that such a server has not assigned yet belongs to a transaction that is not in its log, so nothing of it can exist. A standby does
- * not know all ids that its primary has assigned, so its answers do not count.
+ * An id that a server has not assigned yet belongs to a transaction that is not in its log, so no change of that transaction can exist. A
+ * standby does not know all ids that its primary has assigned, so its answers do not count.
  *
  * @param xid id and start of the transaction, and start of its server, as in `idColumn`
  */

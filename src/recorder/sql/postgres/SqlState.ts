@@ -3,7 +3,7 @@
  */
 import { isSqlError } from "effect/sql/SqlError";
 
-/** Meaning for the store of an error of PostgreSQL or of the connection to it. */
+/** The meaning, for the store, of an error that PostgreSQL sent or that the connection to it had. */
 export type ServerFailure =
   | "conflicted"
   | "server_locked"

@@ -9,7 +9,7 @@ export interface RowOfRun {
   readonly owner: string | undefined;
 }
 
-/** Previous state of the row. */
+/** The row as this process last read or wrote it. */
 export interface RowBefore extends Pick<RowOfRun, "owner" | "record"> {
   readonly version: number;
 }

@@ -96,7 +96,7 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: nu
   inOneStep.set(client, (body) =>
     Effect.flatMap(
       semaphore.withPermitsIfAvailable(1)(runStep(client, holder, body)),
-      // A transaction of another fiber is open or waits for its turn.
+      // If a transaction of another fiber is open or waits for its turn, this transaction waits as well.
       Option.getOrElse(() => client.withTransaction(body)),
     ),
   );
@@ -230,7 +230,7 @@ class Connection implements SqlConnection.Connection {
   readonly identity: string | undefined;
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
-  /** Undefined for a store without a file. */
+  /** Copies pages from the journal into the file in another thread; undefined for a store without a file. */
   readonly #checkpoints: SqlCheckpoints | undefined;
 
   constructor({ file, synchronous = "full" }: NodeSqliteOptions, lockMs: number) {
