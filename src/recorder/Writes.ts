@@ -299,7 +299,7 @@ export const calls: Readonly<
     occasions: [
       {
         when: "A run of a group with a limited budget breaks.",
-        before: "It is decided. The wait is as long as for a record.",
+        before: "It is decided. The wait is at most five seconds.",
         away: "fails",
       },
       {

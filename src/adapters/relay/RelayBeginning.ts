@@ -55,7 +55,7 @@ export interface RelayOptions {
   readonly routes?: ReadonlyArray<RelayRoute>;
   /** Finishes that count as failures, so that another route may take over. Default: none. */
   readonly finishFailures?: RunOptions<never, never, never>["finishFailures"];
-  /** The parts that are withheld from the client. Default `live`. */
+  /** `live` (the default) sends parts as they arrive. `on_complete` sends nothing until the response is proven complete. */
   readonly reveal?: "live" | "on_complete";
   /**
    * Time at which the head is sent to the client: with the provider's (`first`, the default), or with the first content
@@ -63,11 +63,11 @@ export interface RelayOptions {
    */
   readonly head?: "first" | "content" | { readonly withinMs: number };
   /**
-   * Mode for a stream that breaks after shown text. `auto` asks the provider for the rest, and delivers it if the seam is proven
-   * (`seam/RelaySeam.ts`). Default `ask`.
+   * Mode for a stream that breaks after shown text. `auto` asks the provider for the rest, and delivers it if the seam is proven.
+   * Default `ask`.
    */
   readonly continueText?: "auto" | "ask";
-  /** Further rules for the providers that continue text at the end of a request, in addition to the known ones. */
+  /** Rules for further providers that accept a prefill. They are checked before the built-in rules. */
   readonly prefills?: ReadonlyArray<PrefillRule>;
   /** Maximum time that a whole response is held before it continues as `live`, in milliseconds; no limit by default. */
   readonly holdMaxMs?: number;

@@ -59,7 +59,7 @@ export const observe = (part: Observed): Observation.Observation => part.observa
  * OpenAI Responses.
  *
  * Complete when: `response.completed` or `response.incomplete` has come
- * Tolerated: a missing `output_item.added`, missing `event:` lines, a `[DONE]` behind the end
+ * Tolerated: a missing `output_item.added`, missing `event:` lines, a `[DONE]` after the end
  */
 export const protocol: Protocol<State, typeof id> = { id, initial, step, halt, observe };
 

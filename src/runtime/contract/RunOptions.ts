@@ -185,7 +185,7 @@ export interface RunBase<P, E, R> {
    */
   readonly classify?: (error: E) => Failure;
   /**
-   * The user's Stop signal, the same one that the attempt gives its SDK. Once it aborts, the run is cancelled on behalf of the user, and no
+   * The user's Stop signal, the same one that the attempt gives its SDK. Once it aborts, the run counts as cancelled by the user, and no
    * later failure is retried, even if the SDK's error arrives before the abort. A run whose signal has already aborted sends nothing. A
    * signal that aborts by timeout acts like an unsigned interrupt of the caller.
    */
@@ -232,7 +232,7 @@ export interface RunBase<P, E, R> {
   /**
    * Time that the run continues without its consumer, in milliseconds; maximum `lingerMsMax`. A consumer that leaves without a signed
    * cancel can come back through `StreamProcessor.attach` within this time, and within the same time after the end of the run. After that
-   * the run is cancelled on behalf of its user. Anything that `attempt` uses must outlive its consumer. Default 0: the run ends with its
+   * the run counts as cancelled by its user. Anything that `attempt` uses must outlive its consumer. Default 0: the run ends with its
    * consumer.
    */
   readonly lingerMs?: number;
