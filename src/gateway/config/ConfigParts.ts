@@ -92,7 +92,9 @@ export const upstream = Schema.Struct({
   ),
   continue_text: Schema.optionalKey(
     Schema.Literals(continueText).annotate(
-      describe("Continues its shown text (`auto`) or not (`ask`); if omitted, the file's `continue_text` decides"),
+      describe(
+        "Continues shown text of its broken responses (`auto`) or not (`ask`); if omitted, the file's `continue_text` decides",
+      ),
     ),
   ),
 });

@@ -261,7 +261,7 @@ export const server = {
     flag: "access-log",
     default: true,
   }),
-  requireStore: yesOrNo("Answers `/readyz` and every model request with 503 while the store is away", "switch", {
+  requireStore: yesOrNo("Answers `/readyz` and every model request with 503 while the store is unavailable", "switch", {
     default: false,
   }),
   retryEmpty: yesOrNo("Requests an empty response again", "on_off", { default: true }),
