@@ -25,7 +25,7 @@ export interface RecoverOptions
   extends Pick<RunOptions<unknown, unknown, never>, "budget" | "clocks" | "emptyIsFailure" | "policy" | "reveal"> {
   /** True if the model reasons before it writes. Omitted: unknown, and the clock of the first progress is longer. */
   readonly reasoning?: boolean;
-  /** Renews the credentials that the provider package reads, after the provider has rejected them (`rejected.auth`). Tried once per call. */
+  /** Renews the credentials of the provider package after the provider has rejected them (`rejected.auth`). Tried once per call. */
   readonly refreshCredentials?: () => PromiseLike<unknown>;
 }
 
