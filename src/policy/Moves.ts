@@ -90,7 +90,7 @@ export const moveRows: ReadonlyArray<MoveRow> = [
   },
   {
     failure: "stalled before progress",
-    moves: "at once, because a run may replay only one stall",
+    moves: "at once, because by default a run replays only one stall",
     fits: ({ facts, failure }) =>
       failure.kind === "stalled" ? facts.progress === "none" || facts.progress === "started" : undefined,
   },
