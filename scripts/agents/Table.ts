@@ -39,7 +39,7 @@ const titles: Readonly<Record<Measure, string>> = {
   always: "The fault hits every request of the turn:",
   away: `The provider cannot be reached for ${awayMs / 1000} s from that moment. For a dead provider, the gateway has a second one:`,
   continue:
-    "Shown text breaks once. The gateway has `--continue-text auto`, and the provider continues its answer on request. After each cell follows the gateway's decision:",
+    "Shown text breaks once. The gateway has `--continue-text auto`, and the provider continues its answer on request. Each cell also shows the gateway's decision:",
   held: "Healthy responses that take longer than the agent's timeout, which is 5 s if the agent has a setting for it:",
 };
 

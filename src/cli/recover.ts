@@ -30,7 +30,7 @@ export const recoverCommand = Command.make(
   ({ db, json, restored }) => withStore("recover", db, (screen) => recover(json, screen, restored)),
 ).pipe(
   Command.withDescription(
-    `Decide the runs whose process is gone, by the policy and from their recorded facts. A safe run is offered for a retry, any other becomes a question. Contacts no provider; repeating the command finds nothing. A process that is only silent is watched for the length of its lease before its runs are taken over.${exitCodesHelp}`,
+    `Decide the runs whose process is gone, by the policy and from their recorded facts. A safe run is offered for a retry, any other becomes a question. Contacts no provider. A second call finds nothing left to decide. A process that is only silent is watched for the length of its lease before its runs are taken over.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Decide the runs whose process is gone"),
   Command.withExamples([

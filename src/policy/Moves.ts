@@ -34,7 +34,7 @@ export const moveRows: ReadonlyArray<MoveRow> = [
     fits: ({ run }) => (run.mode === "continue" || run.mode === "resume" ? false : undefined),
   },
   {
-    failure: "a cancel of ours, or the caller's own failure",
+    failure: "a cancel by anyone but the provider, or a failure of the caller itself",
     moves: "never",
     fits: ({ failure }) =>
       failure.kind === "caller_failed" || (failure.kind === "cancelled" && failure.by !== "provider")
@@ -72,7 +72,7 @@ export const moveRows: ReadonlyArray<MoveRow> = [
       failure.kind === "transport" && facts.delivery === "not_sent" && !resolved.retryable ? true : undefined,
   },
   {
-    failure: "server_error that the same request would meet again: 501, 505, 525",
+    failure: "a server_error that the same request would get again: 501, 505, 525",
     moves: "at once",
     passes: true,
     fits: ({ failure, resolved }) => (failure.kind === "server_error" && !resolved.retryable ? true : undefined),
@@ -90,17 +90,17 @@ export const moveRows: ReadonlyArray<MoveRow> = [
   },
   {
     failure: "stalled before progress",
-    moves: "at once: the budget of stalls is one",
+    moves: "at once, because by default a run replays only one stall",
     fits: ({ facts, failure }) =>
       failure.kind === "stalled" ? facts.progress === "none" || facts.progress === "started" : undefined,
   },
   {
-    failure: "server_error; rate_limited and overloaded with a shorter wait or none",
+    failure: "server_error, rate_limited or overloaded, with a wait of at most 5 s or none",
     moves: "the second time in a row",
     fits: ({ failure, run }) => (turnedAway.has(failure.kind) ? run.route_failures > 0 : undefined),
   },
   {
-    failure: "transport, truncated, protocol and the provider's own cancel before output",
+    failure: "transport, truncated, protocol or the provider's own cancel, before any output",
     moves: "the second time in a row",
     fits: ({ facts, failure, run }) =>
       isBroken(failure) && facts.progress !== "output" ? run.route_failures > 0 : undefined,

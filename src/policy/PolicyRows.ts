@@ -99,7 +99,7 @@ const recoveryRows: ReadonlyArray<PolicyRow> = [
   rowOf(
     15,
     "side_effects_unprovable",
-    "provider-executed tools exposed that are not read_only, or snapshot missing; delivery ≠ not_sent; failure processed and not `in_band`",
+    "the request offers provider-executed tools that are not read_only, or its tools are not known; it may have been sent; the failure is neither `not_processed` nor `in_band`",
     (s) => isUnprovable(s),
   ),
   rowOf(

@@ -50,7 +50,7 @@ const callRows: ReadonlyArray<PolicyRow> = [
   rowOf(
     15,
     "side_effects_unprovable",
-    "snapshot missing or not complete",
+    "the list of the request's tools is missing or not complete",
     (s) => s.facts.side_effects?.complete !== true,
   ),
   rowOf(17, "tool_ran", "a runtime call settled", (s) => s.ledger.settled),

@@ -169,7 +169,7 @@ class BoundedMethod {
     undo?: Effect.Effect<void>,
   ): Effect.Effect<A, E | RecorderError> {
     return Effect.gen({ self: this }, function* () {
-      if (this.isFull) return yield* this.#makeError(runId, "was not called: too many calls hang");
+      if (this.isFull) return yield* this.#makeError(runId, "was not called: too many earlier calls are still hanging");
       const clock = yield* Clock.Clock;
       const now = () => monotonicMs(clock);
       const begun = now();

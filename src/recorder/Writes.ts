@@ -191,7 +191,7 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
     ],
   },
   QuestionStillOpen: {
-    holds: "Nothing. If the question was answered meanwhile, its whole write is refused.",
+    holds: "Nothing. If the question was answered meanwhile, the write that contains this entry is refused as a whole.",
     occasions: [
       {
         when: "`recover` replaces an open question, decides its run again, or ends it.",
@@ -282,7 +282,7 @@ export const calls: Readonly<
   },
   shared: {
     holds:
-      "Facts that other machines need: under the digest of a failed request, its spending and the response that its client received; announced waits; runs whose clients cancel at another gateway.",
+      "Facts that other machines need: the spending of a failed request and the response that its client received, under the digest of the request; announced waits; runs whose clients cancel at another gateway.",
     occasions: [
       {
         when: "A gateway's run fails.",
@@ -299,7 +299,7 @@ export const calls: Readonly<
     occasions: [
       {
         when: "A run of a group with a limited budget breaks.",
-        before: "It is decided. The wait is as long as for a record.",
+        before: "It is decided. The wait is at most five seconds.",
         away: "fails",
       },
       {
@@ -321,7 +321,7 @@ export const calls: Readonly<
   },
   probe: {
     holds:
-      "The existing version of the tables. On a server whose disk was full, also a row as long as a run's, which is rolled back.",
+      "The existing version of the tables. On a server whose disk was full, also a row as long as a run's, to find out if there is space again; it is rolled back.",
     occasions: [
       {
         when: "A gateway's writes fail: once a second until one succeeds. Also if there was no write for 30 s.",
@@ -339,7 +339,8 @@ export const calls: Readonly<
     occasions: [{ when: "A database without them is opened.", before: "Anything else is written.", away: "fails" }],
   },
   heartbeat: {
-    holds: "The lease: the number of its renewals, and its end by this machine's clock.",
+    holds:
+      "The lease: the number of its renewals, and its end, by the clock of the file's machine or of the database server.",
     occasions: [
       {
         when: "A first write needs a lease; then three times per lease, while runs are owned or watched.",

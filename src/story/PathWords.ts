@@ -61,7 +61,7 @@ export const cooldownWords: Readonly<Record<"rate_limited" | "overloaded", strin
 
 /** Wait of a run before its next request is sent. */
 export interface WaitStory {
-  /** For example `waits for a path to openai`. */
+  /** For example `waits for a path to api.openai.com`. */
   readonly said: string;
   /** Time waited so far, and the latest end of the wait. */
   readonly times: string;

@@ -278,7 +278,7 @@ describe("A recorder that takes the writes of several runs together, and waits f
       assert.lengthOf(heard, hangingCallsMax);
       ask();
       assert.lengthOf(tolds, hangingCallsMax);
-      assert.match(heard.at(-1) ?? "", /was not called: too many calls hang/);
+      assert.match(heard.at(-1) ?? "", /was not called: too many earlier calls are still hanging/);
       tolds[0]?.(true);
       ask();
       assert.lengthOf(tolds, hangingCallsMax + 1);

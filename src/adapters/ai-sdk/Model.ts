@@ -28,7 +28,7 @@ export interface RecoverOptions
    * that reasons.
    */
   readonly reasoning?: boolean;
-  /** Renews the credentials that the provider package reads, after a `rejected.auth`. Tried once per call. */
+  /** Renews the credentials of the provider package after the provider has rejected them (`rejected.auth`). Tried once per call. */
   readonly refreshCredentials?: () => PromiseLike<unknown>;
 }
 

@@ -29,7 +29,7 @@ export interface Options
    * stream. `held` withholds it until the first text or the end of the response, so such a break is replayed unseen.
    */
   readonly reasoning?: "live" | "held";
-  /** Renews the credentials after a `rejected.auth`. Tried once per run. */
+  /** Renews the credentials after the provider has rejected them (`rejected.auth`). Tried once per run. */
   readonly refreshCredentials?: Effect.Effect<unknown, unknown>;
 }
 

@@ -55,7 +55,7 @@ export interface RelayOptions {
   readonly routes?: ReadonlyArray<RelayRoute>;
   /** Finishes that count as failures, so that another route may take over. Default: none. */
   readonly finishFailures?: RunOptions<never, never, never>["finishFailures"];
-  /** Parts that the client gets late: with `live` (the default) the first events and calls, with `on_complete` all parts. */
+  /** `live` (the default) sends parts as they arrive. `on_complete` sends nothing until the response is proven complete. */
   readonly reveal?: "live" | "on_complete";
   /**
    * Time at which the head is sent to the client: with the provider's (`first`, the default), or with the first content
@@ -63,14 +63,11 @@ export interface RelayOptions {
    */
   readonly head?: "first" | "content" | { readonly withinMs: number };
   /**
-   * Mode for a stream that breaks after shown text. `ask` asks a person. `auto` asks the provider for the rest, and delivers it if the seam
-   * is proven (`seam/RelaySeam.ts`). Default `ask`.
+   * Mode for a stream that breaks after shown text. `auto` asks the provider for the rest, and delivers it if the seam is proven.
+   * Default `ask`.
    */
   readonly continueText?: "auto" | "ask";
-  /**
-   * Rules for providers that accept a prefill, that is, continue an assistant message at the end of a request. Tried before the built-in
-   * rules.
-   */
+  /** Rules for further providers that accept a prefill. They are checked before the built-in rules. */
   readonly prefills?: ReadonlyArray<PrefillRule>;
   /** Maximum time for which `on_complete` holds a response before it continues as `live`, in milliseconds; no limit by default. */
   readonly holdMaxMs?: number;

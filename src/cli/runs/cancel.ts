@@ -1,4 +1,4 @@
-/** `stream-recovery runs cancel ID`: ends a run on behalf of its user, whichever process owns it. */
+/** `stream-recovery runs cancel ID`: ends a run as if its user had cancelled it, whichever process owns it. */
 import { Console, Effect } from "effect";
 import { Command } from "effect/cli";
 import * as RunCancel from "../../runtime/crash/RunCancel.ts";
@@ -18,9 +18,9 @@ export const cancelCommand = Command.make(
   ({ db, id, json }) => withStore("runs cancel", db, (screen) => cancel(id, json, screen)),
 ).pipe(
   Command.withDescription(
-    `Cancel a run on behalf of its user. Its owner is notified and ends it as user_cancelled. A run without an owner is decided as cancelled and ends; no request is sent again. If the owner is silent, the command waits for the length of its lease, and the cancel stays pending for an hour.${exitCodesHelp}`,
+    `Cancel a run as its user would. The process that owns it is notified and ends it as user_cancelled. A run without an owner is ended as cancelled; no request is sent again. If the owner is silent, the command waits until its lease has expired, and the cancel stays pending for an hour.${exitCodesHelp}`,
   ),
-  Command.withShortDescription("End a run on behalf of its user, in whichever process owns it"),
+  Command.withShortDescription("End a run as if its user had cancelled it, in whichever process owns it"),
   Command.withExamples([
     { command: "stream-recovery runs cancel 4f1c", description: "Stop a run that another program owns" },
   ]),

@@ -211,7 +211,7 @@ const runs = HttpApiGroup.make("runs")
       error: [ApiInvalid, ApiRefused, ...found],
     }).annotate(
       OpenApi.Description,
-      "Ends a run on behalf of its user, in whichever process owns it. A run without an owner is decided as cancelled",
+      "Ends a run as if its user had cancelled it, in whichever process owns it. A run without an owner is ended as cancelled, too",
     ),
     HttpApiEndpoint.get("paths", "/paths", {
       success: Schema.Struct({ paths: Schema.Array(PathView) }),

@@ -65,7 +65,7 @@ export const offsetIn = (headers: RelayHeaders): number | undefined => {
 const noSuchLinger: Refused = {
   status: 400,
   reason: "linger",
-  message: `${lingerHeader}: expected the milliseconds that the run continues without its client, one whole number, 0 for none.`,
+  message: `${lingerHeader}: expected one whole number: the milliseconds for which the run continues without its client; 0 for none.`,
 };
 
 const noSuchAttach: Refused = {

@@ -156,7 +156,7 @@ export const evicted: Refused = {
 export const broken: Refused = {
   status: 410,
   reason: "broken",
-  message: "This response broke after the last byte that the client has. There is no more of it.",
+  message: "This response broke after the last byte that the client has, so nothing follows.",
 };
 
 /** Refusal of an offset that is invalid or beyond the response. */
@@ -179,6 +179,6 @@ export const noMethod: Refused = {
 export const unreachable: Refused = {
   status: 503,
   reason: "unreachable",
-  message: "A process of this gateway did not reply whether it has this stream; try again.",
+  message: "A process of this gateway that may have this stream did not reply; try again.",
   headers: [["retry-after", "1"]],
 };

@@ -84,7 +84,7 @@ export const upstream = Schema.Struct({
   ),
   state: Schema.optionalKey(
     text(
-      "Name of the provider account; upstreams with the same name share the account and the state that a request is bound to",
+      "Name of the provider account. A request that refers to data of the account (files, stored responses) moves only between upstreams with the same name; these also share a client's key",
     ),
   ),
   linger_ms: Schema.optionalKey(
@@ -92,7 +92,9 @@ export const upstream = Schema.Struct({
   ),
   continue_text: Schema.optionalKey(
     Schema.Literals(continueText).annotate(
-      describe("Continues its shown text (`auto`) or not (`ask`); if omitted, the file's `continue_text` decides"),
+      describe(
+        "Continues shown text of its broken responses (`auto`) or not (`ask`); if omitted, the file's `continue_text` decides",
+      ),
     ),
   ),
 });
@@ -158,18 +160,22 @@ export const client = Schema.Struct({
     Schema.Literals(onBreak).annotate(describe("How a shown response ends for it if it breaks permanently")),
   ),
   patience_ms: Schema.optionalKey(
-    wholeNumber(0, patienceMaxMs).annotate(describe("Maximum time that the gateway withholds a head from it, in ms")),
+    wholeNumber(0, patienceMaxMs).annotate(
+      describe("Maximum time that the gateway withholds the response head from it, in ms"),
+    ),
   ),
   hold_max_ms: Schema.optionalKey(milliseconds("Time after which a held response continues as live, in ms")),
   status: Schema.optionalKey(
-    Schema.Literals([400, 424]).annotate(describe("Status of a run that fails permanently before its head")),
+    Schema.Literals([400, 424]).annotate(
+      describe("HTTP status that the client gets if a run fails permanently before a response head was sent"),
+    ),
   ),
   ending: Schema.optionalKey(
     Schema.Literals(["clean", "broken"]).annotate(describe("How the body ends after its error event")),
   ),
   first_no_op: Schema.optionalKey(
     Schema.Literals(["event", "comment"]).annotate(
-      describe("Sent to keep it waiting before the first event of the response"),
+      describe("Sent before the first event of the response, so that the client does not time out"),
     ),
   ),
 });

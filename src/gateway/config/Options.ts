@@ -79,8 +79,8 @@ export const clocks = {
     unit: "ms",
     flag: false,
   }),
-  first_progress: clock("From the request to the first progress"),
-  idle: clock("From one progress to the next"),
+  first_progress: clock("From the request to the first sign of progress"),
+  idle: clock("From one sign of progress to the next"),
   silence: clock("Without a byte, if the provider sends keep-alives"),
   attempt: clock("The whole attempt"),
   run: clock("The whole run, across its attempts"),
@@ -231,7 +231,7 @@ export const server = {
     unit: "ms",
   }),
   lingerMs: integer(
-    "How long a run continues after its client leaves, so that a returning client attaches to it instead of paying again (0 is off; every Stop of a user pays for it)",
+    "How long a run continues after its client leaves, so that a returning client attaches to it instead of paying again (0 is off; otherwise you also pay for this time after a user's Stop)",
     { min: 0, unit: "ms", default: 0 },
   ),
   lingerMaxMs: integer("Maximum that a request may set in `x-recovery-linger`", {
@@ -248,7 +248,7 @@ export const server = {
   }),
   policy: custom<StricterRules>(
     "pairs",
-    "By rule: a stricter action than the default policy's (RULE=ask_user or RULE=do_not_retry)",
+    "By rule: `ask_user` or `do_not_retry`, if that is stricter than the action of the default policy (as a flag: RULE=ACTION)",
     // `problemsOfPolicy` checks each rule and action against the policy.
     byName(Schema.Literals(["ask_user", "do_not_retry"])) as unknown as Schema.Codec<StricterRules, unknown>,
   ),
@@ -261,7 +261,7 @@ export const server = {
     flag: "access-log",
     default: true,
   }),
-  requireStore: yesOrNo("Answers `/readyz` and every model request with 503 while the store is away", "switch", {
+  requireStore: yesOrNo("Answers `/readyz` and every model request with 503 while the store is unavailable", "switch", {
     default: false,
   }),
   retryEmpty: yesOrNo("Requests an empty response again", "on_off", { default: true }),

@@ -40,8 +40,9 @@ export interface AccessRecord {
   readonly status?: number;
   /**
    * The outcome: `completed`, `attached` (it received the response of an existing run), `left` (its client has gone, and the run
-   * continues), `given_up`, `refused`, `from_memory`, `cancelled` (its client left, which ended the run), `run_cancelled` (a person ended
-   * the run while the client was there: on the page, by `runs cancel`, or by run id) or `failed`.
+   * continues), `given_up` (its run stopped; `rule` says why), `refused` (by the gateway, before a run), `from_memory` (it repeats a failed
+   * run, and got the same answer again), `cancelled` (its client left, which ended the run), `run_cancelled` (a person ended the run while
+   * the client was there: on the page, by `runs cancel`, or by run id) or `failed`.
    */
   readonly outcome: Outcome;
   /** The name of the upstream; left out for the gateway's own paths, and if none was found. */

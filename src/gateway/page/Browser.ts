@@ -160,7 +160,7 @@ const retryPrompt = (calls: string, run: string): Asked => ({
 
 const cancelPrompt = (run: string): Asked => ({
   ...{ title: "Cancel this run?", run, no: "Let it continue", yes: "Cancel the run" },
-  text: "The run ends on behalf of its user, in whichever process owns it. Its client receives nothing more, its running tools are interrupted, and no request is sent again.",
+  text: "The run ends as if its user had cancelled it, in whichever process owns it. Its client receives nothing more, its running tools are interrupted, and no request is sent again.",
 });
 
 /** Asks for confirmation. The Escape key means no. */

@@ -183,7 +183,7 @@ const onlyPrograms: Refused = {
 const noToken: Refused = {
   status: 404,
   reason: "address",
-  message: "This gateway has no tokens: /t/ leads nowhere.",
+  message: "This gateway has no tokens, so omit /t/TOKEN from the base URL.",
 };
 
 /** Finds the matching token. The digests of all tokens are compared, in constant time. */

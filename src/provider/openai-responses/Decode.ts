@@ -58,8 +58,8 @@ export const observe = (part: Observed): Observation.Observation => part.observa
 /**
  * OpenAI Responses.
  *
- * Complete when: `response.completed` or `response.incomplete` has come Tolerated: a missing `output_item.added`, missing `event:` lines, a
- * `[DONE]` after the end
+ * Complete when: `response.completed` or `response.incomplete` has come
+ * Tolerated: a missing `output_item.added`, missing `event:` lines, a `[DONE]` after the end
  */
 export const protocol: Protocol<State, typeof id> = { id, initial, step, halt, observe };
 

@@ -9,11 +9,14 @@ import type { Provider } from "../../domain/RunFacts.ts";
 
 /** The time limits of one attempt, in milliseconds. */
 export interface Clocks {
-  /** From the written request to the first progress, response head included. A request that is not written yet has the same limit. */
+  /**
+   * From the written request to the first part that makes progress, response head included. A request that is not written yet has the
+   * same limit.
+   */
   readonly first_progress: number;
   /** Maximum time between two parts that make progress. */
   readonly idle: number;
-  /** Maximum time without any byte. Applies only after this attempt has received `keepAlivesToArm` keep-alives. */
+  /** Maximum time without any byte. Applies only after this attempt has received two keep-alives (`keepAlivesToArm`). */
   readonly silence: number;
   /** The whole attempt. This is the caller's own limit: off by default, and a run that exceeds it is never retried. */
   readonly attempt: number;

@@ -144,7 +144,7 @@ export interface RunBase<P, E, R> {
   readonly path?: string | Path;
   /**
    * Further routes, in the order of failover; the run's own `provider`, `attempt` and `observe` form the first. Maximum
-   * `routesMax` including the first. Only a replay changes route, and no route is tried twice.
+   * 16 (`routesMax`) including the first. Only a replay changes route, and no route is tried twice.
    */
   readonly routes?: ReadonlyArray<RunRoute<P, E, R>>;
   /**
@@ -185,7 +185,7 @@ export interface RunBase<P, E, R> {
    */
   readonly classify?: (error: E) => Failure;
   /**
-   * The user's Stop signal, the same one that the attempt gives its SDK. Once it aborts, the run is cancelled on behalf of the user, and no
+   * The user's Stop signal, the same one that the attempt gives its SDK. Once it aborts, the run counts as cancelled by the user, and no
    * later failure is retried, even if the SDK's error arrives before the abort. A run whose signal has already aborted sends nothing. A
    * signal that aborts by timeout acts like an unsigned interrupt of the caller.
    */
@@ -215,7 +215,7 @@ export interface RunBase<P, E, R> {
   readonly maxSeams?: number;
   /** Reads the cursor from which this response can resume after the given part. */
   readonly cursor?: (part: P) => string | undefined;
-  /** Renews the credentials after `rejected.auth`. Tried once per run. */
+  /** Renews the credentials after the provider has rejected them (`rejected.auth`). Tried once per run. */
   readonly refreshCredentials?: Effect.Effect<unknown, unknown, R>;
   /**
    * True to treat an empty response as a failure and request it once more. A response is empty if it has no call, no text except white
@@ -230,9 +230,9 @@ export interface RunBase<P, E, R> {
   /** Limits on what the run may spend. Absent fields use their defaults. */
   readonly budget?: Partial<Budget>;
   /**
-   * Time that the run continues without its consumer, in milliseconds; maximum `lingerMsMax`. A consumer that leaves without a signed
-   * cancel can come back through `StreamProcessor.attach` within this time, and within the same time after the end of the run. After that
-   * the run is cancelled on behalf of its user. Anything that `attempt` uses must outlive its consumer. Default 0: the run ends with its
+   * Time that the run continues without its consumer, in milliseconds; maximum one day (`lingerMsMax`). A consumer that leaves without a
+   * signed cancel can come back through `StreamProcessor.attach` within this time, and within the same time after the end of the run. After
+   * that the run counts as cancelled by its user. Anything that `attempt` uses must outlive its consumer. Default 0: the run ends with its
    * consumer.
    */
   readonly lingerMs?: number;
