@@ -54,6 +54,7 @@ import type { ReportedPaths } from "./wires/PassedStreams.ts";
 import { mayBeReplayed, replayPlan } from "./wires/Replays.ts";
 import { type PassedReason, passThroughReason } from "./wires/Wires.ts";
 
+/** Services and settings that every request of the gateway uses. */
 export interface RequestServing
   extends ProbeServing,
     Omit<RunServing, "routing">,

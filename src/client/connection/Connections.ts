@@ -9,6 +9,7 @@ import type { ClientClocks } from "./IdleTime.ts";
 import type { Origins } from "./Origin.ts";
 import { Agent, Pool } from "./Undici.ts";
 
+/** The connector, the maximum number of connections, and the time for which an idle one is kept. */
 export interface ConnectionOptions extends ClientClocks {
   readonly connector: Connector;
   /** Maximum idle time of a kept connection, in milliseconds. */

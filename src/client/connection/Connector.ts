@@ -56,6 +56,7 @@ export interface Connector {
   readonly withWaiting: <A>(waiting: Waiting, dispatch: () => A) => A;
 }
 
+/** Timeouts, certificates and proxies with which a connection is opened. */
 export interface ConnectorOptions {
   /** Time limit for name lookup, TCP, CONNECT and TLS together, in milliseconds. */
   readonly connectMs: number;

@@ -6,6 +6,7 @@ import { ConnectStalled } from "./Connector.ts";
 import type { Exchange, ExchangeBreak } from "./Exchange.ts";
 import type { Origin } from "./Origin.ts";
 
+/** Facts that decide which failure a broken exchange is. */
 export interface BreakContext {
   readonly origin: Origin;
   readonly exchange: Pick<Exchange, "times">;

@@ -11,6 +11,7 @@ export interface ClientClocks {
   readonly nowMs: () => number;
 }
 
+/** Measures how long one connection has had no exchange. */
 export class IdleTime {
   readonly #clocks: ClientClocks;
   #since: { readonly now: number; readonly nowMs: number } | undefined;

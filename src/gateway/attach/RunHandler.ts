@@ -27,6 +27,7 @@ import type { Attachments } from "./Attachments.ts";
 import type { AttachWish } from "./AttachWish.ts";
 import type { LingeringRun, StopReason } from "./LingeringRun.ts";
 
+/** Services and settings that `serveRun` uses. */
 export interface RunServing extends RelayServing {
   readonly attachments: Attachments;
 }

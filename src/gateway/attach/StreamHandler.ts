@@ -18,6 +18,7 @@ import type { CancelsElsewhere } from "./CancelsElsewhere.ts";
 import type { StreamWish } from "./HopMessage.ts";
 import type { LingeringRun } from "./LingeringRun.ts";
 
+/** Services that `streamOf` uses. */
 export interface StreamServing {
   readonly attachments: Attachments;
   /** Cancels runs of other processes; undefined if there can be none. */

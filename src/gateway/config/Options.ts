@@ -375,6 +375,7 @@ export const defaultsOf = <T extends Readonly<Record<string, Option>>>(table: T)
 /** Limits of a gateway. Times are in milliseconds, sizes in bytes. */
 export interface GatewayLimits extends Required<Given<typeof limits>> {}
 
+/** Limits of a gateway whose configuration names none. */
 export const limitsDefault: GatewayLimits = defaultsOf(limits);
 
 export const programDefaults: Filled<typeof program> = defaultsOf(program);
