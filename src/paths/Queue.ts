@@ -46,6 +46,7 @@ const emptyLane = (key: string, scope: Scope): Lane => ({
   closedIn: 0,
 });
 
+/** Requests that wait for one path. */
 export class Queue {
   readonly #lanes = new Map<string, Lane>();
   readonly #models = new Map<string, number>();

@@ -378,6 +378,7 @@ export interface GatewayLimits extends Required<Given<typeof limits>> {}
 /** Limits of a gateway whose configuration names none. */
 export const limitsDefault: GatewayLimits = defaultsOf(limits);
 
+/** Options of a `serve` command without flags, variables and configuration. */
 export const programDefaults: Filled<typeof program> = defaultsOf(program);
 
 /** The name of an upstream that needs no prefix. */

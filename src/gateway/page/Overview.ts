@@ -22,6 +22,7 @@ import { type Asked, type Filter, filters, isNarrowed, listAddress, searchForm }
 import { sparkline } from "./TimelineFigure.ts";
 import { totalsTables, totalsTiles } from "./TotalsBoard.ts";
 
+/** The data that the overview shows. */
 export interface OverviewModel {
   /** Wall clock, milliseconds since the epoch. */
   readonly now: number;

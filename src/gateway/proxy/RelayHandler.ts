@@ -19,6 +19,7 @@ import { beforeHead, behindHead, type EndedRequest, fromMemory } from "./RunEndi
 import { withStoreWord } from "./StoreWord.ts";
 import type { TrafficMeter } from "./TrafficMeter.ts";
 
+/** Services and settings that `relay` uses. */
 export interface RelayServing {
   readonly options: Pick<
     Relay.RelayOptions,

@@ -13,6 +13,7 @@ import type { KnownBody } from "../body/BodyOutline.ts";
 import { ItemTexts } from "../body/ItemTexts.ts";
 import { boundRows, toolRow, unsearched } from "./BoundRows.ts";
 
+/** Content of a request that binds it to the provider of earlier responses. */
 export interface Found {
   /** Field of the first row of `boundRows` that binds the request; undefined if any provider can answer it. */
   readonly bound: string | undefined;

@@ -44,6 +44,7 @@ export interface Upstream {
   readonly pathOf: (url: string) => Path;
 }
 
+/** Connections, clocks and callbacks that the requests of one upstream share. */
 export interface UpstreamParts {
   readonly wire: HttpConnections;
   readonly origins: Origins;
