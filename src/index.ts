@@ -1,5 +1,5 @@
 /**
- * Recovers broken model streams: silently if recorded facts prove that nothing can be repeated, and otherwise by asking.
+ * Recovers broken model streams: silently if recorded facts prove that a retry is safe, and otherwise by asking.
  *
  * The core. It loads only stable modules of `effect`. HTTP, the command line and the test kit have separate entry points.
  */

@@ -51,7 +51,7 @@ export interface Options {
   readonly base?: "default" | "strict";
   /**
    * Stricter actions by rule, each further down the chain `auto_retry_once` > `ask_user` > `do_not_retry`. A looser action does
-   * not compile. Tightening a replay rule also tightens the rules that its facts grow into (law L2).
+   * not compile. Tightening a replay rule also tightens the rules that apply once its facts have grown (law L2).
    */
   readonly stricter?: StricterRules;
 }

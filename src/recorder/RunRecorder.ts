@@ -167,7 +167,7 @@ export interface Write {
   readonly commit?: Commit;
 }
 
-/** Attaches to a `write` a commit that needs no fiber. */
+/** Attaches a commit that needs no fiber to a `write`. */
 export const withCommit = (
   write: Write,
   answers: Commit["answers"],

@@ -46,7 +46,7 @@ interface Pattern {
 /** State of a possible repetition. */
 export type Repeating = "maybe" | "no" | "yes";
 
-/** True for a cut word that ordinary text does not repeat without a space, as in "TheThe". */
+/** True for a word, or the start of one, that ordinary text does not contain twice in a row without a space, as in "TheThe". */
 const isDoubledWord = (text: string): boolean =>
   /^\p{Lu}\p{Ll}$/u.test(text) || (/^\p{L}[\p{L}\p{M}'’ ]*$/u.test(text) && (text.match(/\p{L}/gu)?.length ?? 0) >= 3);
 

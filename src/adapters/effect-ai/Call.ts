@@ -178,7 +178,10 @@ type RequestOptions = ReturnType<typeof requestOptions>;
 
 const withoutHandlers = (tools: ReadonlyArray<Tool.Any>): AnyToolkit => ({
   tools: Object.fromEntries(tools.map((tool) => [String(tool.name), tool])),
-  handle: () => Effect.die(new Error("a step of a recovered model cannot resolve calls")),
+  handle: () =>
+    Effect.die(
+      new Error("the model ran a tool handler inside an attempt, although `disableToolCallResolution` is set"),
+    ),
 });
 
 // The methods have an overload for each type of toolkit, which is unknown here. These options are valid for all overloads.

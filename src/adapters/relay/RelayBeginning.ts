@@ -59,7 +59,7 @@ export interface RelayOptions {
   readonly reveal?: "live" | "on_complete";
   /**
    * Time at which the head is sent to the client: with the provider's (`first`, the default), or with the first content
-   * (`content`). `withinMs` works like `content` for a stream, with a maximum wait in milliseconds.
+   * (`content`). `{ withinMs }` is like `content` for a stream, but waits at most that many milliseconds.
    */
   readonly head?: "first" | "content" | { readonly withinMs: number };
   /**
@@ -92,7 +92,7 @@ export interface RelayOptions {
   readonly clocks?: ClockOptions;
   /** Replaces the default policy. */
   readonly policy?: RecoveryPolicy;
-  /** Deviations of the provider's healthy streams, in addition to the request's own number of choices. */
+  /** Deviations from the protocol that count as healthy, for example `doneWithoutFinish`. The number of choices comes from the request. */
   readonly tolerance?: Tolerance;
   /** Signal of the client's own Stop. The run listens to it, even if a fetch below sees it first. */
   readonly signal?: AbortSignal;

@@ -11,7 +11,8 @@ import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { ApiInvalid } from "./Api.ts";
 
 /**
- * Maximum number of records that one search by rule or end reads. The store has no column for either, so the records are read one by one.
+ * Maximum number of records that one search reads if it filters by rule or by the run's end. The store has a column for neither, so the
+ * records are read one by one.
  * The next page continues after the last record that was read.
  */
 export const scannedRunsMax = 2_000;

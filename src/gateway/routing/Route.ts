@@ -166,7 +166,7 @@ const foreign = (claim: PathClaim, signs: ReadonlyArray<Sign>, upstreams: Upstre
     strange === undefined
       ? `This path belongs to ${vendorWords[claim.foreign ?? target]}`
       : `The request carries a credential or a header of ${vendorWords[strange.vendor]} (${strange.at})`;
-  const message = `${carried} and would go to the upstream of ${vendorWords[target]} (--${target}-url), so the gateway did not send it. Check the client's key and base URL; if one server accepts both, configure it for both.`;
+  const message = `${carried} and would go to the upstream of ${vendorWords[target]} (--${target}-url), so the gateway did not send it. Check the client's key and base URL. If one server serves both vendors, set its URL for both.`;
   const upstream =
     claim.upstreams.length === 1 ? target : (signs.map(({ vendor }) => vendor).find(isUpstream) ?? target);
   return { refused: { status: 400, reason: "vendor", message }, upstream };

@@ -177,5 +177,5 @@ interface Failed {
 
 const isFailed = (found: { readonly _tag: string } | undefined): found is Failed => found?._tag === "error";
 
-/** A poll returns at least one chunk, and undici's buffers never use shared memory, which their type leaves open. */
+/** Narrows the type: a poll returns at least one chunk, and undici's buffers never use shared memory, although their type allows it. */
 const plainBytes = (chunks: ReadonlyArray<Uint8Array>) => chunks as unknown as readonly [Bytes, ...Array<Bytes>];

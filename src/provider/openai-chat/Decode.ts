@@ -11,7 +11,7 @@
  * - `[DONE]` without a finish is the marker if the server never sends the field `finish_reason` at all (Snowflake), and with
  *   `doneWithoutFinish: true` also if it sends null. It is never the marker after an error.
  *
- * OpenRouter finishes a call that a limit cut with `tool_calls` and names the limit in `native_finish_reason`: the limit wins.
+ * If a limit cuts a call, OpenRouter sends the finish `tool_calls` and names the limit in `native_finish_reason`. The limit wins.
  *
  * Gateways in front of Gemini may send a finish in every chunk. A finish that comes with a call, or with the first content of its choice,
  * is therefore the marker only with a clean end or `[DONE]`, and later content without a finish revokes it.

@@ -157,7 +157,7 @@ const instead: Readonly<Record<SqlTables.SqlTables["dialect"]["name"], string>> 
  * as it can.
  */
 const onlyReads: Partial<typeof instead> = {
-  postgres: "Update this program; until then it only reads here, and its streams continue unrecorded",
+  postgres: "Update this program. Until then it can only read this store, and its streams continue unrecorded",
 };
 
 /** @param then advice for the person */

@@ -333,7 +333,7 @@ const openFenced = (
     ),
   );
 
-/** True for a volatile run that has not ended or whose end is assumed. The process that writes such a run owns it. */
+/** True if a process that writes this run takes it back: the run is volatile, and has not ended or has only an assumed end. */
 const isTakenBack = ({ end, volatile }: RunRecord.RunRecord): boolean =>
   volatile === true && (end === undefined || end.assumed === true);
 

@@ -422,7 +422,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     // Parts that the stage withholds also reset the clocks.
     for (const { keep_alive } of observations) if (keep_alive) this.#watch?.keepAlive();
     this.#watch?.recordParts(this.#host.now(), observations.some(isProgress));
-    // The source's last observation determines whether a clean end is complete, even if the stage withholds that part.
+    // The last observation before a clean end determines whether the response is complete, so withheld parts count too.
     for (const observation of observations) {
       if (isProgress(observation) && observation.terminal_at_end !== true) this.#hasOpenContent = true;
       this.#mayEnd(observation);

@@ -357,8 +357,8 @@ const refusalOf = (failure: Failure): Refusal | undefined => {
 };
 
 /**
- * Returns true if no connection was made, because the request was not sent or because only a connect fails with this error. Certificate
- * errors count too, because another server than the origin may have answered.
+ * Returns true if no connection to the origin was made: the request was not sent, or the error occurs only while connecting. Certificate
+ * errors count too, because a server other than the origin may have answered.
  */
 export const isUnconnected = (failure: Failure, delivery: Delivery): boolean => {
   if (failure.code === pathDown || failure.code === pathLost) return false;

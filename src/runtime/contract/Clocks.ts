@@ -10,7 +10,7 @@ import type { Provider } from "../../domain/RunFacts.ts";
 /** The time limits of one attempt, in milliseconds. */
 export interface Clocks {
   /**
-   * From the written request to the first part that makes progress, response head included. A request that is not written yet has the
+   * From the written request to the first part that makes progress. The wait for the head counts. A request that is not written yet has the
    * same limit.
    */
   readonly first_progress: number;

@@ -139,7 +139,7 @@ export interface RunBase<P, E, R> {
   readonly observe: (part: P) => Observation;
   /**
    * The path of the request. Runs on one path share what is known about it and wait for it together. Default: the origin that the
-   * client of each attempt reports, as `ProviderClient` does, else the provider's id, with one credential for all.
+   * client of each attempt reports, as `ProviderClient` does, else the provider's id, as if all runs had the same credential.
    */
   readonly path?: string | Path;
   /**

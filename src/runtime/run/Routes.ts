@@ -173,7 +173,7 @@ export class Routes<P, E, R> {
     }
   }
 
-  /** Keeps the failure of a decided attempt, in case the caller gets it at the end (O3). */
+  /** Keeps the failure of a decided attempt on the first route, because the caller may get it when the run ends (O3). */
   keepFailure({ cause, facts, failure }: BrokenAttempt<P>): void {
     this.#keepFirstFailure(this.#current, { failure, facts: facts(), cause });
   }

@@ -80,7 +80,7 @@ describe("the tables in PostgreSQL", () => {
         assert.strictEqual((yield* record(reader, "s")).state, "live");
         const refused = yield* Effect.flip(reader.write("t", [E.begun("t")]));
         assert.strictEqual(refused.reason, "newer_schema");
-        assert.match(refused.message, /Update this program; until then it only reads here/);
+        assert.match(refused.message, /Update this program\. Until then it can only read this store/);
       }).pipe(Effect.scoped),
   );
 
