@@ -3,6 +3,7 @@
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { Effect, type Scope } from "effect";
+import { freePort } from "../../scripts/programs/FreePort.ts";
 import { found } from "../Polling.ts";
 
 export interface Gate {
@@ -15,13 +16,6 @@ export interface Gate {
   readonly closeBehind: (bytes: number) => void;
 }
 
-/**
- * Ports below those that the system gives to outgoing connections. While a gate is closed, such a connection may take a port that the
- * system had chosen, and the gate could not open again.
- */
-const portMin = 20_000;
-const portCount = 12_000;
-
 /** Opens a gate in front of an address. */
 export const gateTo = (target: string): Effect.Effect<Gate, never, Scope.Scope> =>
   Effect.gen(function* () {
@@ -29,7 +23,8 @@ export const gateTo = (target: string): Effect.Effect<Gate, never, Scope.Scope> 
     const sockets = new Set<Socket>();
     let left = Number.POSITIVE_INFINITY;
     let server: Server | undefined;
-    let at = 0;
+    // No outgoing connection takes such a port while the gate is closed.
+    const at = yield* freePort;
     const forward = (inner: Socket): void => {
       const outer = connect(Number(port), hostname);
       for (const socket of [inner, outer]) {
@@ -54,21 +49,17 @@ export const gateTo = (target: string): Effect.Effect<Gate, never, Scope.Scope> 
       server = undefined;
       for (const socket of sockets) socket.resetAndDestroy();
     };
-    const tryListen = (port: number): Effect.Effect<boolean> =>
-      Effect.callback((resume) => {
-        const opened = createServer(forward);
-        opened.once("error", () => resume(Effect.succeed(false)));
-        opened.listen(port, "127.0.0.1", () => {
-          server = opened;
-          resume(Effect.succeed(true));
-        });
+    const tryListen = Effect.callback<boolean>((resume) => {
+      const opened = createServer(forward);
+      opened.once("error", () => resume(Effect.succeed(false)));
+      opened.listen(at, "127.0.0.1", () => {
+        server = opened;
+        resume(Effect.succeed(true));
       });
-    while (server === undefined) {
-      at = portMin + Math.floor(Math.random() * portCount);
-      yield* tryListen(at);
-    }
-    const listen = found(Effect.map(tryListen(at), (isOpen) => (isOpen ? true : undefined)));
+    });
+    const listen = found(Effect.map(tryListen, (isOpen) => (isOpen ? true : undefined)));
     yield* Effect.addFinalizer(() => Effect.sync(shut));
+    yield* listen;
     return {
       url: `http://127.0.0.1:${at}`,
       close: Effect.sync(shut),

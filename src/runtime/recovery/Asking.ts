@@ -141,7 +141,7 @@ const resolveQuestion = Effect.fnUntraced(function* <P, E, R>(
   const known = (yield* onRecord(run, question, given)) ?? (yield* onRecordLater(run, question, given));
   const choice = known ?? given;
   const entries: ReadonlyArray<Entry> = [
-    { _tag: "QuestionAnswered", revision: question.revision, answer: choice, by: run.shared.decisions.by ?? "program" },
+    { _tag: "QuestionAnswered", revision: question.revision, answer: choice, by: authorOf(run) },
     Incident.markEntry(incident, "acted_on", choice),
   ];
   // An answer that only ends the run does not wait for the store.
@@ -177,6 +177,9 @@ const onRecordLater = <P, E, R>(
     ? Effect.succeed(choice)
     : Effect.flatMap(run.writeFirst([]), (isBack) => (isBack ? onRecord(run, question, choice) : Effect.undefined));
 
+/** Returns the author of this program's answers on record. */
+const authorOf = <P, E, R>(run: Run<P, E, R>): "person" | "program" => run.shared.decisions.by ?? "program";
+
 /**
  * Records the answer. The first recorded answer to a question counts, whichever process gave it.
  *
@@ -187,9 +190,9 @@ const onRecord = <P, E, R>(
   { revision }: Questions.Question,
   choice: Choice,
 ): Effect.Effect<Choice | undefined> => {
-  const { decisions, recorder } = run.shared;
+  const { recorder } = run.shared;
   if (!recorder.durable) return Effect.succeed(choice);
-  return recorder.answer({ run_id: run.runId, revision, choice, by: decisions.by ?? "program" }).pipe(
+  return recorder.answer({ run_id: run.runId, revision, choice, by: authorOf(run) }).pipe(
     Effect.as(choice),
     Effect.catch(() =>
       Effect.map(recorder.run(run.runId), (record) => {

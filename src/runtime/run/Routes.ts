@@ -173,7 +173,7 @@ export class Routes<P, E, R> {
     }
   }
 
-  /** Keeps the failure of a decided attempt on the first route, because the caller may get it when the run ends (O3). */
+  /** Keeps the last failure of the route that was tried first, because the caller may get it when the run ends (O3). */
   keepFailure({ cause, facts, failure }: BrokenAttempt<P>): void {
     this.#keepFirstFailure(this.#current, { failure, facts: facts(), cause });
   }

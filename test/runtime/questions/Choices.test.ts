@@ -10,9 +10,10 @@ import * as S from "../Scripted.ts";
 const { done, fail, reset, start, text } = S;
 
 describe("The author of an answer on record", () => {
-  for (const [title, options, by] of [
-    ["is the program by default", undefined, "program"],
-    ["is a person if layerAsk passes its questions to one", { by: "person" }, "person"],
+  for (const [title, options, by, durable] of [
+    ["is the program by default", undefined, "program", false],
+    ["is a person if layerAsk passes its questions to one", { by: "person" }, "person", false],
+    ["is a person in a durable store too", { by: "person" }, "person", true],
   ] as const) {
     it.effect(title, () =>
       Effect.gen(function* () {
@@ -23,7 +24,7 @@ describe("The author of an answer on record", () => {
       }).pipe(
         Effect.provide(
           StreamProcessor.layer.pipe(
-            Layer.provideMerge(RunRecorder.layerMemory()),
+            Layer.provideMerge(S.recorderThat({ durable })),
             Layer.provide(UserDecisions.layerAsk(() => Effect.succeed("stop"), options)),
           ),
         ),
