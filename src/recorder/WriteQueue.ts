@@ -282,21 +282,15 @@ export class Queue {
     return this.#runs.has(runId);
   }
 
-  /** Returns the stored record of a run, with its queued entries applied. */
-  overlay(runId: string, stored: RunRecord.RunRecord | undefined): RunRecord.RunRecord | undefined {
+  /** Entries of a run that the store has not confirmed, in order. */
+  entriesOf(runId: string): ReadonlyArray<RunRecord.Entry> {
     const run = this.#runs.get(runId);
-    if (run === undefined) return stored;
-    const folded = RunRecord.applyAll(stored, [...run.writing, ...run.waiting]);
-    return typeof folded === "string" ? stored : folded;
+    return run === undefined ? nothing : [...run.writing, ...run.waiting];
   }
 
-  /** Records of runs whose start is still queued, newest first. */
-  get unstored(): ReadonlyArray<RunRecord.RunRecord> {
-    return [...this.#runs.values()].reverse().flatMap(({ runId, waiting, writing }) => {
-      const first = writing[0] ?? waiting[0];
-      const record = first?._tag === "RunStarted" ? this.overlay(runId, undefined) : undefined;
-      return record === undefined ? [] : [record];
-    });
+  /** Ids of the runs with entries in the queue, oldest first. */
+  get runIds(): ReadonlyArray<string> {
+    return [...this.#runs.keys()];
   }
 
   /** Writes due entries for as long as the scope lives. */
@@ -586,31 +580,67 @@ const withQueue = (recorder: RunRecorder["Service"], queue: Queue): RunRecorder[
   const around: RunRecorder["Service"] = {
     ...recorder,
     run: (runId) =>
-      recorder.run(runId).pipe(
-        Effect.map((stored) => queue.overlay(runId, stored)),
-        // A run that started while the store was unavailable is only in the queue.
-        Effect.catch((error) => {
-          const known = queue.overlay(runId, undefined);
-          return known === undefined ? Effect.fail(error) : Effect.succeed(known);
-        }),
-      ),
+      Effect.suspend(() => {
+        const before = queue.entriesOf(runId);
+        const overlay = (stored?: RunRecord.RunRecord) => applyQueued(stored, before, queue.entriesOf(runId));
+        return recorder.run(runId).pipe(
+          Effect.map(overlay),
+          // A run that started while the store was unavailable is only in the queue.
+          Effect.catch((error) => {
+            const known = overlay();
+            return known === undefined ? Effect.fail(error) : Effect.succeed(known);
+          }),
+        );
+      }),
     incidents: (runId) => Effect.map(around.run(runId), (record) => record?.incidents ?? []),
-    runs: (query = {}) => Effect.map(recorder.runs(query), (stored) => withQueued(queue, stored, query)),
+    runs: (query = {}) =>
+      Effect.suspend(() => {
+        const before = new Map(queue.runIds.map((runId) => [runId, queue.entriesOf(runId)]));
+        return Effect.map(recorder.runs(query), (stored) => withQueued(queue, before, stored, query));
+      }),
   };
   return around;
 };
 
+/**
+ * Applies queued entries to the record that a read returned. An entry that is already on record, or does not fit it, changes nothing.
+ *
+ * @param before entries that were queued when the read began. The store may have made the read before it committed them, so that they are
+ *   in neither the record nor the queue
+ * @param after entries that are queued now
+ */
+const applyQueued = (
+  stored: RunRecord.RunRecord | undefined,
+  before: ReadonlyArray<RunRecord.Entry>,
+  after: ReadonlyArray<RunRecord.Entry>,
+): RunRecord.RunRecord | undefined => {
+  let record = stored;
+  for (const entry of [...before.filter((it) => !after.includes(it)), ...after]) {
+    const next = RunRecord.apply(record, entry);
+    if (typeof next !== "string") record = next;
+  }
+  return record;
+};
+
 const withQueued = (
   queue: Queue,
+  before: ReadonlyMap<string, ReadonlyArray<RunRecord.Entry>>,
   stored: ReadonlyArray<RunRecord.RunRecord>,
   query: RunQuery,
 ): ReadonlyArray<RunRecord.RunRecord> => {
-  if (queue.size === 0) return stored;
-  const known = new Set(stored.map(({ run_id }) => run_id));
+  if (queue.size === 0 && before.size === 0) return stored;
+  const overlay = (runId: string, record?: RunRecord.RunRecord) =>
+    applyQueued(record, before.get(runId) ?? nothing, queue.entriesOf(runId));
   // The page keeps the length that the store returned, because readers take a page shorter than its limit for the last one.
-  const seen = stored.map((record) => queue.overlay(record.run_id, record) ?? record);
+  const page = stored.map((record) => overlay(record.run_id, record) ?? record);
   // A page after the first starts at a stored run. Queued runs are newer, so it contains none of them.
-  const queued = query.before === undefined ? queue.unstored.filter(({ run_id }) => !known.has(run_id)) : [];
-  const fitting = queued.filter((record) => isListed(record, query));
-  return [...fitting, ...seen].slice(0, query.limit ?? listLimitDefault);
+  if (query.before !== undefined) return page;
+  const known = new Set(stored.map(({ run_id }) => run_id));
+  for (const runId of new Set([...before.keys(), ...queue.runIds])) {
+    const record = known.has(runId) ? undefined : overlay(runId);
+    if (record === undefined || !isListed(record, query)) continue;
+    const at = page.findIndex(({ started_at }) => started_at <= record.started_at);
+    page.splice(at < 0 ? page.length : at, 0, record);
+  }
+  return page.slice(0, query.limit ?? listLimitDefault);
 };

@@ -2,7 +2,7 @@
  * The queue of volatile runs: order, groups, limits, and its remaining entries when a process ends (L8, L11).
  */
 import { assert, describe, it } from "@effect/vitest";
-import { Clock, Context, Deferred, Effect, Exit, Layer, Metric, References, Scope } from "effect";
+import { Clock, Context, Deferred, Effect, Exit, Fiber, Layer, Metric, References, Scope } from "effect";
 import { TestClock } from "effect/testing";
 import { RecorderError } from "../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
@@ -17,10 +17,11 @@ type Written = { readonly runId: string; readonly tags: ReadonlyArray<string> };
 const failure = (reason: RecorderError["reason"], entry?: number) =>
   new RecorderError({ reason, run_id: "r", message: reason, ...(entry === undefined ? {} : { entry }) });
 
-/** A durable store whose writes the test answers, behind a queue. */
+/** A durable store whose writes the test answers, behind a queue. Its reads arrive `readMs` after the store made them. */
 const queued = (
   answer: (written: Written, nth: number) => Effect.Effect<void, RecorderError> = () => Effect.void,
   spill?: Queue.Spill,
+  readMs = 0,
 ) =>
   Effect.gen(function* () {
     const memory = Context.get(
@@ -31,6 +32,8 @@ const queued = (
     const recorder: Recorder = {
       ...memory,
       durable: true,
+      run: (runId) => Effect.tap(memory.run(runId), Effect.sleep(readMs)),
+      runs: (query) => Effect.tap(memory.runs(query), Effect.sleep(readMs)),
       write: (runId, entries) => {
         const written = { runId, tags: entries.map(({ _tag }) => _tag) };
         writes.push(written);
@@ -71,6 +74,44 @@ describe("The write queue", () => {
       ]);
       assert.deepStrictEqual(yield* memory.run("r"), E.folded(happy("r")));
       assert.deepStrictEqual([queue.size, queue.bytes], [0, 0]);
+    }),
+  );
+
+  it.effect("shows a run to a read that the store made before the write, and that arrives after it", () =>
+    Effect.gen(function* () {
+      const { memory, queue, seen } = yield* queued(undefined, undefined, 2 * Queue.behindMs);
+      queue.add("older", happy("older").slice(0, 2));
+      yield* TestClock.adjust(2 * Queue.behindMs);
+      queue.add("older", happy("older").slice(2));
+      queue.add("newer", happy("newer"));
+      const asked = [seen.run("older"), seen.run("newer"), seen.runs(), seen.runs({ limit: 1 })] as const;
+      const reads = yield* Effect.forkChild(Effect.all(asked, { concurrency: "unbounded" }), {
+        startImmediately: true,
+      });
+      assert.isUndefined(yield* memory.run("newer"));
+      yield* TestClock.adjust(2 * Queue.behindMs);
+      assert.strictEqual(queue.size, 0, "the queue has written all of it");
+      const [older, newer] = [E.folded(happy("older")), E.folded(happy("newer"))];
+      assert.deepStrictEqual(yield* Fiber.join(reads), [older, newer, [newer, older], [newer]]);
+    }),
+  );
+
+  it.effect("lists a page of the newest runs, also while the store has just written older ones", () =>
+    Effect.gen(function* () {
+      const { memory, queue, seen } = yield* queued(undefined, undefined, 1);
+      const runs = ["first", "second", "third"].map(
+        (id, at) => [id, [E.begun(id, at), ...happy(id).slice(1)]] as const,
+      );
+      for (const [id, entries] of runs) queue.add(id, entries);
+      // The store has committed the runs; the queue does not know it yet.
+      for (const [id, entries] of runs) yield* memory.write(id, entries);
+      const read = yield* Effect.forkChild(seen.runs({ limit: 2 }), { startImmediately: true });
+      yield* TestClock.adjust(1);
+      const page = yield* Fiber.join(read);
+      assert.deepStrictEqual(
+        page.map(({ run_id }) => run_id),
+        ["third", "second"],
+      );
     }),
   );
 

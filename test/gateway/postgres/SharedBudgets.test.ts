@@ -46,7 +46,11 @@ describe("two gateways over one database", () => {
         (yield* ask(a, "fourth", "other")).status,
       ];
       assert.deepStrictEqual(statuses, [200, 400, 200, 400]);
-      const spent = (yield* a.runs).filter(({ end }) => end?.reason === "budget_exhausted").map(({ group }) => group);
+      const spent = yield* a.until((runs) => {
+        const ended = runs.filter(({ end }) => end !== undefined);
+        if (ended.length < statuses.length) return undefined;
+        return ended.filter(({ end }) => end?.reason === "budget_exhausted").map(({ group }) => group);
+      });
       assert.deepStrictEqual(spent, ["other", "tree"]);
     }).pipe(Effect.scoped),
   );

@@ -43,16 +43,19 @@ const ask = ({ url }: Pick<Fronted, "url">) => {
   });
 };
 
-/** How many of the runs that break together are tried again at once. */
+/** How many of the runs that break together are tried again at once. Their records may follow their answers (L8). */
 const retried = Effect.fnUntraced(function* (gateways: readonly [Fronted, ...ReadonlyArray<Fronted>]) {
   const more = 3;
-  const { runs } = gateways[0];
+  const { runs, until } = gateways[0];
   const before = new Set((yield* runs).map(({ run_id }) => run_id));
   const asked = gateways.flatMap((one) => Array.from({ length: tokensMax + more }, () => ask(one)));
   const all = yield* Effect.all(asked, { concurrency: "unbounded" });
-  const rules = (yield* runs)
-    .filter(({ run_id }) => !before.has(run_id))
-    .flatMap(({ incidents }) => incidents.map(({ decision }) => decision.rule));
+  const rules = yield* until((now) => {
+    const broken = now.filter(({ end, run_id }) => end !== undefined && !before.has(run_id));
+    return broken.length < all.length
+      ? undefined
+      : broken.flatMap(({ incidents }) => incidents.map(({ decision }) => decision.rule));
+  });
   assert.lengthOf(rules, all.length, "each broke once");
   const whole = all.filter(({ status }) => status === 200).length;
   assert.strictEqual(rules.filter((rule) => rule === "throttled").length, all.length - whole);

@@ -43,7 +43,7 @@ describe("two gateways over one database", () => {
         assert.strictEqual(told.status, first.status);
         yield* ask(b.url, repeat, "another request");
         assert.strictEqual(asked, 7, "another request has a budget of its own");
-        const runs = yield* a.runs;
+        const runs = yield* a.until((all) => (all.length < 3 ? undefined : all));
         const byRun = new Map(runs.map(({ retry_of, run_id }) => [run_id, retry_of]));
         assert.lengthOf(runs, 3);
         assert.deepStrictEqual(
