@@ -4,7 +4,7 @@ import { Context, Effect, Exit, Layer, Scope, Stream } from "effect";
 import * as Schema from "effect/Schema";
 import * as Observation from "../../src/domain/Observation.ts";
 import { ObservationError, read } from "../../src/domain/ObservationReading.ts";
-import type { RecoveryPolicy } from "../../src/policy/RecoveryPolicy.ts";
+import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import type { RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
@@ -213,6 +213,14 @@ describe("The options of a run", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
+  it.effect("a policy's name may have 128 characters", () =>
+    Effect.gen(function* () {
+      const policy = RecoveryPolicy.make({ name: "x".repeat(128) });
+      yield* S.played((yield* StreamProcessor).run(S.options(breaking(), { runId: "named", policy })));
+      assert.strictEqual((yield* S.recordOf("named")).policy, policy.name);
+    }).pipe(Effect.provide(S.processor())),
+  );
+
   it.effect("a model's name of any length is a label, and nothing else of the provider's object is stored", () =>
     Effect.gen(function* () {
       const secret = { id: "p", model: long, apiKey: "sk-planted" };
@@ -403,7 +411,12 @@ describe("What a transport reports, classify says, sizeOf weighs and a cursor is
           const classify = () => ({ kind: "server_error", [name]: value }) as never;
           yield* ends(S.options(breaking(), { classify }), told(`classify.${name}`, value));
         }
-        const policy = { name: "mine", version: "1", rows: [], decide: () => value } as unknown as RecoveryPolicy;
+        const policy = {
+          name: "mine",
+          version: "1",
+          rows: [],
+          decide: () => value,
+        } as unknown as RecoveryPolicy.RecoveryPolicy;
         yield* ends(S.options(breaking(), { policy }), told("policy", value));
       }
     }),
