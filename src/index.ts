@@ -23,6 +23,8 @@ export type {
   AttemptContext,
   RunBase,
   RunOptions,
+  RunRoute,
+  RunRoutes,
   TakeUpOptions,
   TextAsks,
   TextContinues,

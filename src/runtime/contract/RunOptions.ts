@@ -13,6 +13,7 @@ import type { Path } from "../../paths/Path.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { SeamPlan, TextSeam } from "../../seam/TextSeam.ts";
 import type { ClockOptions } from "./Clocks.ts";
+import type { RouteGate, RouteHost } from "./Stages.ts";
 import type { Taps } from "./Taps.ts";
 import type { SettledCall } from "./ToolCall.ts";
 
@@ -42,7 +43,7 @@ export interface AttemptContext {
    * have taken the corresponding events yet. A continuation must not send withdrawn parts.
    */
   readonly discarded: ReadonlyArray<Withdrawn>;
-  /** The `id` of the attempt's route among `routes`; undefined for the run's own first route. */
+  /** The `id` of the attempt's route among the run's `routes`; undefined for the run's own first route. */
   readonly route: string | undefined;
   /**
    * The seam that the continuation must prove. The request quotes the end of the shown text, or sends the text as a prefill. Set only with
@@ -80,6 +81,22 @@ export interface RunRoute<P, E, R> {
    * true.
    */
   readonly own?: boolean;
+}
+
+/** The routes of a run, with the stage that moves the run between them. `Routes.of` makes this value. */
+export interface RunRoutes<P, E, R> {
+  /** The routes after the first, in the order of failover. */
+  readonly further: ReadonlyArray<RunRoute<P, E, R>>;
+  /** True if the statuses 400, 401 and 404 of the first route are the route's fault; `credential` if only 401 is. */
+  readonly own: boolean | "credential";
+  /** Returns the routes as a run may use them, or what is wrong with them. */
+  readonly admit: <P, E, R>(routes: RunRoutes<P, E, R>) => RunRoutes<P, E, R> | string;
+  /** Creates the gate of a run; undefined if it has only one route. */
+  readonly begin: <P, E, R>(
+    routes: RunRoutes<P, E, R>,
+    options: RunOptions<P, E, R>,
+    host: RouteHost,
+  ) => RouteGate<RunOptions<P, E, R>> | undefined;
 }
 
 /** Retries spent before a run began. */
@@ -143,15 +160,10 @@ export interface RunBase<P, E, R> {
    */
   readonly path?: string | Path;
   /**
-   * Further routes, in the order of failover; the run's own `provider`, `attempt` and `observe` form the first. Maximum
-   * 16 (`routesMax`) including the first. Only a replay changes route, and no route is tried twice.
+   * Further routes: `Routes.of([…])` of `effect-stream-recovery/stages`. The run's own `provider`, `attempt` and `observe` form the first
+   * route. Only a replay changes route, and no route is tried twice.
    */
-  readonly routes?: ReadonlyArray<RunRoute<P, E, R>>;
-  /**
-   * True if the statuses 400, 401 and 404 of the first route are the route's fault; `credential` if only 401 is. Default false: all three
-   * are the caller's fault.
-   */
-  readonly ownRoute?: boolean | "credential";
+  readonly routes?: RunRoutes<P, E, R>;
   /**
    * The group of runs (one agent and its sub-agents) that share `max_group_retries` and `max_group_wasted_tokens`. Counted per
    * processor, in the scope of the `path`'s credential, and forgotten an hour after its last use.
@@ -261,9 +273,6 @@ export interface RunBase<P, E, R> {
 
 /** Maximum `lingerMs`: one day. */
 export const lingerMsMax = 86_400_000;
-
-/** Maximum number of routes of a run, including the first. */
-export const routesMax = 16;
 
 /** Returns true if an empty response is a failure of the run. */
 export const shouldFailOnEmpty = ({

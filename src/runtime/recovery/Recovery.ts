@@ -24,7 +24,6 @@ import { goes } from "../attempt/Departure.ts";
 import { runClock } from "../attempt/RunClocks.ts";
 import { shouldFailOnEmpty } from "../contract/RunOptions.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
-import { lookMs } from "../run/Routes.ts";
 import type { Run } from "../run/Run.ts";
 import * as RunSnapshot from "../run/RunSnapshot.ts";
 import { ask, askAgain, carryOut, isWorthAsking } from "./Asking.ts";
@@ -421,8 +420,8 @@ const inTime = <A, P, E, R>(run: Run<P, E, R>, wait: Effect.Effect<A>): Effect.E
  */
 const elsewhere = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<"elsewhere"> => {
   if (run.routes === undefined) return Effect.never;
-  const look = Effect.delay(lookAgain(run, broken), lookMs);
-  return Effect.as(Effect.repeat(look, { until: ({ decision }) => decision.route === "next" }), "elsewhere");
+  const isNext = Effect.map(lookAgain(run, broken), ({ decision }) => decision.route === "next");
+  return Effect.as(run.routes.lookUntil(isNext), "elsewhere");
 };
 
 const launchOnNextRoute = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, incident: RunIncident) =>

@@ -44,6 +44,7 @@ import { RunClocks, runClock } from "../attempt/RunClocks.ts";
 import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
 import type { PresenceListener, ReaderWord } from "../contract/Presence.ts";
 import { hasFinishFailures, type RunOptions, releaseStreams } from "../contract/RunOptions.ts";
+import type { RouteGate } from "../contract/Stages.ts";
 import type { Taps } from "../contract/Taps.ts";
 import { isRecordNeeded, unrecordedCallEnd } from "../tools/CallRecording.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
@@ -53,7 +54,6 @@ import { EarlierSpending } from "./EarlierSpending.ts";
 import type { Loss } from "./Loss.ts";
 import { OpenQuestion } from "./OpenQuestion.ts";
 import { ResponseUnderWay } from "./ResponseUnderWay.ts";
-import { Routes } from "./Routes.ts";
 import * as RunPolicy from "./RunPolicy.ts";
 import { RunStop } from "./RunStop.ts";
 import { RunWriter } from "./RunWriter.ts";
@@ -97,7 +97,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
   /** Joins the text of continuations to the shown text; undefined if the caller gave no seam. */
   readonly seams: Seams<P> | undefined;
   /** The routes of the run; undefined if it has only one. */
-  readonly routes: Routes<P, E, R> | undefined;
+  readonly routes: RouteGate<RunOptions<P, E, R>> | undefined;
   #departure: Departure | undefined;
   /** Releases the run's place among its provider's waiting retries (U3). */
   #leavePlace: (() => void) | undefined;
@@ -135,7 +135,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     this.sideEffects = snapshot(options.tools, runtimeTools.length > 0 && runtimeTools.every(shared.guard.made));
     this.ledger = new ToolLedger(this);
     this.seams = options.seam && new Seams(options.seam, options.maxSeams);
-    this.routes = Routes.of(options, this);
+    this.routes = options.routes?.begin(options.routes, options, this);
     this.isVolatile = options.record === "behind" && shared.recorder.durable;
     this.#writer = new RunWriter(this, shared.recorder, shared.backlog, this.isVolatile ? shared.queue : undefined);
     this.reads = this.isVolatile ? new BoundedReads(shared.queue, () => this.now()) : unboundedReads;

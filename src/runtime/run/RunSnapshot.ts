@@ -8,9 +8,9 @@ import type { Entry } from "../../recorder/RunRecord.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import { standingOf } from "../attempt/Departure.ts";
 import type { AttemptStarted } from "../contract/RunEvent.ts";
+import { oneRoute } from "../contract/Stages.ts";
 import { type GroupMember, groupKey } from "../pacing/Groups.ts";
 import type { BrokenAttempt } from "./Chain.ts";
-import { oneRoute } from "./Routes.ts";
 import type { Run } from "./Run.ts";
 
 /**
@@ -39,7 +39,7 @@ export const factsOf = <P, E, R>(
     ...spent,
     throttle_wait_ms: shared.throttle.own.waitMs(options.provider.id, run.now()),
     ...standingOf(run),
-    ...(run.routes?.facts(attempt.setup) ?? oneRoute(options)),
+    ...(run.routes?.facts(attempt.setup) ?? oneRoute),
     ...tokensOf(run, cost),
     same_partial: run.response.isSamePartial(attempt),
     ...shared.groups.facts(memberOf(run), run.now()),

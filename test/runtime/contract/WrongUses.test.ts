@@ -9,6 +9,7 @@ import {
   type RunOptions,
   type ToolGuard,
 } from "../../../src/index.ts";
+import { Routes } from "../../../src/stages/index.ts";
 
 type Options = RunOptions<string, never, never>;
 
@@ -22,7 +23,7 @@ describe("options that do not compile", () => {
     // @ts-expect-error a flag builds no continuation
     const wrong: Options = { ...base, canContinue: true };
     // @ts-expect-error neither does it on a further route
-    const onRoute: Options = { ...base, routes: [{ ...base, id: "b", canContinue: true }] };
+    const onRoute: Options = { ...base, routes: Routes.of([{ ...base, id: "b", canContinue: true }]) };
     assert.isDefined([right, wrong, onRoute]);
   });
 

@@ -9,6 +9,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as PlainSeam from "../../../src/seam/PlainSeam.ts";
 import type { TextSeam } from "../../../src/seam/TextSeam.ts";
+import * as Routes from "../../../src/stages/routes/Routes.ts";
 import { GrammarCheck } from "../../../src/testing/GrammarCheck.ts";
 import * as S from "../Scripted.ts";
 import { scriptedSeam } from "../ScriptedSeam.ts";
@@ -202,8 +203,7 @@ describe("Continued text, combined with other features of a run", () => {
             ? S.fail({ kind: "server_error", status })
             : S.fail({ kind: "rejected", status, reason: status === 402 ? "quota" : "not_found" });
         const it = yield* played([broken, [failed], [failed], [failed]], {
-          ownRoute: true,
-          routes: [{ ...route, observe: (part) => part.says }],
+          routes: Routes.of([{ ...route, observe: (part) => part.says }], { own: true }),
         });
         assert.strictEqual(other.attempts.length, 0);
         assert.strictEqual(textOf(it), "one two");

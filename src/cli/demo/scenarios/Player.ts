@@ -13,6 +13,7 @@ import type { AttemptContext, RunOptions, TextOptions } from "../../../runtime/c
 import type { ReadyCall } from "../../../runtime/contract/ToolCall.ts";
 import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
 import { type GuardedTool, ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
+import * as Routes from "../../../stages/routes/Routes.ts";
 import { FaultProvider, type RequestLog } from "../../../testing/index.ts";
 import { Door } from "../stage/Door.ts";
 import { ScriptedPerson } from "../stage/ScriptedPerson.ts";
@@ -228,7 +229,7 @@ const makeOptions = (place: Place, runId: string, handlers: Handlers): RunOption
   ...(place.scenario.secondRoute === undefined
     ? {}
     : {
-        routes: [
+        routes: Routes.of([
           {
             id: place.scenario.secondRoute,
             provider: { id: `${place.scenario.protocol}-second`, model: "fault-model", reasoning: false },
@@ -236,7 +237,7 @@ const makeOptions = (place: Place, runId: string, handlers: Handlers): RunOption
             attempt: (attempt: AttemptContext) => request(place, attempt),
             observe: (part: Part) => part.observation,
           },
-        ],
+        ]),
       }),
 });
 

@@ -8,55 +8,93 @@
 import * as Effect from "effect/Effect";
 import { type AttemptFacts, fresh as freshFacts } from "../../domain/AttemptFacts.ts";
 import type { Failure } from "../../domain/Failure.ts";
-import { type Budget, fresh, type RunFacts } from "../../domain/RunFacts.ts";
-import type { BreakerStanding } from "../../paths/Breaker.ts";
+import * as Json from "../../domain/Json.ts";
+import { labelCharactersMax } from "../../domain/Limits.ts";
+import { fresh } from "../../domain/RunFacts.ts";
 import { isOwnFault, patienceMs } from "../../policy/Moves.ts";
-import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
-import type { AttemptSetup } from "../attempt/AttemptHost.ts";
-import { scopeOf } from "../attempt/Departure.ts";
-import { type RunOptions, type RunRoute, releaseStreams } from "../contract/RunOptions.ts";
-import type { BrokenAttempt } from "./Chain.ts";
-import type { Shared } from "./Shared.ts";
+import { scopeOf } from "../../runtime/attempt/Departure.ts";
+import { type RunOptions, type RunRoute, type RunRoutes, releaseStreams } from "../../runtime/contract/RunOptions.ts";
+import type {
+  FirstFailure,
+  KeptFailure,
+  Requested,
+  RouteFacts,
+  RouteFailure,
+  RouteGate,
+  RouteHost,
+} from "../../runtime/contract/Stages.ts";
+import { describe, problemOfPath, problemOfProvider, trimProvider } from "../../runtime/Entrance.ts";
+import type { BreakerStanding } from "./Breaker.ts";
+import { Breakers } from "./Breakers.ts";
 
-/** The parts of a run that its routes use. */
-interface RoutesHost {
-  readonly runId: string;
-  /** Monotonic milliseconds. */
-  readonly now: () => number;
-  readonly budget: Budget;
-  readonly policy: Pick<RecoveryPolicy, "decide">;
-  readonly shared: Pick<Shared, "breakers" | "origins" | "paths">;
-}
+/** Maximum number of routes of a run, including the first. */
+export const routesMax = 16;
+
+/**
+ * Returns the option that gives a run further routes.
+ *
+ * @param further the routes after the first, in the order of failover; at most 15
+ * @param options `own` is true if the statuses 400, 401 and 404 of the first route are the route's fault, `credential` if only 401 is.
+ *   Default false: all three are the caller's fault
+ */
+export const of = <P, E, R>(
+  further: ReadonlyArray<RunRoute<P, E, R>>,
+  { own = false }: { readonly own?: boolean | "credential" } = {},
+): RunRoutes<P, E, R> => ({ further, own, admit, begin });
+
+const admit: RunRoutes<never, never, never>["admit"] = (routes) =>
+  problemOf(routes.further) ??
+  (typeof routes.own === "boolean" || routes.own === "credential"
+    ? { ...routes, further: routes.further.map((it) => ({ ...it, provider: trimProvider(it.provider) })) }
+    : `routes.own: expected a boolean or credential, got ${describe(routes.own)}`);
+
+const begin: RunRoutes<never, never, never>["begin"] = (routes, options, host) =>
+  routes.further.length === 0 ? undefined : new Routes(routes, options, host);
+
+const problemOf = (routes: unknown): string | undefined => {
+  if (!Array.isArray(routes)) return `routes: expected a list, got ${describe(routes)}`;
+  if (routes.length >= routesMax) return `routes: expected at most ${routesMax - 1}, got ${routes.length}`;
+  const ids = new Set<unknown>();
+  for (const [at, route] of routes.entries()) {
+    const name = `routes[${at}]`;
+    const it = Json.record(route);
+    if (it === undefined) return `${name}: expected an object, got ${describe(route)}`;
+    const { attempt, canContinue, id, observe, own, path, provider } = it;
+    if (typeof id !== "string" || id === "" || id.length > labelCharactersMax)
+      return `${name}.id: expected a name of 1 to ${labelCharactersMax} characters, got ${describe(id)}`;
+    if (ids.has(id)) return `${name}.id: expected a unique name, got "${id}", which another route has`;
+    ids.add(id);
+    const problem = problemOfProvider(`${name}.provider`, provider) ?? problemOfPath(`${name}.path`, path);
+    if (problem !== undefined) return problem;
+    if (typeof attempt !== "function") return `${name}.attempt: expected a function, got ${describe(attempt)}`;
+    if (canContinue !== undefined && typeof canContinue !== "function")
+      return `${name}.canContinue: expected a function, got ${describe(canContinue)}`;
+    if (typeof observe !== "function") return `${name}.observe: expected a function, got ${describe(observe)}`;
+    if (own !== undefined && typeof own !== "boolean") return `${name}.own: expected a boolean, got ${describe(own)}`;
+  }
+  return undefined;
+};
 
 /** Interval at which a waiting run checks whether another route is up, in milliseconds. */
-export const lookMs = 1_000;
+const lookMs = 1_000;
 
 /** Facts of a request that was not sent yet. */
 const unsent: AttemptFacts = { ...freshFacts, delivery: "not_sent" };
 
-/** A failure on a route. */
-interface RouteFailure {
-  readonly failure: Failure;
-  readonly facts: AttemptFacts;
-  /** The original error, unchanged (L12). */
-  readonly cause: unknown;
-}
+/** The breakers of each processor, by the state that its runs share. Only runs with routes need them. */
+const allBreakers = new WeakMap<RouteHost["shared"], Breakers>();
 
-/** The facts that routes contribute to a decision. */
-export type RouteFacts = Pick<RunFacts, "next_route" | "route_failures" | "own_route" | "moves">;
-
-/** Returns the route facts of a run with a single route. */
-export const oneRoute = (options: Pick<RunOptions<never, never, never>, "ownRoute">): RouteFacts => ({
-  next_route: "none",
-  route_failures: 0,
-  own_route: (options.ownRoute ?? false) !== false,
-  moves: 0,
-});
+const breakersOf = (shared: RouteHost["shared"]): Breakers => {
+  const made = allBreakers.get(shared) ?? new Breakers();
+  allBreakers.set(shared, made);
+  return made;
+};
 
 /** The routes of a run that has several. */
-export class Routes<P, E, R> {
-  readonly #host: RoutesHost;
+class Routes<P, E, R> implements RouteGate<RunOptions<P, E, R>> {
+  readonly #host: RouteHost;
+  readonly #breakers: Breakers;
   readonly #first: Route<P, E, R>;
   /** All routes, in the order in which a run moves to them. */
   readonly #all: ReadonlyArray<Route<P, E, R>>;
@@ -70,47 +108,32 @@ export class Routes<P, E, R> {
   #broken: Failure | undefined;
   #failedFirst: (RouteFailure & { readonly on: Route<P, E, R> }) | undefined;
 
-  private constructor(options: RunOptions<P, E, R>, host: RoutesHost) {
+  /** @param options the run's own options, which are those of its first route */
+  constructor({ further, own }: RunRoutes<P, E, R>, options: RunOptions<P, E, R>, host: RouteHost) {
     this.#host = host;
-    this.#first = new Route(undefined, options);
+    this.#breakers = breakersOf(host.shared);
+    this.#first = new Route(undefined, own, options);
     this.#current = this.#first;
-    this.#all = [this.#first, ...(options.routes ?? []).map((it) => new Route(it.id, optionsOn(it, options)))];
+    this.#all = [this.#first, ...further.map((it) => new Route(it.id, it.own ?? true, optionsOn(it, options)))];
   }
 
-  /**
-   * Returns the routes of a run; undefined if it has only one, which costs nothing.
-   *
-   * @param options the run's own options, which are those of its first route
-   */
-  static of<P, E, R>(options: RunOptions<P, E, R>, host: RoutesHost): Routes<P, E, R> | undefined {
-    return options.routes === undefined || options.routes.length === 0 ? undefined : new Routes(options, host);
-  }
-
-  /** Returns a sentence with the reason if a run cannot continue from its record with these routes; undefined if it can. */
-  static problem(routes: ReadonlyArray<{ readonly id: string }> = [], record: RunRecord): string | undefined {
-    const id = record.attempts.at(-1)?.route;
-    return id === undefined || routes.some((route) => route.id === id)
-      ? undefined
-      : `routes: expected one with the id "${id}", which the run uses`;
-  }
-
-  /** The id of the current route; undefined for the first route. */
   get id(): string | undefined {
     return this.#current.id;
   }
 
-  /** The run's own options, which are those of its first route. */
   get own(): RunOptions<P, E, R> {
     return this.#first.options;
   }
 
-  /** Consecutive failures on the current route so far. */
   get failures(): number {
     return this.#failures;
   }
 
-  /** Returns the routes' facts for a decision about a failed attempt. */
-  facts(attempt: Pick<AttemptSetup<P>, "request">): RouteFacts {
+  has(id: string): boolean {
+    return this.#all.some((route) => route.id === id);
+  }
+
+  facts(attempt: Requested): RouteFacts {
     return {
       // A continuation and a cursor are valid at one provider only, so they never change route.
       next_route: attempt.request === "first" && this.#next() !== undefined ? "up" : "none",
@@ -120,32 +143,24 @@ export class Routes<P, E, R> {
     };
   }
 
-  /**
-   * Chooses the route on which the run begins: the first route that accepts a request now.
-   *
-   * @param maxMoves maximum moves of the run. Beginning on another route than the first is a move
-   * @returns the options of the chosen route
-   */
+  /** Begins on the first route that accepts a request now. Beginning on another route than the first is a move. */
   chooseStart(maxMoves: number): RunOptions<P, E, R> {
     const elsewhere = maxMoves === 0 || this.#isUp(this.#first) ? undefined : this.#next();
     return elsewhere === undefined ? this.#enter(this.#first) : this.#moveTo(elsewhere);
   }
 
-  /** Moves to the next route that accepts a request now. If there is none, stays on the current route. Returns the route's options. */
   moveToNext(): RunOptions<P, E, R> {
     const next = this.#next();
     return next === undefined ? this.#current.options : this.#moveTo(next);
   }
 
-  /**
-   * Waits until another route would take the request of an attempt that waits for its turn.
-   *
-   * @returns undefined if the run would not change route for that request
-   */
-  elsewhere(attempt: Pick<AttemptSetup<P>, "request">): Effect.Effect<void> | undefined {
+  elsewhere(attempt: Requested): Effect.Effect<void> | undefined {
     if (attempt.request !== "first" || !this.#shouldMoveAway) return undefined;
-    const look = Effect.sync(() => this.#next() !== undefined);
-    return Effect.asVoid(Effect.repeat(Effect.delay(look, lookMs), { until: (isUp) => isUp }));
+    return this.lookUntil(Effect.sync(() => this.#next() !== undefined));
+  }
+
+  lookUntil(isUp: Effect.Effect<boolean>): Effect.Effect<void> {
+    return Effect.asVoid(Effect.repeat(Effect.delay(isUp, lookMs), { until: (is) => is }));
   }
 
   /** True if the policy would change route for a request that waits for its path. */
@@ -156,54 +171,39 @@ export class Routes<P, E, R> {
     return policy.decide({ facts: unsent, failure, run, budget, jitter: 0 }).route === "next";
   }
 
-  /**
-   * Reports a failed attempt on the current route.
-   *
-   * @param mayMend true if the credentials of the route can still be renewed
-   */
   recordFailure(failure: Failure, facts: AttemptFacts, mayMend: boolean): void {
     this.#failures += 1;
     this.#broken = failure;
     const { breaker } = this.#current;
-    const { runId, shared } = this.#host;
     if (isOwnFault({ failure, run: { own_route: this.#current.isAtFaultFor(failure) } })) {
-      if (!mayMend) shared.breakers.trip(breaker, this.#now);
+      if (!mayMend) this.#breakers.trip(breaker, this.#now);
     } else if (isRouteFault(failure, facts)) {
-      shared.breakers.recordFailure(breaker, runId, this.#now);
+      this.#breakers.recordFailure(breaker, this.#host.runId, this.#now);
     }
   }
 
-  /** Keeps the last failure of the route that was tried first, because the caller may get it when the run ends (O3). */
-  keepFailure({ cause, facts, failure }: BrokenAttempt<P>): void {
+  /** Keeps the failure if it is of the route that was tried first (O3). */
+  keepFailure({ cause, facts, failure }: KeptFailure): void {
     this.#keepFirstFailure(this.#current, { failure, facts: facts(), cause });
   }
 
-  /** The last failure of the first route that was tried, if the run ends on another one (O3). */
-  get firstFailure(): (RouteFailure & { readonly on: { readonly id: string | undefined } }) | undefined {
+  get firstFailure(): FirstFailure | undefined {
     return this.#failedFirst?.on === this.#current ? undefined : this.#failedFirst;
   }
 
-  /** Called when a person asks for a retry. Earlier failures no longer count. */
   resetFailures(): void {
     this.#failures = 0;
   }
 
-  /** Called when the response is complete. */
   recordResponse(): void {
-    this.#host.shared.breakers.recordResponse(this.#current.breaker, this.#host.runId);
+    this.#breakers.recordResponse(this.#current.breaker, this.#host.runId);
   }
 
-  /** Called when the run has ended. Releases the memory that the requests of all routes hold (L11). */
   onRunEnd(): void {
     this.#leaveCurrent();
     for (const route of this.#all) route.letGo();
   }
 
-  /**
-   * Restores the route of the last recorded attempt, which has failed.
-   *
-   * @returns the options of that route
-   */
   restore({ attempts, attempts_omitted, incidents }: RunRecord): RunOptions<P, E, R> {
     const last = attempts.at(-1);
     const routeOf = (it: AttemptRecord | undefined) => this.#all.find(({ id }) => id === it?.route) ?? this.#first;
@@ -232,17 +232,15 @@ export class Routes<P, E, R> {
   }
 
   #enter(route: Route<P, E, R>): RunOptions<P, E, R> {
-    const { runId, shared } = this.#host;
     this.#current = route;
     this.#tried.add(route);
     this.#failures = 0;
-    shared.breakers.enter(route.breaker, runId, this.#now);
+    this.#breakers.enter(route.breaker, this.#host.runId, this.#now);
     return route.options;
   }
 
   #leaveCurrent(): void {
-    const { runId, shared } = this.#host;
-    shared.breakers.abandonTrial(this.#current.breaker, runId, this.#now);
+    this.#breakers.abandonTrial(this.#current.breaker, this.#host.runId, this.#now);
   }
 
   /** Returns the first route that this run has not tried and that accepts a request now (O1). */
@@ -285,7 +283,7 @@ export class Routes<P, E, R> {
   }
 
   #standing({ breaker }: Route<P, E, R>): BreakerStanding {
-    return this.#host.shared.breakers.standing(breaker, this.#now);
+    return this.#breakers.standing(breaker, this.#now);
   }
 }
 
@@ -293,15 +291,15 @@ export class Routes<P, E, R> {
 class Route<P, E, R> {
   /** Undefined for the run's own first route. */
   readonly id: string | undefined;
-  readonly #own: boolean | "credential";
+  readonly #own: RunRoutes<P, E, R>["own"];
   /** The key of its breaker. */
   readonly breaker: string;
   #options: RunOptions<P, E, R>;
 
-  constructor(id: string | undefined, options: RunOptions<P, E, R>) {
+  constructor(id: string | undefined, own: RunRoutes<P, E, R>["own"], options: RunOptions<P, E, R>) {
     this.id = id;
     this.#options = options;
-    this.#own = options.ownRoute ?? false;
+    this.#own = own;
     const { credential, model, path } = scopeOf(options.provider, options.path);
     // All callers of a route share its breaker. A refusal of a caller's own credential does not count against the route.
     this.breaker = JSON.stringify([
@@ -333,14 +331,13 @@ class Route<P, E, R> {
 
 /** Returns the run's options on a further route (O2). */
 const optionsOn = <P, E, R>(
-  { attempt, canContinue, observe, own, path, provider }: RunRoute<P, E, R>,
+  { attempt, canContinue, observe, path, provider }: RunRoute<P, E, R>,
   { canContinue: _continue, path: _path, refreshCredentials: _refresh, ...options }: RunOptions<P, E, R>,
 ): RunOptions<P, E, R> => ({
   ...options,
   attempt,
   observe,
   provider,
-  ownRoute: own ?? true,
   ...(canContinue === undefined ? {} : { canContinue }),
   ...(path === undefined ? {} : { path }),
 });

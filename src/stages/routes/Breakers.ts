@@ -1,5 +1,5 @@
 /** Holds the breakers of a process, one per route. */
-import { dropOldest } from "../domain/Limits.ts";
+import { dropOldest } from "../../domain/Limits.ts";
 import * as Breaker from "./Breaker.ts";
 
 /** Maximum routes with a breaker of their own. Beyond it the least recently used breaker is evicted and counts as closed again (L11). */

@@ -7,9 +7,10 @@ import { TestClock } from "effect/testing";
 import { Paths } from "../../../src/paths/Paths.ts";
 import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as Routes from "../../../src/stages/routes/Routes.ts";
 import { attached } from "../../paths/Lab.ts";
-import { type Options, Outage, path, play, processor, settle } from "../recovery/OutageBench.ts";
-import * as S from "../Scripted.ts";
+import { type Options, Outage, path, play, processor, settle } from "../../runtime/recovery/OutageBench.ts";
+import * as S from "../../runtime/Scripted.ts";
 import { routeOfEach } from "./RouteBench.ts";
 
 const spare = "https://spare";
@@ -30,7 +31,7 @@ const world = (scripts: ReadonlyArray<ReadonlyArray<S.Step>> = [S.hello], more: 
     return {
       first,
       second,
-      options: (its: Options = {}) => first.options(scripts, { routes: [route], ...more, ...its }),
+      options: (its: Options = {}) => first.options(scripts, { routes: Routes.of([route]), ...more, ...its }),
     };
   });
 

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import { TestClock } from "effect/testing";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import * as S from "../Scripted.ts";
+import * as S from "../../runtime/Scripted.ts";
 import { type More, quota, rejected, routed, routeOfEach, soon } from "./RouteBench.ts";
 
 /** Opens the breaker of the first route with a refusal that is the route's own fault. */
@@ -136,4 +136,15 @@ describe("A dead first route", () => {
       assert.isAtMost(asked, 12);
     }).pipe(Effect.provide(S.processor())),
   );
+
+  it.effect("of one processor says nothing to another", () => {
+    const started = Effect.gen(function* () {
+      const run = yield* soon(routed([S.hello], { b: [] }, { ownRoute: true }));
+      return routeOfEach(yield* Fiber.join(run));
+    });
+    return Effect.gen(function* () {
+      yield* Effect.provide(opened, S.processor());
+      assert.deepStrictEqual(yield* Effect.provide(started, S.processor()), ["first"]);
+    });
+  });
 });

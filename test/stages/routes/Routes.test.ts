@@ -6,7 +6,7 @@ import { Effect, Fiber, Stream, Tracer } from "effect";
 import * as Observation from "../../../src/domain/Observation.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
-import * as S from "../Scripted.ts";
+import * as S from "../../runtime/Scripted.ts";
 import { type More, play, quota, rejected, routed, routeOfEach, serverError, soon } from "./RouteBench.ts";
 
 describe("A run with routes", () => {

@@ -6,16 +6,18 @@ import { TestClock } from "effect/testing";
 import type { Failure } from "../../../src/domain/Failure.ts";
 import type { RunOptions } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import * as S from "../Scripted.ts";
+import * as Routes from "../../../src/stages/routes/Routes.ts";
+import * as S from "../../runtime/Scripted.ts";
 
 type Script = ReadonlyArray<S.Step>;
-export type More = S.More;
+/** `ownRoute` is true if the first route's statuses are its own fault. */
+export type More = S.More & { readonly ownRoute?: boolean };
 
 /** A run with a first route and further ones, each with the scripts of its attempts. */
 export const routed = (
   first: ReadonlyArray<Script>,
   further: Readonly<Record<string, ReadonlyArray<Script>>>,
-  more: More = {},
+  { ownRoute = false, ...more }: More = {},
 ) => {
   const primary = S.scripted(...first);
   const others = Object.entries(further).map(([id, scripts]) => ({ id, provider: S.scripted(...scripts) }));
@@ -27,7 +29,7 @@ export const routed = (
     observe: (it: S.ScriptedPart) => it.says,
   }));
   return {
-    options: S.options(primary, { routes, ...more }),
+    options: S.options(primary, { routes: Routes.of(routes, { own: ownRoute }), ...more }),
     /** The number of requests of each route, the first route first. */
     requests: () => [primary.attempts.length, ...others.map(({ provider }) => provider.attempts.length)],
     attempts: () => [primary, ...others.map(({ provider }) => provider)].flatMap(({ attempts }) => attempts),

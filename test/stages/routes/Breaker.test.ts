@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import * as Breaker from "../../src/paths/Breaker.ts";
-import { Breakers, breakersMax } from "../../src/paths/Breakers.ts";
+import * as Breaker from "../../../src/stages/routes/Breaker.ts";
+import { Breakers, breakersMax } from "../../../src/stages/routes/Breakers.ts";
 
 const failedBy = (runs: ReadonlyArray<string>, at = 0) =>
   runs.reduce((breaker, run) => Breaker.recordFailure(breaker, run, at), Breaker.closed);

@@ -1,0 +1,6 @@
+/**
+ * Stages: features that only some runs have. An option of the run carries its stage as a value, so a program loads only the stages that
+ * it uses.
+ */
+
+export * as Routes from "./routes/Routes.ts";
