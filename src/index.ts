@@ -25,6 +25,7 @@ export type {
   RunOptions,
   RunRoute,
   RunRoutes,
+  RunSeam,
   TakeUpOptions,
   TextAsks,
   TextContinues,
@@ -41,5 +42,4 @@ export {
   type ToolOptions,
   ToolRefused,
 } from "./runtime/tools/ToolGuard.ts";
-export * as PlainSeam from "./seam/PlainSeam.ts";
 export type { SeamPlan, TextSeam } from "./seam/TextSeam.ts";

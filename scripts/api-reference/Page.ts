@@ -32,7 +32,7 @@ const leads: Readonly<Record<string, ReadonlyArray<string>>> = {
   "./sqlite": ["SqlRunRecorder", "SqlFileOptions", "SqlRunRecorderOptions", "Retention"],
   "./postgres": ["PostgresRunRecorder", "PostgresOptions"],
   "./gateway": ["Gateway", "GatewayLayers", "GatewayOptions", "ProgramOptions", "readConfig", "openConfig"],
-  "./stages": ["Routes"],
+  "./stages": ["Routes", "Seam", "PlainSeam"],
   "./otlp": ["layer"],
   "./testing": ["conformance", "runConformance", "ConformanceOptions", "ConformanceRuntime", "ConformanceTask"],
 };

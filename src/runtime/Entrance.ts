@@ -33,8 +33,10 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
     problemOfPolicy(options.policy);
   if (problem !== undefined) return problem;
   const { budget } = options;
-  const routes = admitRoutes(options);
+  const routes = admitStage("routes", "Routes.of([…])", options.routes);
   if (typeof routes === "string") return routes;
+  const seam = admitStage("seam", "Seam.of(…)", options.seam);
+  if (typeof seam === "string") return seam;
   const provider = trimProvider(options.provider);
   // Nearly always the options need no change. A waiting run then keeps no copy of the options.
   const isKept = provider === options.provider && routes === undefined;
@@ -61,13 +63,17 @@ export const problemOfTakeUp = (transcript: unknown, cursor: unknown): string | 
       ? undefined
       : `cursor: expected a string, got ${describe(cursor)}`;
 
-/** Asks the stage to check its routes. */
-const admitRoutes = <P, E, R>({ routes }: RunOptions<P, E, R>): RunOptions<P, E, R>["routes"] | string => {
-  if (routes === undefined) return undefined;
-  const it = Json.record(routes);
+/** Asks a stage to check its own options. */
+const admitStage = <S extends { readonly admit: (stage: S) => S | string; readonly begin: unknown }>(
+  name: string,
+  expected: string,
+  stage: S | undefined,
+): S | string | undefined => {
+  if (stage === undefined) return undefined;
+  const it = Json.record(stage);
   return typeof it?.admit === "function" && typeof it.begin === "function"
-    ? routes.admit(routes)
-    : `routes: expected Routes.of([…]) of effect-stream-recovery/stages, got ${describe(routes)}`;
+    ? stage.admit(stage)
+    : `${name}: expected ${expected} of effect-stream-recovery/stages, got ${describe(stage)}`;
 };
 
 type Problem = string | undefined;
@@ -154,7 +160,7 @@ const problemOfFunctions = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
   for (const name of ["attempt", "observe"] as const) {
     if (typeof options[name] !== "function") return `${name}: expected a function, got ${describe(options[name])}`;
   }
-  for (const name of ["canContinue", "classify", "cursor", "seam", "sizeOf"] as const) {
+  for (const name of ["canContinue", "classify", "cursor", "sizeOf"] as const) {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "function") return `${name}: expected a function, got ${describe(it)}`;
   }
@@ -186,9 +192,7 @@ const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "boolean") return `${name}: expected a boolean, got ${describe(it)}`;
   }
-  const { asks, continueText, holdMaxMs, lingerMs, maxSeams, requestTokens, reveal } = options;
-  if (maxSeams !== undefined && !(Number.isSafeInteger(maxSeams) && maxSeams >= 0))
-    return `maxSeams: expected a whole number, not below 0, got ${describe(maxSeams)}`;
+  const { asks, continueText, holdMaxMs, lingerMs, requestTokens, reveal } = options;
   if (requestTokens !== undefined && !(Number.isSafeInteger(requestTokens) && requestTokens >= 0))
     return `requestTokens: expected a whole number, not below 0, got ${describe(requestTokens)}`;
   if (holdMaxMs !== undefined && !(typeof holdMaxMs === "number" && holdMaxMs >= 0))

@@ -3,4 +3,6 @@
  * it uses.
  */
 
+export * as PlainSeam from "../seam/PlainSeam.ts";
 export * as Routes from "./routes/Routes.ts";
+export * as Seam from "./seam/Seam.ts";

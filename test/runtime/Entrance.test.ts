@@ -13,6 +13,7 @@ import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import * as Routes from "../../src/stages/routes/Routes.ts";
 import * as S from "./Scripted.ts";
+import { scriptedSeam } from "./ScriptedSeam.ts";
 
 type Options = RunOptions<S.ScriptedPart, S.ProviderBroke, never>;
 
@@ -123,6 +124,9 @@ const fields: ReadonlyArray<string> = [
   "finishFailures",
   "finishFailures.0",
   "routes",
+  "seam",
+  "seam.make",
+  "seam.max",
   "routes.own",
   "routes.further",
   "routes.further.0",
@@ -142,6 +146,7 @@ const further = () => ({
   ]),
   path: { id: "wire", way: { probe: Effect.succeed({ _tag: "works" }), dropIdle: () => undefined } },
   finishFailures: ["refused"],
+  seam: scriptedSeam(),
 });
 
 const withField = (value: unknown, [key, ...rest]: ReadonlyArray<string>, by: unknown): unknown => {
@@ -188,6 +193,13 @@ describe("The options of a run", () => {
     ["path.way", {}, /^path\.way: expected an object with `probe` and `dropIdle`, got a value of type object/],
     ["finishFailures", "refused", /^finishFailures: expected a list, got 7 characters/],
     ["finishFailures.0", "sulked", /^finishFailures\[0\]: expected "refused" or "empty" or "model_length"/],
+    [
+      "seam",
+      () => undefined,
+      /^seam: expected Seam\.of\(…\) of effect-stream-recovery\/stages, got a value of type function/,
+    ],
+    ["seam.make", 5, /^seam\.make: expected a function, got 5/],
+    ["seam.max", -1, /^seam\.max: expected a whole number, not below 0, got -1/],
     ["routes", [], /^routes: expected Routes\.of\(\[…\]\) of effect-stream-recovery\/stages, got a list/],
     ["routes.own", "yes", /^routes\.own: expected a boolean or credential, got 3 characters/],
     ["routes.further", {}, /^routes: expected a list, got a value of type object/],

@@ -92,7 +92,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["crash"],
     [""],
   ],
-  stages: [["routes"], [""]],
+  stages: [["routes", "seam"], [""]],
   client: [["connection"], [""]],
   adapters: [
     ["relay/seam", "relay/document", "relay/form"],

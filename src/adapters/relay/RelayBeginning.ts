@@ -19,6 +19,7 @@ import type { RunBase, RunOptions, SpentBefore } from "../../runtime/contract/Ru
 import type { Taps } from "../../runtime/contract/Taps.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import * as Routes from "../../stages/routes/Routes.ts";
+import * as Seam from "../../stages/seam/Seam.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 import { RelayHeads } from "./RelayHeads.ts";
 import { type RelayInterrupted, recoveryHeaders, toRelayInterrupted } from "./RelayInterrupted.ts";
@@ -400,8 +401,7 @@ const runOptions = (
   if (options.clocks !== undefined) made.clocks = options.clocks;
   if (options.policy !== undefined) made.policy = options.policy;
   if (seam === undefined) return made;
-  const ofRun = () => seam;
-  return Object.assign(made, { continueText: "auto" as const, seam: ofRun });
+  return Object.assign(made, { continueText: "auto" as const, seam: Seam.of(() => seam) });
 };
 
 const cursorOf = ({ cursor }: RelayPart): string | undefined => cursor;

@@ -13,7 +13,7 @@ import type { Path } from "../../paths/Path.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { SeamPlan, TextSeam } from "../../seam/TextSeam.ts";
 import type { ClockOptions } from "./Clocks.ts";
-import type { RouteGate, RouteHost } from "./Stages.ts";
+import type { BrokenText, RouteGate, RouteHost, SeamSlot } from "./Stages.ts";
 import type { Taps } from "./Taps.ts";
 import type { SettledCall } from "./ToolCall.ts";
 
@@ -99,6 +99,18 @@ export interface RunRoutes<P, E, R> {
   ) => RouteGate<RunOptions<P, E, R>> | undefined;
 }
 
+/** The stage that continues shown text. `Seam.of` makes this value. */
+export interface RunSeam<P> {
+  /** Creates the seam of a run. */
+  readonly make: () => TextSeam<P>;
+  /** Maximum continuations after shown text, each a paid request. */
+  readonly max: number;
+  /** Returns the stage as a run may use it, or what is wrong with it. */
+  readonly admit: <P>(seam: RunSeam<P>) => RunSeam<P> | string;
+  /** Creates the slot of a run. */
+  readonly begin: <P, B extends BrokenText>(seam: RunSeam<P>) => SeamSlot<P, B>;
+}
+
 /** Retries spent before a run began. */
 export interface SpentBefore {
   /** Number of automatic retries. */
@@ -124,7 +136,7 @@ export type TextOptions<P> = TextContinues<P> | TextAsks<P>;
 /** Every break after shown text asks a question. With a seam, the question offers a continuation. */
 export interface TextAsks<P> {
   readonly continueText?: "ask";
-  readonly seam?: () => TextSeam<P>;
+  readonly seam?: RunSeam<P>;
 }
 
 /** Shown text is continued without a question. */
@@ -132,10 +144,10 @@ export interface TextContinues<P> {
   /** `auto` continues shown text without a question, if `seam` proves that no text is repeated or missing. Default `ask`. */
   readonly continueText: "auto";
   /**
-   * Creates the seam that joins a continuation to the shown text: `ProtocolSeam.make` for decoded events, `PlainSeam.make` for the caller's
-   * own parts. Called once per run. Required with `auto`.
+   * Joins a continuation to the shown text: `Seam.of(…)` of `effect-stream-recovery/stages`, with `ProtocolSeam.make` for decoded events or
+   * `PlainSeam.make` for the caller's own parts. Required with `auto`.
    */
-  readonly seam: () => TextSeam<P>;
+  readonly seam: RunSeam<P>;
 }
 
 /** Options of a run, except those about continuing shown text. */
@@ -223,8 +235,6 @@ export interface RunBase<P, E, R> {
    * `seam`. Without it, no attempt is continued.
    */
   readonly canContinue?: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
-  /** Maximum continuations after shown text, each a paid request. Default 2. */
-  readonly maxSeams?: number;
   /** Reads the cursor from which this response can resume after the given part. */
   readonly cursor?: (part: P) => string | undefined;
   /** Renews the credentials after the provider has rejected them (`rejected.auth`). Tried once per run. */
@@ -304,8 +314,9 @@ export interface TakeUpOptions<P, E, R> {
  */
 export const releaseStreams = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R> => {
   // Destructured here. Destructured parameters would show up in the published types, which omit the internal options.
-  const { canContinue, continueText, group, provider, refreshCredentials, requestTokens, tools } = options;
-  const text: TextOptions<P> = continueText === "auto" ? { continueText, seam: failAfterEnd } : {};
+  const { canContinue, group, provider, refreshCredentials, requestTokens, tools } = options;
+  const text: TextOptions<P> =
+    options.continueText === "auto" ? { continueText: "auto", seam: { ...options.seam, make: failAfterEnd } } : {};
   return {
     provider,
     tools,

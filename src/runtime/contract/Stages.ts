@@ -5,11 +5,14 @@
 import type * as Effect from "effect/Effect";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { Failure } from "../../domain/Failure.ts";
-import type { Budget, Provider, RunFacts } from "../../domain/RunFacts.ts";
+import type { Observation } from "../../domain/Observation.ts";
+import type { AttemptMode, Budget, Provider, RunFacts } from "../../domain/RunFacts.ts";
+import type { SeamFault, SeamRefusal } from "../../domain/SeamWords.ts";
 import type { Path } from "../../paths/Path.ts";
 import type { PathsService, Scope } from "../../paths/Paths.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
-import type { RunRecord } from "../../recorder/RunRecord.ts";
+import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
+import type { SeamParts, SeamPlan } from "../../seam/TextSeam.ts";
 
 /** The facts that routes contribute to a decision. */
 export type RouteFacts = Pick<RunFacts, "next_route" | "route_failures" | "own_route" | "moves">;
@@ -105,4 +108,76 @@ export interface RouteGate<O> {
    * @returns the options of that route
    */
   restore(record: RunRecord): O;
+}
+
+/** The parts of an attempt's setup that a seam uses. */
+export interface Continued extends Requested {
+  readonly mode: AttemptMode;
+  /** Plan for the continuation of shown text; undefined if the attempt continues none. */
+  readonly seam?: SeamPlan | undefined;
+}
+
+/** A broken attempt, as a seam uses it. */
+export interface BrokenText {
+  readonly attempt: {
+    readonly number: number;
+    readonly setup: Continued;
+    readonly facts: { readonly snapshot: () => AttemptFacts };
+  };
+  readonly failure: Failure;
+  /** The original error, unchanged (L12). */
+  readonly cause: unknown;
+  /** Returns the current facts for the decision. */
+  readonly facts: () => AttemptFacts;
+}
+
+/** The parts of a run that its seams use. */
+export interface SeamHost {
+  readonly discardable: boolean;
+  readonly note: (attempt: number, event: "seam", detail: string) => void;
+  readonly spending: { readonly uncountRetry: () => void };
+  readonly telemetry: { readonly reportSeam: (outcome: "unproven", reason: string) => void };
+}
+
+/** Services that an attempt provides to the check of its continuation. */
+export interface SeamOwner {
+  readonly facts: { readonly decoded: (observation: Observation) => unknown };
+  /** Called once, when the seam is proven. */
+  readonly onContinued: () => void;
+}
+
+/** Checks the parts of one attempt that continues shown text, before they are held or handed over. */
+export interface SeamCheck<P> {
+  /** Returns the parts that may pass, or the reason why the seam is not proven. */
+  take(batch: SeamParts<P>): SeamParts<P> | SeamFault;
+  /** Handles a clean end of the source. Returns the parts that were still withheld, or the reason why the seam is not proven. */
+  end(): SeamParts<P> | SeamFault;
+}
+
+/**
+ * Continues the shown text of a run.
+ *
+ * @typeParam B the broken attempts of the run
+ */
+export interface SeamSlot<P, B> {
+  /** Length of the text of earlier responses that the caller has kept, in UTF-16 code units. */
+  readonly before: number;
+  /** Called once for each part that was handed over, in order. */
+  recordSent(part: P, observation: Observation): void;
+  /** Plans the continuation of the shown text, or returns the reason why there is none. */
+  plan(): SeamPlan | SeamRefusal;
+  /** Starts the check of an attempt that continues shown text. */
+  check(plan: SeamPlan, owner: SeamOwner): SeamCheck<P>;
+  /** Called when an attempt is launched after another one broke. */
+  onLaunch(setup: Continued, broken: B): void;
+  /**
+   * Called when an attempt breaks.
+   *
+   * @returns the break to decide, if the attempt continued shown text and broke before its seam; otherwise undefined
+   */
+  broke(broken: B, host: SeamHost): B | undefined;
+  /** Restores the requests with a seam that are on record. */
+  restore(attempts: ReadonlyArray<Pick<AttemptRecord, "facts" | "seam">>): void;
+  /** Called when the run has ended. Releases the shown text (L11). */
+  onRunEnd(): void;
 }

@@ -174,9 +174,7 @@ export const restore = <P, E, R>(
     { ...(last?.run ?? fresh), waited_ms: record.waited_ms ?? 0 },
     Tokens.inputOf(record.attempts.map(({ facts }) => facts)),
   );
-  const isSent = ({ facts, seam }: RunRecord["attempts"][number]) =>
-    seam !== undefined && facts.delivery !== "not_sent";
-  run.seams?.restore(record.attempts.filter(isSent).length);
+  run.seams?.restore(record.attempts);
   if (run.routes !== undefined) run.switchRoute(run.routes.restore(record));
   const attempts = record.attempts.map((attempt) => attemptOf(run, record, attempt, cursor));
   const [first, ...resumed] = attempts.slice(-Orphan.lastResponse(record).length);

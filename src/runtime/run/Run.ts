@@ -44,12 +44,12 @@ import { RunClocks, runClock } from "../attempt/RunClocks.ts";
 import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
 import type { PresenceListener, ReaderWord } from "../contract/Presence.ts";
 import { hasFinishFailures, type RunOptions, releaseStreams } from "../contract/RunOptions.ts";
-import type { RouteGate } from "../contract/Stages.ts";
+import type { RouteGate, SeamSlot } from "../contract/Stages.ts";
 import type { Taps } from "../contract/Taps.ts";
 import { isRecordNeeded, unrecordedCallEnd } from "../tools/CallRecording.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import { factsRaised, type Written } from "./Backlog.ts";
-import type { Chain } from "./Chain.ts";
+import type { BrokenAttempt, Chain } from "./Chain.ts";
 import { EarlierSpending } from "./EarlierSpending.ts";
 import type { Loss } from "./Loss.ts";
 import { OpenQuestion } from "./OpenQuestion.ts";
@@ -57,7 +57,6 @@ import { ResponseUnderWay } from "./ResponseUnderWay.ts";
 import * as RunPolicy from "./RunPolicy.ts";
 import { RunStop } from "./RunStop.ts";
 import { RunWriter } from "./RunWriter.ts";
-import { Seams } from "./Seams.ts";
 import type { Shared } from "./Shared.ts";
 import { nothingSpent, Spending, type SpentBudget } from "./Spending.ts";
 import { BoundedReads, type StoreReads, unboundedReads } from "./StoreReads.ts";
@@ -95,7 +94,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
   readonly clocks: RunClocks;
   #endIsRecorded = false;
   /** Joins the text of continuations to the shown text; undefined if the caller gave no seam. */
-  readonly seams: Seams<P> | undefined;
+  readonly seams: SeamSlot<P, BrokenAttempt<P>> | undefined;
   /** The routes of the run; undefined if it has only one. */
   readonly routes: RouteGate<RunOptions<P, E, R>> | undefined;
   #departure: Departure | undefined;
@@ -134,7 +133,7 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     const runtimeTools = options.tools.filter((tool) => tool.executor === "runtime");
     this.sideEffects = snapshot(options.tools, runtimeTools.length > 0 && runtimeTools.every(shared.guard.made));
     this.ledger = new ToolLedger(this);
-    this.seams = options.seam && new Seams(options.seam, options.maxSeams);
+    this.seams = options.seam?.begin(options.seam);
     this.routes = options.routes?.begin(options.routes, options, this);
     this.isVolatile = options.record === "behind" && shared.recorder.durable;
     this.#writer = new RunWriter(this, shared.recorder, shared.backlog, this.isVolatile ? shared.queue : undefined);

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import * as Observation from "../../../src/domain/Observation.ts";
-import { SeamStage } from "../../../src/runtime/attempt/SeamStage.ts";
 import type { SeamPassed } from "../../../src/seam/TextSeam.ts";
+import { Check } from "../../../src/stages/seam/Seam.ts";
 
 /** A stage whose join says these things in turn, with what it has counted as decoded and how often it was proven. */
 const stageOf = (...says: ReadonlyArray<SeamPassed<string>>) => {
@@ -12,7 +12,7 @@ const stageOf = (...says: ReadonlyArray<SeamPassed<string>>) => {
     at += 1;
     return says[at] ?? ({ type: "unproven", fault: "unwritable" } as const);
   };
-  const stage = new SeamStage<string>(
+  const stage = new Check<string>(
     { take: join, end: join },
     {
       facts: {
