@@ -22,6 +22,7 @@ export { RunInterrupted } from "./runtime/contract/RunEvent.ts";
 export type {
   AttemptContext,
   RunBase,
+  RunLinger,
   RunOptions,
   RunRoute,
   RunRoutes,

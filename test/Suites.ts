@@ -113,13 +113,13 @@ export const long: ReadonlyArray<string> = [
   "test/recorder/export/Canaries.test.ts",
   "test/recorder/sql/SqlProcesses.test.ts",
   "test/recorder/sql/SqlUpgrade.test.ts",
-  "test/runtime/attach/LeaveAnywhere.test.ts",
-  "test/runtime/attach/LeaveCampaign.test.ts",
   "test/runtime/run/Signals.test.ts",
   "test/seam/Campaign.test.ts",
   "test/seam/Simulation.test.ts",
   "test/simulation/Campaign.test.ts",
   "test/simulation/crash/Campaign.test.ts",
+  "test/stages/output/LeaveAnywhere.test.ts",
+  "test/stages/output/LeaveCampaign.test.ts",
 ];
 
 /** Tests that need a PostgreSQL server, which the suite starts: `npm run test:pg`. */

@@ -10,7 +10,7 @@ import * as Json from "../domain/Json.ts";
 import { label, labelCharactersMax } from "../domain/Limits.ts";
 import { Budget, defaultBudget, type Provider } from "../domain/RunFacts.ts";
 import { Executor, ToolEffect } from "../domain/SideEffects.ts";
-import { lingerMsMax, type RunOptions } from "./contract/RunOptions.ts";
+import type { RunOptions } from "./contract/RunOptions.ts";
 
 /**
  * Validates options.
@@ -30,13 +30,16 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
     problemOfWords(options) ??
     problemOfClocks(options.clocks) ??
     problemOfBudget(options.budget) ??
-    problemOfPolicy(options.policy);
+    problemOfPolicy(options.policy) ??
+    problemOfReplaced(options);
   if (problem !== undefined) return problem;
   const { budget } = options;
   const routes = admitStage("routes", "Routes.of([…])", options.routes);
   if (typeof routes === "string") return routes;
   const seam = admitStage("seam", "Seam.of(…)", options.seam);
   if (typeof seam === "string") return seam;
+  const linger = admitStage("linger", "Linger.of(ms)", options.linger);
+  if (typeof linger === "string") return linger;
   const provider = trimProvider(options.provider);
   // Nearly always the options need no change. A waiting run then keeps no copy of the options.
   const isKept = provider === options.provider && routes === undefined;
@@ -74,6 +77,20 @@ const admitStage = <S extends { readonly admit: (stage: S) => S | string; readon
   return typeof it?.admit === "function" && typeof it.begin === "function"
     ? stage.admit(stage)
     : `${name}: expected ${expected} of effect-stream-recovery/stages, got ${describe(stage)}`;
+};
+
+/** Options of earlier versions, with their replacements in `effect-stream-recovery/stages`. */
+const replaced = [
+  ["lingerMs", "linger: Linger.of(ms)"],
+  ["maxSeams", "seam: Seam.of(make, { max })"],
+  ["ownRoute", "routes: Routes.of(routes, { own })"],
+] as const;
+
+/** Refuses a replaced option, because a run without it would behave differently. */
+const problemOfReplaced = (options: object): Problem => {
+  for (const [name, by] of replaced)
+    if (name in options) return `${name}: expected ${by} of effect-stream-recovery/stages in its place`;
+  return undefined;
 };
 
 type Problem = string | undefined;
@@ -192,13 +209,11 @@ const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "boolean") return `${name}: expected a boolean, got ${describe(it)}`;
   }
-  const { asks, continueText, holdMaxMs, lingerMs, requestTokens, reveal } = options;
+  const { asks, continueText, holdMaxMs, requestTokens, reveal } = options;
   if (requestTokens !== undefined && !(Number.isSafeInteger(requestTokens) && requestTokens >= 0))
     return `requestTokens: expected a whole number, not below 0, got ${describe(requestTokens)}`;
   if (holdMaxMs !== undefined && !(typeof holdMaxMs === "number" && holdMaxMs >= 0))
     return `holdMaxMs: expected milliseconds, not below 0, got ${describe(holdMaxMs)}`;
-  if (lingerMs !== undefined && !(typeof lingerMs === "number" && lingerMs >= 0 && lingerMs <= lingerMsMax))
-    return `lingerMs: expected milliseconds from 0 to ${lingerMsMax}, got ${describe(lingerMs)}`;
   return (
     (asks === undefined ? undefined : wrongWord("asks", asks, ["always", "if_it_matters"])) ??
     (reveal === undefined ? undefined : wrongWord("reveal", reveal, ["live", "on_complete"])) ??

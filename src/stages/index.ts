@@ -4,5 +4,6 @@
  */
 
 export * as PlainSeam from "../seam/PlainSeam.ts";
+export * as Linger from "./output/Linger.ts";
 export * as Routes from "./routes/Routes.ts";
 export * as Seam from "./seam/Seam.ts";

@@ -13,7 +13,7 @@ import type { Path } from "../../paths/Path.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { SeamPlan, TextSeam } from "../../seam/TextSeam.ts";
 import type { ClockOptions } from "./Clocks.ts";
-import type { BrokenText, RouteGate, RouteHost, SeamSlot } from "./Stages.ts";
+import type { BrokenText, Lingering, RouteGate, RouteHost, SeamSlot } from "./Stages.ts";
 import type { Taps } from "./Taps.ts";
 import type { SettledCall } from "./ToolCall.ts";
 
@@ -109,6 +109,16 @@ export interface RunSeam<P> {
   readonly admit: <P>(seam: RunSeam<P>) => RunSeam<P> | string;
   /** Creates the slot of a run. */
   readonly begin: <P, B extends BrokenText>(seam: RunSeam<P>) => SeamSlot<P, B>;
+}
+
+/** The stage that lets a run continue without its consumer. `Linger.of` makes this value. */
+export interface RunLinger {
+  /** Time that the run continues, in milliseconds. */
+  readonly ms: number;
+  /** Returns the stage as a run may use it, or what is wrong with it. */
+  readonly admit: (linger: RunLinger) => RunLinger | string;
+  /** Creates the list of lingering runs. Called once per processor. */
+  readonly begin: () => Lingering;
 }
 
 /** Retries spent before a run began. */
@@ -252,12 +262,12 @@ export interface RunBase<P, E, R> {
   /** Limits on what the run may spend. Absent fields use their defaults. */
   readonly budget?: Partial<Budget>;
   /**
-   * Time that the run continues without its consumer, in milliseconds; maximum one day (`lingerMsMax`). A consumer that leaves without a
-   * signed cancel can come back through `StreamProcessor.attach` within this time, and within the same time after the end of the run. After
-   * that the run counts as cancelled by its user. Anything that `attempt` uses must outlive its consumer. Default 0: the run ends with its
-   * consumer.
+   * Lets the run continue without its consumer: `Linger.of(ms)` of `effect-stream-recovery/stages`, for at most one day. A consumer that
+   * leaves without a signed cancel can come back through `StreamProcessor.attach` within this time, and within the same time after the end
+   * of the run. After that the run counts as cancelled by its user. Anything that `attempt` uses must outlive its consumer. Without it, the
+   * run ends with its consumer.
    */
-  readonly lingerMs?: number;
+  readonly linger?: RunLinger;
   /** Replaces the default policy. */
   readonly policy?: RecoveryPolicy;
   /** @internal Retries that were spent elsewhere before the run began. These retries reduce the budget. */
@@ -280,9 +290,6 @@ export interface RunBase<P, E, R> {
   /** Returns the size of a held part, in bytes. A negative or non-numeric size is replaced by the default size. */
   readonly sizeOf?: (part: P, observation: Observation) => number;
 }
-
-/** Maximum `lingerMs`: one day. */
-export const lingerMsMax = 86_400_000;
 
 /** Returns true if an empty response is a failure of the run. */
 export const shouldFailOnEmpty = ({

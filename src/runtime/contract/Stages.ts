@@ -2,7 +2,11 @@
  * What the runtime asks of a stage: a feature that only some runs have. An option of the run carries the stage as a value, so a program
  * that uses none loads none. The stages are in `src/stages`, and the runtime imports none of them.
  */
+import type * as Cause from "effect/Cause";
+import type * as Context from "effect/Context";
 import type * as Effect from "effect/Effect";
+import type * as Exit from "effect/Exit";
+import type * as Stream from "effect/Stream";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import type { Observation } from "../../domain/Observation.ts";
@@ -13,12 +17,13 @@ import type { PathsService, Scope } from "../../paths/Paths.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
 import type { SeamParts, SeamPlan } from "../../seam/TextSeam.ts";
+import type { AttachAfter, AttachRefused } from "./AttachRefused.ts";
+import type { Stopper } from "./InterruptSignature.ts";
+import type { RunEvent, RunInterrupted } from "./RunEvent.ts";
+import type { Taps } from "./Taps.ts";
 
 /** The facts that routes contribute to a decision. */
 export type RouteFacts = Pick<RunFacts, "next_route" | "route_failures" | "own_route" | "moves">;
-
-/** The route facts of a run with a single route. */
-export const oneRoute: RouteFacts = { next_route: "none", route_failures: 0, own_route: false, moves: 0 };
 
 /** The part of an attempt's setup that decides whether its route may change. */
 export interface Requested {
@@ -180,4 +185,55 @@ export interface SeamSlot<P, B> {
   restore(attempts: ReadonlyArray<Pick<AttemptRecord, "facts" | "seam">>): void;
   /** Called when the run has ended. Releases the shown text (L11). */
   onRunEnd(): void;
+}
+
+/** Takes the next events of a reader. */
+export type Taken<P> = Effect.Effect<readonly [RunEvent<P>, ...Array<RunEvent<P>>], RunInterrupted | Cause.Done>;
+
+/** The parts of a run that its readers use. */
+export interface ReadHost<P> {
+  readonly runId: string;
+  readonly attempts: number;
+  readonly handoff: { readonly take: Taken<P> };
+  readonly ledger: { readonly ended: boolean };
+  /** The reason why the run stops; undefined while it runs. */
+  readonly stopper: Stopper | undefined;
+  readonly stop: (by: Stopper) => void;
+  /** Services for the run's own fibers. */
+  readonly services: Context.Context<never>;
+}
+
+/** The readers of one run, which come and go. */
+export interface Readers<P> {
+  /** Hooks into the run's output that keep its events. */
+  readonly taps: Taps<P>;
+  /** Called when the run begins. Returns the pull of its first reader. */
+  begin(run: ReadHost<P>): Taken<P>;
+  /**
+   * Called when the first reader leaves.
+   *
+   * @returns true if the run stops, has ended or never began. The consumer then waits for the end of the run
+   */
+  leave(exit: Exit.Exit<unknown, unknown>): boolean;
+}
+
+/** The runs of one processor that readers can attach to. */
+export interface Lingering {
+  /** Creates the readers of a run; undefined if the run ends with its consumer. */
+  open<P>(
+    linger: { readonly ms: number },
+    options: { readonly sizeOf?: (part: P, observation: Observation) => number },
+  ): Readers<P> | undefined;
+  /**
+   * Attaches a reader for the lifetime of its stream.
+   *
+   * @param why returns the reason why no reader can attach to a run that is not listed
+   */
+  attach<P>(
+    runId: string,
+    after: AttachAfter | undefined,
+    why: () => AttachRefused["reason"],
+  ): Stream.Stream<RunEvent<P>, RunInterrupted | AttachRefused>;
+  /** Prevents readers from attaching, and discards the kept events of runs without a reader. */
+  close(): void;
 }

@@ -13,7 +13,6 @@ import * as Orphan from "../../recorder/Orphan.ts";
 import { isOfStore } from "../../recorder/RecorderError.ts";
 import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
 import { type RunRecorder, recorderWaitMs } from "../../recorder/RunRecorder.ts";
-import * as StoredCancels from "../attach/StoredCancels.ts";
 import { Attempt } from "../attempt/Attempt.ts";
 import { Reveal } from "../attempt/Reveal.ts";
 import type { AttemptDiscarded } from "../contract/RunEvent.ts";
@@ -21,6 +20,7 @@ import type { Written } from "../run/Backlog.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import { Chain } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
+import * as StoredCancels from "../run/StoredCancels.ts";
 
 /** A rebuilt run: its failure, and the pending step on its record. The step is undefined if the decision has to be taken again. */
 export interface Revived<P> {

@@ -42,10 +42,9 @@ import { Handoff } from "../attempt/Handoff.ts";
 import { type Carried, modeOf, Reveal, weigherOf } from "../attempt/Reveal.ts";
 import { RunClocks, runClock } from "../attempt/RunClocks.ts";
 import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
-import type { PresenceListener, ReaderWord } from "../contract/Presence.ts";
 import { hasFinishFailures, type RunOptions, releaseStreams } from "../contract/RunOptions.ts";
 import type { RouteGate, SeamSlot } from "../contract/Stages.ts";
-import type { Taps } from "../contract/Taps.ts";
+import type { ReaderListener, ReaderWord, Taps } from "../contract/Taps.ts";
 import { isRecordNeeded, unrecordedCallEnd } from "../tools/CallRecording.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import { factsRaised, type Written } from "./Backlog.ts";
@@ -66,7 +65,7 @@ import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 type Late<P, E, R> = (run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure) => Effect.Effect<void>;
 
 /** One live run. */
-export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, PresenceListener {
+export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, ReaderListener {
   readonly runId: string;
   readonly shared: Shared;
   readonly telemetry: RunTelemetry<R>;

@@ -8,10 +8,13 @@ import type { Entry } from "../../recorder/RunRecord.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import { standingOf } from "../attempt/Departure.ts";
 import type { AttemptStarted } from "../contract/RunEvent.ts";
-import { oneRoute } from "../contract/Stages.ts";
+import type { RouteFacts } from "../contract/Stages.ts";
 import { type GroupMember, groupKey } from "../pacing/Groups.ts";
 import type { BrokenAttempt } from "./Chain.ts";
 import type { Run } from "./Run.ts";
+
+/** The route facts of a run with a single route. */
+const oneRoute: RouteFacts = { next_route: "none", route_failures: 0, own_route: false, moves: 0 };
 
 /**
  * Returns the run's facts for a decision about an attempt.

@@ -13,6 +13,7 @@ import type { AttemptContext, RunOptions, TextOptions } from "../../../runtime/c
 import type { ReadyCall } from "../../../runtime/contract/ToolCall.ts";
 import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
 import { type GuardedTool, ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
+import * as Linger from "../../../stages/output/Linger.ts";
 import * as Routes from "../../../stages/routes/Routes.ts";
 import { FaultProvider, type RequestLog } from "../../../testing/index.ts";
 import { Door } from "../stage/Door.ts";
@@ -260,7 +261,7 @@ const makePlainOptions = (place: Place, runId: string, handlers: Handlers): RunO
     observe: (part) => part.observation,
     ...(scenario.reveal === undefined ? {} : { reveal: scenario.reveal }),
     ...(scenario.clocks === undefined ? {} : { clocks: scenario.clocks }),
-    ...(scenario.leavesAfter === undefined ? {} : { lingerMs: lingersMs }),
+    ...(scenario.leavesAfter === undefined ? {} : { linger: Linger.of(lingersMs) }),
     ...(scenario.canContinue === true || place.joiner !== undefined ? { canContinue: attempt } : {}),
     ...text,
     ...(scenario.canRefresh === true ? { refreshCredentials: Effect.void } : {}),

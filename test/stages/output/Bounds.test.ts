@@ -1,10 +1,10 @@
 /** What is kept and held for a reader that comes back has limits, and is given back (L11); what was thrown away was never shown (L4). */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Stream } from "effect";
-import { LingeringRuns, lingeringRunsMax } from "../../../src/runtime/attach/LingeringRuns.ts";
 import { Handoff } from "../../../src/runtime/attempt/Handoff.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import * as S from "../Scripted.ts";
+import * as Linger from "../../../src/stages/output/Linger.ts";
+import * as S from "../../runtime/Scripted.ts";
 import * as R from "./Readers.ts";
 
 const lingerMs = 30_000;
@@ -15,7 +15,7 @@ const big = (count: number) => Array.from({ length: count }, (_, at) => S.text(S
 const run = (runId: string, script: ReadonlyArray<S.Step>, ...more: ReadonlyArray<ReadonlyArray<S.Step>>) => {
   const provider = S.scripted(script, ...more);
   const sizeOf = (_: S.ScriptedPart, it: { readonly shows: string }) => (it.shows === "nothing" ? 1 : MiB);
-  const options = S.options(provider, { runId, lingerMs, sizeOf });
+  const options = S.options(provider, { runId, linger: Linger.of(lingerMs), sizeOf });
   return { provider, events: Stream.unwrap(Effect.map(StreamProcessor, (it) => it.run(options))) };
 };
 const attached = (runId: string) =>
@@ -129,7 +129,7 @@ describe("a process with many such runs", () => {
       const unread = yield* R.reads(run("unread", living).events);
       yield* R.settled;
       yield* unread.leave;
-      for (let at = 2; at < lingeringRunsMax; at += 1) yield* R.reads(run(`r${at}`, living).events);
+      for (let at = 2; at < Linger.lingeringRunsMax; at += 1) yield* R.reads(run(`r${at}`, living).events);
       const more = yield* R.reads(run("more", [S.start, S.wait(500), S.text("a"), S.done]).events);
       assert.strictEqual(yield* refusal("more"), "AttachRefused evicted");
       yield* R.passed(500);
@@ -145,13 +145,13 @@ describe("a process with many such runs", () => {
 
   it.effect("has nothing left of a run whose time is over", () =>
     Effect.gen(function* () {
-      const runs = new LingeringRuns();
-      const { lingering, tapped } = runs.readBy(S.options(S.scripted([]), { lingerMs }));
-      if (lingering === undefined) return assert.fail("no linger");
-      const handoff = new Handoff<S.ScriptedPart>(tapped.taps?.tee);
+      const runs = new Linger.LingeringRuns();
+      const readers = runs.open<S.ScriptedPart>({ ms: lingerMs }, {});
+      if (readers === undefined) return assert.fail("no linger");
+      const handoff = new Handoff<S.ScriptedPart>(readers.taps.tee);
       const ledger = { ended: false };
       const services = Context.empty();
-      lingering.setRun({
+      const take = readers.begin({
         runId: "r",
         attempts: 1,
         handoff,
@@ -160,14 +160,13 @@ describe("a process with many such runs", () => {
         stop: () => undefined,
         services,
       });
-      runs.admit("r", lingering);
       handoff.push({ _tag: "AttemptStarted", run_id: "r", attempt: 1, mode: "first" });
-      yield* lingering.take(lingering.first);
+      yield* take;
       assert.isAbove(runs.bytes, 0);
       assert.strictEqual(runs.size, 1);
-      lingering.retire();
+      readers.retire();
       assert.strictEqual(runs.size, 0);
-      lingering.detach(lingering.first, yield* Effect.exit(Effect.interrupt));
+      readers.leave(yield* Effect.exit(Effect.interrupt));
       assert.strictEqual(runs.bytes, 0);
     }),
   );

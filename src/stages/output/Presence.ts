@@ -9,20 +9,13 @@
  * decoded, never as shown. An evicted run continues until its response ends. If an attempt breaks, it is not retried, because the whole
  * response can no longer reach a reader. The run then ends as if the user had cancelled it, unless the terminal marker was seen.
  */
-
-/** A change of the reader: it left, it returned, or the parts held for it were evicted. */
-export type ReaderWord = "left" | "back" | "evicted";
-
-/** Notified synchronously of changes of the run's reader. The callback must not block or throw. */
-export interface PresenceListener {
-  readonly reader: (word: ReaderWord) => void;
-}
+import type { ReaderListener, ReaderState } from "../../runtime/contract/Taps.ts";
 
 /** The presence of one run's reader. Its embedder creates it and reports when the reader leaves and returns. */
-export class Presence {
+export class Presence implements ReaderState {
   #isAway = false;
   #isEvicted = false;
-  #listener: PresenceListener | undefined;
+  #listener: ReaderListener | undefined;
   readonly #keptBytes: () => number;
   readonly #whenEvicted: Array<() => void> = [];
 
@@ -36,17 +29,14 @@ export class Presence {
     this.#whenEvicted.push(listener);
   }
 
-  /** True if the run has no reader at the moment. */
   get isAway(): boolean {
     return this.#isAway;
   }
 
-  /** True if output was discarded, so that no reader can receive the whole response any more. */
   get isEvicted(): boolean {
     return this.#isEvicted;
   }
 
-  /** Bytes of output that the embedder keeps. */
   get keptBytes(): number {
     return this.#keptBytes();
   }
@@ -64,19 +54,16 @@ export class Presence {
     this.#listener?.reader("back");
   }
 
-  /** @internal Sets the listener of the run. */
-  setListener(listener: PresenceListener): void {
+  setListener(listener: ReaderListener): void {
     this.#listener = listener;
   }
 
-  /** @internal Drops the listener of an ended run, because a presence outlives its run and must not keep it in memory (L11). */
-  clearListener(listener: PresenceListener): void {
+  clearListener(listener: ReaderListener): void {
     if (this.#listener !== listener) return;
     this.#listener = undefined;
     this.#whenEvicted.length = 0;
   }
 
-  /** @internal Marks the run as evicted because the held parts exceed their limits. */
   evict(): void {
     if (this.#isEvicted) return;
     this.#isEvicted = true;

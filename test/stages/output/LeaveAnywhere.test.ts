@@ -5,7 +5,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Stream } from "effect";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import * as S from "../Scripted.ts";
+import * as Linger from "../../../src/stages/output/Linger.ts";
+import * as S from "../../runtime/Scripted.ts";
 import { leavesAnywhere, names } from "./LeaveCases.ts";
 import * as R from "./Readers.ts";
 
@@ -42,7 +43,7 @@ const scripts: Readonly<Record<string, ReadonlyArray<ReadonlyArray<S.Step>>>> = 
 
 const starts = (script: ReadonlyArray<ReadonlyArray<S.Step>>) => {
   const provider = S.scripted(...script);
-  const options = S.options(provider, { runId: "r", lingerMs, tools: [bash] });
+  const options = S.options(provider, { runId: "r", linger: Linger.of(lingerMs), tools: [bash] });
   return { provider, run: Stream.unwrap(Effect.map(StreamProcessor, (it) => it.run(options))) };
 };
 

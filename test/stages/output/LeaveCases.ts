@@ -4,8 +4,9 @@
 import { assert } from "@effect/vitest";
 import { Effect } from "effect";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as Linger from "../../../src/stages/output/Linger.ts";
+import * as S from "../../runtime/Scripted.ts";
 import { seeded } from "../../Seeded.ts";
-import * as S from "../Scripted.ts";
 import * as R from "./Readers.ts";
 
 /** The names of the parts that steps give. */
@@ -38,7 +39,7 @@ const simulated = (seed: number) =>
     const script = [...Array.from({ length: breaks }, () => [...steps(), S.reset]), [...steps(), S.text("z"), S.done]];
     const provider = S.scripted(...script);
     const discardable = random() < 0.5;
-    const options = S.options(provider, { runId: "r", lingerMs: 3_600_000, discardable });
+    const options = S.options(provider, { runId: "r", linger: Linger.of(3_600_000), discardable });
     const processor = yield* StreamProcessor;
     let reader = yield* R.reads(processor.run(options), 1 + below(20));
     let had: R.Reading["events"] = [];

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Fiber, Logger } from "effect";
 import { TestClock } from "effect/testing";
-import * as StoredCancels from "../../../src/runtime/attach/StoredCancels.ts";
+import * as StoredCancels from "../../../src/runtime/run/StoredCancels.ts";
 import * as MemoryFacts from "../../recorder/shared/MemoryFacts.ts";
 
 /** The driver of a run, and another process. */

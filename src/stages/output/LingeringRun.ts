@@ -9,38 +9,18 @@
  * on behalf of its user (L10). An ended run is kept for the same time. A new reader replaces the previous one. A run whose events exceed
  * the limits continues, but no reader can attach to it any more.
  */
-import type * as Cause from "effect/Cause";
-import type * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
 import type * as Fiber from "effect/Fiber";
-import type { Handoff } from "../attempt/Handoff.ts";
-import { weigherOf } from "../attempt/Reveal.ts";
-import type { AttachAfter, AttachRefused } from "../contract/AttachRefused.ts";
-import { canReturn, deriveStopper, type Stopper } from "../contract/InterruptSignature.ts";
-import { Presence } from "../contract/Presence.ts";
-import { type RunEvent, RunInterrupted } from "../contract/RunEvent.ts";
-import type { RunOptions } from "../contract/RunOptions.ts";
-import type { Taps } from "../contract/Taps.ts";
+import { weigherOf } from "../../runtime/attempt/Reveal.ts";
+import type { AttachAfter, AttachRefused } from "../../runtime/contract/AttachRefused.ts";
+import { canReturn, deriveStopper } from "../../runtime/contract/InterruptSignature.ts";
+import { type RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
+import type { RunOptions } from "../../runtime/contract/RunOptions.ts";
+import type { Readers, ReadHost, Taken } from "../../runtime/contract/Stages.ts";
+import type { Taps } from "../../runtime/contract/Taps.ts";
 import { KeptEvents, type KeptPool } from "./KeptEvents.ts";
-
-/** Properties of a run that its readers need. */
-interface ReadRun<P> {
-  readonly runId: string;
-  readonly attempts: number;
-  readonly handoff: Pick<Handoff<P>, "take">;
-  readonly ledger: { readonly ended: boolean };
-  /** The reason why the run stops; undefined while it runs. */
-  readonly stopper: Stopper | undefined;
-  readonly stop: (by: Stopper) => void;
-  /** Services for the run's own fibers. */
-  readonly services: Context.Context<never>;
-}
-
-type Events<P> = readonly [RunEvent<P>, ...Array<RunEvent<P>>];
-
-/** The pull of a reader. */
-export type Taken<P> = Effect.Effect<Events<P>, RunInterrupted | Cause.Done>;
+import { Presence } from "./Presence.ts";
 
 /** One reader of a run, with the position after its last event. */
 interface Reader<P> {
@@ -61,17 +41,17 @@ interface AttachedReader<P> {
 }
 
 /** A run that can continue without a reader. */
-export class LingeringRun<P> {
+export class LingeringRun<P> implements Readers<P> {
   readonly #lingerMs: number;
   readonly #kept: KeptEvents<P>;
   readonly #presence: Presence;
   /** The reader that the run starts with. */
-  readonly first: Reader<P> = { position: 0, deliveredTo: 0, isReplaced: false, resume: undefined };
+  readonly #first: Reader<P> = { position: 0, deliveredTo: 0, isReplaced: false, resume: undefined };
   /** Events before this position were taken by a reader. */
   #deliveredTo = 0;
   /** Undefined until the run begins. */
-  #run: ReadRun<P> | undefined;
-  #reader: Reader<P> | undefined = this.first;
+  #run: ReadHost<P> | undefined;
+  #reader: Reader<P> | undefined = this.#first;
   #end: Taken<P> | undefined;
   /** The pending pull from the run; undefined if there is none. */
   #asked: { fiber?: Fiber.Fiber<unknown> } | undefined;
@@ -79,7 +59,19 @@ export class LingeringRun<P> {
   #whenOver: (() => void) | undefined;
   #isOver = false;
 
-  private constructor(lingerMs: number, pool: KeptPool, sizeOf: RunOptions<P, never, never>["sizeOf"]) {
+  readonly #list: (run: LingeringRun<P>, runId: string) => void;
+
+  /**
+   * @param lingerMs time that the run continues without a reader, in milliseconds
+   * @param list lists the run when it begins
+   */
+  constructor(
+    lingerMs: number,
+    pool: KeptPool,
+    sizeOf: RunOptions<P, never, never>["sizeOf"],
+    list: (run: LingeringRun<P>, runId: string) => void,
+  ) {
+    this.#list = list;
     this.#lingerMs = lingerMs;
     this.#kept = new KeptEvents(pool, weigherOf(sizeOf));
     this.#presence = new Presence(() => this.#kept.bytes);
@@ -89,13 +81,6 @@ export class LingeringRun<P> {
     });
   }
 
-  /** Creates the readers of a run with these options. Returns undefined if the run ends with its only reader. */
-  static readonly of = <P, E, R>(
-    { lingerMs = 0, sizeOf }: RunOptions<P, E, R>,
-    pool: KeptPool,
-  ): LingeringRun<P> | undefined => (lingerMs > 0 ? new LingeringRun<P>(lingerMs, pool, sizeOf) : undefined);
-
-  /** Hooks into the run's output that keep its events. */
   get taps(): Taps<P> {
     return {
       presence: this.#presence,
@@ -107,9 +92,14 @@ export class LingeringRun<P> {
     };
   }
 
-  /** Called when the run begins. Its first reader is present. */
-  setRun(run: ReadRun<P>): void {
+  begin(run: ReadHost<P>): Taken<P> {
     this.#run = run;
+    this.#list(this, run.runId);
+    return this.#take(this.#first);
+  }
+
+  leave(exit: Exit.Exit<unknown, unknown>): boolean {
+    return this.#detach(this.#first, exit);
   }
 
   /** Registers a listener that is called when no reader can attach any more. There is only one listener. */
@@ -145,11 +135,11 @@ export class LingeringRun<P> {
       this.#serve(before);
     }
     this.#presence.markPresent();
-    return { take: this.take(reader), detach: (exit) => this.detach(reader, exit) };
+    return { take: this.#take(reader), detach: (exit) => this.#detach(reader, exit) };
   }
 
   /** Returns the effect that takes the next events of a reader. */
-  take(reader: Reader<P>): Taken<P> {
+  #take(reader: Reader<P>): Taken<P> {
     return Effect.suspend((): Taken<P> => {
       if (reader.isReplaced) return Effect.fail(this.#replacedError);
       const events = this.#eventsFor(reader);
@@ -182,7 +172,7 @@ export class LingeringRun<P> {
    *
    * @returns true if the run stops, has ended or never began. The consumer then waits for the end of the run
    */
-  detach(reader: Reader<P>, exit: Exit.Exit<unknown, unknown>): boolean {
+  #detach(reader: Reader<P>, exit: Exit.Exit<unknown, unknown>): boolean {
     const run = this.#run;
     if (run === undefined) return true;
     if (this.#reader !== reader) return false;
@@ -242,7 +232,7 @@ export class LingeringRun<P> {
   #serve(reader: Reader<P>): void {
     const { resume } = reader;
     reader.resume = undefined;
-    resume?.(this.take(reader));
+    resume?.(this.#take(reader));
   }
 
   #finish(end: Taken<P>): void {

@@ -1,20 +1,37 @@
 /**
- * Lists the runs of a processor that a reader can attach to.
+ * Lets runs continue without their consumer, and lists those of a processor that a reader can attach to.
  */
 import * as Effect from "effect/Effect";
 import type * as Exit from "effect/Exit";
 import * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
-import { label } from "../../domain/Limits.ts";
-import { type AttachAfter, AttachRefused } from "../contract/AttachRefused.ts";
-import type { Stopper } from "../contract/InterruptSignature.ts";
-import type { RunEvent, RunInterrupted } from "../contract/RunEvent.ts";
-import type { RunOptions } from "../contract/RunOptions.ts";
+import { type AttachAfter, AttachRefused } from "../../runtime/contract/AttachRefused.ts";
+import type { RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
+import type { RunLinger, RunOptions } from "../../runtime/contract/RunOptions.ts";
+import type { Lingering, Taken } from "../../runtime/contract/Stages.ts";
+import { describe } from "../../runtime/Entrance.ts";
 import type { KeptPool } from "./KeptEvents.ts";
-import { LingeringRun, type Taken } from "./LingeringRun.ts";
+import { LingeringRun } from "./LingeringRun.ts";
 
 /** Maximum runs of a processor that readers can attach to at once. */
 export const lingeringRunsMax = 1_024;
+
+/** Maximum time that a run lingers, in milliseconds: one day. */
+export const lingerMsMax = 86_400_000;
+
+/**
+ * Returns the option that lets a run continue without its consumer.
+ *
+ * @param ms time that the run continues, in milliseconds, from 0 (it ends with its consumer) to one day
+ */
+export const of = (ms: number): RunLinger => ({ ms, admit, begin });
+
+const admit: RunLinger["admit"] = (linger) =>
+  typeof linger.ms === "number" && linger.ms >= 0 && linger.ms <= lingerMsMax
+    ? linger
+    : `linger.ms: expected milliseconds from 0 to ${lingerMsMax}, got ${describe(linger.ms)}`;
+
+const begin = (): Lingering => new LingeringRuns();
 
 type Reason = AttachRefused["reason"];
 
@@ -30,22 +47,8 @@ interface AnyReader {
   readonly detach: (exit: Exit.Exit<unknown, unknown>) => boolean;
 }
 
-/** The properties of a live run that explain why it is not listed. */
-export interface LiveRun {
-  readonly stopper: Stopper | undefined;
-  readonly options: { readonly lingerMs?: number };
-}
-
-/** Returns the reason why no reader can attach to a run that is not listed. */
-export const missing = (run: LiveRun | undefined, closed: string | undefined): Reason => {
-  if (closed !== undefined) return "closed";
-  if (run === undefined) return "unknown";
-  if (run.stopper !== undefined) return "ended";
-  return (run.options.lingerMs ?? 0) > 0 ? "evicted" : "not_lingering";
-};
-
 /** The runs of one processor that a reader can attach to. */
-export class LingeringRuns {
+export class LingeringRuns implements Lingering {
   readonly #pool: KeptPool = { used: 0 };
   readonly #runs = new Map<string, AnyLingering>();
 
@@ -59,14 +62,15 @@ export class LingeringRuns {
     return this.#pool.used;
   }
 
-  /** Chooses the readers of a run with these options: only its consumer, or readers that come and go. */
-  readBy<P, E, R>(options: RunOptions<P, E, R>) {
-    const lingering = LingeringRun.of(options, this.#pool);
-    return { lingering, tapped: lingering === undefined ? options : { ...options, taps: lingering.taps } };
+  open<P>(
+    { ms }: Pick<RunLinger, "ms">,
+    { sizeOf }: Pick<RunOptions<P, never, never>, "sizeOf">,
+  ): LingeringRun<P> | undefined {
+    return ms > 0 ? new LingeringRun<P>(ms, this.#pool, sizeOf, (run, runId) => this.#admit(runId, run)) : undefined;
   }
 
   /** Lists a new run. If the list is full, the oldest idle run is evicted. If none is idle, no reader can attach to the new run. */
-  admit<P>(runId: string, run: LingeringRun<P>): void {
+  #admit<P>(runId: string, run: LingeringRun<P>): void {
     // The record of an ended run may be deleted and its id used again.
     this.#runs.get(runId)?.retire();
     if (this.#runs.size >= lingeringRunsMax) this.#oldestIdle?.retire();
@@ -87,11 +91,6 @@ export class LingeringRuns {
     });
   }
 
-  /**
-   * Attaches a reader for the lifetime of its stream.
-   *
-   * @param why returns the reason why no reader can attach to a run that is not listed
-   */
   attach<P>(
     runId: string,
     after: AttachAfter | undefined,
@@ -107,14 +106,13 @@ export class LingeringRuns {
     return Effect.uninterruptible(
       Effect.suspend(() => {
         const reader = this.#runs.get(runId)?.attach(after) ?? why();
-        if (typeof reader === "string") return Effect.fail(refusal(runId, reader));
+        if (typeof reader === "string") return Effect.fail(AttachRefused.of(runId, reader));
         const left = Scope.addFinalizerExit(scope, (exit) => Effect.sync(() => reader.detach(exit)));
         return Effect.as(left, reader.take);
       }),
     );
   }
 
-  /** Prevents readers from attaching, and discards the kept events of runs without a reader. */
   close(): void {
     for (const run of [...this.#runs.values()]) run.retire();
   }
@@ -124,16 +122,3 @@ export class LingeringRuns {
     return undefined;
   }
 }
-
-/** Messages for the caller. */
-const sentences: Readonly<Record<Reason, string>> = {
-  unknown: "No run with this id is available here: it never existed, or its linger time is over.",
-  not_lingering: "The run was started without `lingerMs` and ends with its consumer.",
-  evicted: "The run's output was evicted because it exceeded the limit of what is kept for a reader.",
-  ended: "The run was cancelled, or its reader had everything that it wanted.",
-  ahead: "`after` names a position that the run has not reached.",
-  closed: "The processor is closed.",
-};
-
-const refusal = (runId: string, reason: Reason): AttachRefused =>
-  new AttachRefused({ reason, run_id: label(String(runId)), message: sentences[reason] });

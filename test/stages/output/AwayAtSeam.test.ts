@@ -2,9 +2,10 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit } from "effect";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as Linger from "../../../src/stages/output/Linger.ts";
 import { GrammarCheck } from "../../../src/testing/GrammarCheck.ts";
-import * as S from "../Scripted.ts";
-import { scriptedSeam } from "../ScriptedSeam.ts";
+import * as S from "../../runtime/Scripted.ts";
+import { scriptedSeam } from "../../runtime/ScriptedSeam.ts";
 import * as R from "./Readers.ts";
 
 const attempts = [
@@ -39,7 +40,7 @@ describe("A reader that is away where its text breaks", () => {
               const processor = yield* StreamProcessor;
               const options = S.options(honest(), {
                 runId: "r",
-                lingerMs: 60_000,
+                linger: Linger.of(60_000),
                 canContinue: true,
                 continueText: "auto",
                 seam: scriptedSeam(),

@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing";
 import type { AttachAfter, AttachRefused } from "../../../src/runtime/contract/AttachRefused.ts";
 import type { RunEvent, RunInterrupted } from "../../../src/runtime/contract/RunEvent.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import * as S from "../Scripted.ts";
+import * as S from "../../runtime/Scripted.ts";
 
 type Event = RunEvent<S.ScriptedPart>;
 type Events<R> = Stream.Stream<Event, RunInterrupted | AttachRefused, R>;

@@ -6,12 +6,17 @@ import { Context, Effect, Fiber, Stream } from "effect";
 import * as HttpServerError from "effect/http/HttpServerError";
 import { InterruptSignature } from "../../../src/runtime/contract/InterruptSignature.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
-import * as S from "../Scripted.ts";
+import * as Linger from "../../../src/stages/output/Linger.ts";
+import * as S from "../../runtime/Scripted.ts";
 import * as R from "./Readers.ts";
 
 const lingerMs = 30_000;
 const run = (provider: ReturnType<typeof S.scripted>, more: Parameters<typeof S.options>[1] = {}) =>
-  Stream.unwrap(Effect.map(StreamProcessor, (it) => it.run(S.options(provider, { runId: "r", lingerMs, ...more }))));
+  Stream.unwrap(
+    Effect.map(StreamProcessor, (it) =>
+      it.run(S.options(provider, { runId: "r", linger: Linger.of(lingerMs), ...more })),
+    ),
+  );
 const endOf = Effect.map(S.recordOf("r"), ({ end }) => (end === undefined ? undefined : `${end.state} ${end.reason}`));
 const shown = Effect.map(S.recordOf("r"), ({ incidents }) => incidents.map((it) => it.facts.shown));
 
@@ -80,7 +85,7 @@ describe("a consumer that goes away", () => {
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       const got: Array<string> = [];
-      const parts = processor.parts(S.options(S.scripted(slow), { runId: "r", lingerMs }));
+      const parts = processor.parts(S.options(S.scripted(slow), { runId: "r", linger: Linger.of(lingerMs) }));
       const reading = yield* Effect.forkDetach(
         Stream.runForEach(parts, (part) => Effect.sync(() => got.push(part.name))),
         { startImmediately: true },
@@ -130,7 +135,7 @@ describe("a consumer that goes away", () => {
 
   it.effect("without `lingerMs` ends its run, as ever", () =>
     Effect.gen(function* () {
-      const first = yield* R.reads(run(S.scripted([S.start, S.text("a"), S.never]), { lingerMs: 0 }));
+      const first = yield* R.reads(run(S.scripted([S.start, S.text("a"), S.never]), { linger: Linger.of(0) }));
       yield* R.settled;
       assert.strictEqual((yield* R.reads(R.attached())).end(), "AttachRefused not_lingering");
       yield* first.leave;
@@ -142,7 +147,7 @@ describe("a consumer that goes away", () => {
   it.effect("is refused a longer time than a day", () =>
     Effect.gen(function* () {
       for (const wrong of [-1, Number.NaN, 86_400_001, Number.POSITIVE_INFINITY]) {
-        const seen = yield* R.reads(run(S.scripted(slow), { lingerMs: wrong }));
+        const seen = yield* R.reads(run(S.scripted(slow), { linger: Linger.of(wrong) }));
         assert.strictEqual(seen.end(), "RunInterrupted refused");
       }
     }).pipe(Effect.provide(S.processor())),

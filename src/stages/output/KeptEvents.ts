@@ -4,9 +4,9 @@
  * Once an event does not fit, the log is incomplete. From then on it only passes events to the present reader and keeps none (L11).
  */
 import type { Observation } from "../../domain/Observation.ts";
-import { envelopeBytes } from "../attempt/Reveal.ts";
-import type { AttachAfter } from "../contract/AttachRefused.ts";
-import type { PartEvent, RunEvent } from "../contract/RunEvent.ts";
+import { envelopeBytes } from "../../runtime/attempt/Reveal.ts";
+import type { AttachAfter } from "../../runtime/contract/AttachRefused.ts";
+import type { PartEvent, RunEvent } from "../../runtime/contract/RunEvent.ts";
 
 /** Maximum kept bytes of one run, as measured by `sizeOf` of the run. Equals `heldBytesMax`, which limits kept and held bytes together. */
 export const keptBytesMax = 8 * 1024 * 1024;
