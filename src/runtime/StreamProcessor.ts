@@ -4,6 +4,20 @@
  *
  * An agent runtime embeds this service. `run` returns events, and can withdraw parts that a broken attempt showed. `parts` returns plain
  * parts for callers that cannot discard.
+ *
+ * A part passes in this order: the caller's `attempt` and `observe` · `SeamCheck`, if the attempt continues shown text · `Reveal`, which
+ * may hold it · `PartFlow`, which counts it · `RunWriter`, which records what it shows · `Handoff`, which hands it over · `Readers`, which
+ * keep it if the run lingers. A break passes in this order: `Attempt`, which freezes the parts · `Recovery` · `RunSnapshot`, which adds the
+ * facts of routes, path and budget · the policy · `Incidents`, which records the decision · a wait or `Asking` · `Launch` or `Ending`.
+ *
+ * Each law has an owner:
+ *
+ * - L1 `FactsFold` · L2, L9 `RecoveryPolicy` · L3 `RunSnapshot` and `BrokenAttempt` · L4 `PartFlow` and `Handoff` · L5 `Recovery`, with the
+ *   end of an attempt · L6 `Attempt` · L7 `Run` · L8 `RunWriter` · L10 `RunStop` and `InterruptSignature`; `Readers` of a run that lingers
+ * - L11 the file of each buffer · L12 `Ending`
+ *
+ * Seams, routes and readers that come back are stages (`contract/Stages.ts`). They are in `src/stages`, the runtime imports none of them,
+ * and a run without them pays one check of an absent field.
  */
 import * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
