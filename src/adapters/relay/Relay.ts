@@ -60,7 +60,7 @@ import {
   awaitPathTimeout,
   type BegunRun,
   begin,
-  ownHead,
+  ownHeadOf,
   type RelayOptions,
   type RelayResponse,
 } from "./RelayBeginning.ts";
@@ -113,9 +113,10 @@ export const open = Effect.fn("Relay.open")(function* (
 const firstHead = Effect.fnUntraced(function* (
   first: Fiber.Fiber<RelayBytes, RunInterrupted>,
   heads: RelayHeads,
-  { streaming }: RelayPlan,
+  plan: RelayPlan,
   { head = "first" }: RelayOptions,
 ) {
+  const { streaming } = plan;
   const content = Effect.flatMap(Fiber.join(first), () =>
     // Bytes always follow a head of their attempt, and a clean end follows the terminal marker.
     heads.head === undefined ? Effect.die(new Error("A body arrived before its head")) : Effect.succeed(heads.head),
@@ -127,7 +128,7 @@ const firstHead = Effect.fnUntraced(function* (
     orElse: () =>
       Effect.raceFirst(
         content,
-        Effect.map(heads.late, (late) => late ?? ownHead),
+        Effect.map(heads.late, (late) => late ?? ownHeadOf(plan)),
       ),
   });
 });

@@ -9,6 +9,7 @@ import type { Path } from "../../paths/Path.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { Tolerance } from "../../provider/Protocols.ts";
 import type { PrefillRule } from "../../provider/seam/Prefills.ts";
+import { framingOf } from "../../provider/stream/Framing.ts";
 import { fromReader } from "../../runtime/attempt/AsyncSource.ts";
 import { envelopeBytes } from "../../runtime/attempt/Reveal.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
@@ -222,6 +223,7 @@ const beginAfter = (
       observe?.(event, run);
     },
     ending: options.ending ?? "break",
+    framing: framingOf(plan.protocol),
     withholds: typeof options.head === "object",
     repeats: repeated !== undefined,
   });
@@ -253,7 +255,7 @@ const beginAfter = (
 
 /** Adds the headers of a run. Our own head names no route, because no route has answered yet. */
 const withRunHeaders = (head: RelayHead, { run_id }: RelayRun, heads: RelayHeads): RelayHead => {
-  const route = head === ownHead ? undefined : heads.route;
+  const route = head.headers.includes(ownHeadMark) ? undefined : heads.route;
   return { ...head, headers: [...head.headers, ...recoveryHeaders(run_id, heads.attempt, undefined, route)] };
 };
 
@@ -270,16 +272,14 @@ const comingAndGoing = (presence: Presence): Pick<RelayedResponse, "away" | "bac
   evicted: () => presence.isEvicted,
 });
 
-/** Head of a stream for which no attempt has a head yet. */
-export const ownHead: RelayHead = {
+/** Returns the head of a stream for which no attempt has a head yet. */
+export const ownHeadOf = ({ protocol }: Pick<RelayPlan, "protocol">): RelayHead => ({
   status: 200,
   statusText: "OK",
-  headers: [
-    ["content-type", "text/event-stream; charset=utf-8"],
-    ["cache-control", "no-cache"],
-    ["x-recovery-waiting", "true"],
-  ],
-};
+  headers: [["content-type", framingOf(protocol).contentType], ["cache-control", "no-cache"], ownHeadMark],
+});
+
+const ownHeadMark = ["x-recovery-waiting", "true"] as const;
 
 /** Completes if a request without streaming has waited for its path up to its limit. */
 export const awaitPathTimeout = (
@@ -357,7 +357,8 @@ const runOptions = (
   const { continueText = "ask", finishFailures, route, routes = [] } = options;
   const first = attempt({ plan: tolerant, transport: options.transport, continueText }, route?.id);
   const made: Draft = {
-    ...{ runId: run_id, provider: plan.provider, tools: plan.tools, observe, sizeOf, digestOf, taps },
+    ...{ runId: run_id, provider: plan.provider, tools: plan.tools, observe, sizeOf, taps },
+    digestOf: (parts) => digestOf(parts, plan.protocol),
     attempt: first,
     discardable: false,
     reveal: options.reveal ?? "live",

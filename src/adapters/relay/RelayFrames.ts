@@ -124,7 +124,8 @@ export class RelayFrames {
     const cut = end.complete ? undefined : last.at(-1);
     // Without the line ends, anything written after this event (a continuation, a resumed response or a keep-alive) would become part of
     // it.
-    if (cut !== undefined) last[last.length - 1] = { ...cut, bytes: concatBytes([cut.bytes, lineEnds(cut.bytes)]) };
+    if (cut !== undefined)
+      last[last.length - 1] = { ...cut, bytes: concatBytes([cut.bytes, this.#decoder.framing.closing(cut.bytes)]) };
     return { parts: last, end };
   }
 
@@ -321,13 +322,6 @@ const isSurplusKeepAlive = (part: RelayPart, index: number, parts: ReadonlyArray
 
 const isSameKeepAlive = (part: RelayPart, before: RelayPart | undefined): boolean =>
   before?.observation === part.observation && part.cursor === undefined && before.cursor === undefined;
-
-/** Returns the line ends that are missing after a cut event. */
-const lineEnds = (event: Uint8Array): Uint8Array<ArrayBuffer> => {
-  const end = String.fromCharCode(...event.subarray(-4));
-  if (/(?:\n\n|\n\r\n)$/.test(end)) return empty;
-  return new TextEncoder().encode(/(?:\n|[\r\n]\r)$/.test(end) ? "\n" : "\n\n");
-};
 
 const LF = 10;
 const CR = 13;

@@ -3,7 +3,8 @@
  */
 import { Cause, Effect, Predicate, type Pull } from "effect";
 import { leavesIncompleteCall } from "../../domain/Failure.ts";
-import * as Json from "../../domain/Json.ts";
+import type * as Json from "../../domain/Json.ts";
+import { type Framing, lastDataOf } from "../../provider/stream/Framing.ts";
 import type { PartEvent, RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import { coalesce, type RelayPart, together } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
@@ -38,6 +39,7 @@ export interface ReaderOptions {
   /** Called with every event except parts. If it throws, the error is logged and has no other effect. */
   readonly observe?: ((event: RelayEvent) => void) | undefined;
   readonly ending: RelayEnding;
+  readonly framing: Framing;
   /**
    * True if a run that fails before the head is reported to the client by a status. An error event that was retried is then not forwarded.
    */
@@ -90,7 +92,7 @@ export class RelayReader {
 
   /** Data of the last event that was sent, if it is JSON. It is parsed on access. */
   get last(): Json.JsonRecord | undefined {
-    return this.#lastLeft === undefined ? undefined : dataOf(this.#lastLeft);
+    return this.#lastLeft === undefined ? undefined : lastDataOf(this.#options.framing, this.#lastLeft);
   }
 
   /** The last byte that was sent; undefined if none was. */
@@ -238,13 +240,6 @@ const waitsAt: ReadonlySet<RelayEvent["_tag"]> = new Set([
 const nothing = new Uint8Array(0);
 const none: ReadonlyArray<never> = [];
 const bom = [0xef, 0xbb, 0xbf];
-
-/** Returns the data of an event if it is a JSON object. */
-const dataOf = (event: Uint8Array): Json.JsonRecord | undefined => {
-  const lines = new TextDecoder().decode(event).split(/\r\n|\r|\n/);
-  const data = lines.flatMap((line) => (line.startsWith("data:") ? [line.slice("data:".length)] : []));
-  return Json.record(Json.parse(data.join("\n"))?.json);
-};
 
 /**
  * True if a run ended with an error event of the provider. A damaged frame, or a finish that is also the terminal marker, is not an error

@@ -5,7 +5,9 @@
  * an attempt has broken, so that healthy responses cost nothing. It stays in memory and is never recorded.
  */
 import * as Json from "../../domain/Json.ts";
-import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
+import type { WireProtocol } from "../../provider/Protocols.ts";
+import { framingOf } from "../../provider/stream/Framing.ts";
+import { isComment } from "../../provider/stream/Sse.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 
 /** Maximum number of bytes of a response that are digested. Of the bytes after that, only the number counts. */
@@ -22,9 +24,12 @@ const levelsMax = 12;
  *
  * @returns undefined if the text is shorter than `charactersMin`, because two healthy responses may start with the same word
  */
-export const digestOf = (parts: ReadonlyArray<RelayPart>): string | undefined => {
+export const digestOf = (
+  parts: ReadonlyArray<RelayPart>,
+  protocol: Pick<WireProtocol, "framing">,
+): string | undefined => {
   const words = new Words();
-  const framer = makeFramer();
+  const framer = framingOf(protocol).makeFramer();
   let bytes = 0;
   for (const part of parts) {
     bytes += part.bytes.byteLength;

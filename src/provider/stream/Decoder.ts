@@ -8,6 +8,7 @@
 import type { Failure } from "../../domain/Failure.ts";
 import { none, type Observation, ping } from "../../domain/Observation.ts";
 import { isWhiteSpace, nothing as saysNothing } from "./Content.ts";
+import { type Framing, framingOf } from "./Framing.ts";
 import * as Payload from "./Payload.ts";
 import type { End, Fold, Part, Protocol, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
 import * as Sse from "./Sse.ts";
@@ -42,6 +43,8 @@ export interface Decoder<Id extends string = string> {
   readonly failure: Failure | undefined;
   /** The folds of the parts that were returned last, if `keepsFolds` is set; undefined for a part that is not an event of the protocol. */
   readonly folds: ReadonlyArray<Fold | undefined>;
+  /** The format of the bytes. */
+  readonly framing: Framing;
 }
 
 /**
@@ -62,6 +65,7 @@ export const isTold = (failure: Failure | undefined): failure is Failure =>
 class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   failure: Failure | undefined = undefined;
   folds: Array<Fold | undefined> = [];
+  readonly framing: Framing;
   readonly #keepsFolds: boolean;
   #begins: Tolerance | undefined;
   readonly #protocol: Protocol<S, Id>;
@@ -75,7 +79,8 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
 
   constructor(protocol: Protocol<S, Id>, options: Options) {
     this.#protocol = protocol;
-    this.#framer = Sse.makeFramer(options.limits);
+    this.framing = framingOf(protocol);
+    this.#framer = this.framing.makeFramer(options.limits);
     this.#state = protocol.initial(options.tolerance);
     this.#keepsFolds = options.keepsFolds === true;
     this.#begins = options.tolerance ?? {};

@@ -7,6 +7,7 @@
 import type { Failure } from "../../domain/Failure.ts";
 import type { Observation } from "../../domain/Observation.ts";
 import type { Content } from "./Content.ts";
+import type { Framing } from "./Framing.ts";
 
 /** One event of a server-sent-event stream, as framed. */
 export interface SseEvent {
@@ -65,6 +66,8 @@ export interface Fold {
 /** A protocol as a fold. `S` is its immutable state. */
 export interface Protocol<S = unknown, Id extends string = string> {
   readonly id: Id;
+  /** The format of the stream. If omitted, server-sent events. */
+  readonly framing?: Framing;
   /** True if a JSON document with a 2xx status is also a response, as a single event. If omitted, a document is not a stream. */
   readonly documents?: boolean;
   readonly initial: (tolerance?: Tolerance) => S;
