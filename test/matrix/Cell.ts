@@ -185,7 +185,10 @@ export const bytes = (text: string | Uint8Array): Content[number] => ({
 });
 
 /** An event of a protocol in its wire format. */
-export const framed = (protocol: ProtocolId, data: Event): Content[number] => bytes(samples[protocol].frame(data));
+export const framed = (protocol: ProtocolId, data: Event): Content[number] => {
+  const { encoding, frame } = samples[protocol];
+  return bytes(Buffer.from(frame(data), encoding));
+};
 
 /** A frame that no protocol writes, as an event with JSON data. */
 export const event = (data: object, name?: string): Content[number] =>

@@ -13,6 +13,8 @@ export interface StreamEvent {
 /** The text of one write to the client, and the pause after it. */
 export interface EndingWrite {
   readonly text: string;
+  /** Sent in place of the text, for a protocol whose events are binary. */
+  readonly bytes?: Uint8Array<ArrayBuffer>;
   /** Milliseconds until the next write or, after the last one, until the body ends. */
   readonly pauseMs: number;
 }
