@@ -43,22 +43,25 @@ export const signatureHeaders = (
   nowMs: number,
 ): RelayHeaders => {
   const { host, pathname, search } = new URL(url);
-  const type = fieldOf(headers, "content-type");
+  const unnamed: RelayHeaders = fieldOf(headers, "content-type") === undefined ? [["content-type", json]] : [];
   const given = {
-    host,
+    ...{ host, "content-type": fieldOf(headers, "content-type") ?? json },
     "x-amz-date": new Date(nowMs).toISOString().replaceAll(/[:-]|\.\d{3}/g, ""),
-    ...(type === undefined ? {} : { "content-type": type }),
     ...(sessionToken === undefined ? {} : { "x-amz-security-token": Redacted.value(sessionToken) }),
   };
   const request = {
-    ...{ service, region, method, host, path: `${pathname}${search}`, headers: given, doNotModifyHeaders: true },
+    ...{ service, region, method, host, path: `${pathname}${search}`, headers: given },
     ...(body === undefined ? {} : { body: typeof body === "string" ? body : Buffer.from(body) }),
   };
   const made = aws4.sign(request, { accessKeyId, secretAccessKey: Redacted.value(secretAccessKey) }).headers;
-  return ["x-amz-date", "x-amz-security-token", "Authorization"].flatMap((name) =>
+  const added = ["x-amz-date", "x-amz-security-token", "Authorization"].flatMap((name) =>
     made?.[name] === undefined ? [] : [[name, String(made[name])] as const],
   );
+  return [...unnamed, ...added];
 };
+
+/** The type of a body without one. It is signed, so it must be sent. */
+const json = "application/json";
 
 /** The service in the scope of a signature. The host has another name. */
 const service = "bedrock";
