@@ -5,7 +5,8 @@ import type { ClientRow, Treatment } from "../../src/gateway/clients/ClientRow.t
 import { clientRows, unknownRow, unknownTreatment } from "../../src/gateway/clients/ClientRows.ts";
 import { shippedTreatment } from "../../src/gateway/clients/ClientTable.ts";
 import { protocols } from "../../src/provider/Protocols.ts";
-import { encodeEvent } from "../../src/provider/protocol/StreamEvent.ts";
+import { encodeEvent, type StreamEvent } from "../../src/provider/protocol/StreamEvent.ts";
+import { makeFramer } from "../../src/provider/stream/EventStream.ts";
 import { code, table } from "./Markdown.ts";
 
 const rows: ReadonlyArray<ClientRow> = [...clientRows, unknownRow];
@@ -51,11 +52,22 @@ export const ownEvents = (): string =>
       const writes = protocol.givenUp.ending("…", {}, run);
       return [
         protocol.name,
-        line(encodeEvent(protocol.noOp({}, run))),
-        writes.map(({ pauseMs, text }) => `${line(text)}, ${pauseMs} ms`).join(", "),
+        line(protocol.framing === undefined ? encodeEvent(protocol.noOp({}, run)) : messageOf(protocol.noOp({}, run))),
+        writes
+          .map(({ bytes, pauseMs, text }) => `${line(bytes === undefined ? text : readMessage(bytes))}, ${pauseMs} ms`)
+          .join(", "),
       ];
     }),
   );
+
+/** A binary message as text: its type and its payload. */
+const messageOf = ({ data, event }: StreamEvent): string => `${event} ${JSON.stringify(data)}`;
+
+const readMessage = (bytes: Uint8Array): string =>
+  makeFramer()
+    .feed(bytes)
+    .map((frame) => ("event" in frame ? `${frame.event} ${frame.data}` : ""))
+    .join("");
 
 /** The words in front of the ending of a broken response. */
 const left: Readonly<Record<Treatment["mends"], string>> = {

@@ -81,7 +81,7 @@ export const bedrockConverse: Sample = {
   id: "bedrock-converse",
   path: `${model}/converse-stream`,
   documentPath: `${model}/converse`,
-  calls: [`POST ${model}/converse-stream`, `POST ${model}/converse`, `POST ${model}/count-tokens`],
+  calls: [`POST ${model}/converse-stream`, `POST ${model}/converse`],
 
   history: "messages",
   assistant: "assistant",

@@ -124,8 +124,8 @@ export class RelayFrames {
     const cut = end.complete ? undefined : last.at(-1);
     // Without the line ends, anything written after this event (a continuation, a resumed response or a keep-alive) would become part of
     // it.
-    if (cut !== undefined)
-      last[last.length - 1] = { ...cut, bytes: concatBytes([cut.bytes, this.#decoder.framing.closing(cut.bytes)]) };
+    const { closing } = this.#decoder.framing;
+    if (cut !== undefined) last[last.length - 1] = { ...cut, bytes: concatBytes([cut.bytes, closing(cut.bytes)]) };
     return { parts: last, end };
   }
 

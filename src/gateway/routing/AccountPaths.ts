@@ -86,7 +86,7 @@ const every = ["openai-chat", "openai-responses", "anthropic-messages", "google-
 
 /** Requests that need no entry in `paths`. They do not change the account, except that a provider may store a response. */
 const rules: ReadonlyArray<Rule> = [
-  rule("GET", `${openai}/models(?:/${model})?`, ...every),
+  rule("GET", `${openai}/models(?:/${model})?`, ...every, ...bedrock),
   rule("POST", `${openai}/chat/completions`, "openai-chat"),
   rule("POST", `${openai}/embeddings`, "openai-chat", "openai-responses"),
   rule("POST", `${openai}/responses(?:/input_tokens|/compact)?`, "openai-responses"),

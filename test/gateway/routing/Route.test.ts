@@ -131,9 +131,10 @@ describe("routeOf, where another vendor's credential or path is carried", () => 
     [
       "/model/anthropic.claude/invoke-with-response-stream",
       [["authorization", "AWS4-HMAC-SHA256 Credential=A"]],
-      "400 vendor",
+      "bedrock",
     ],
-    ["/model/anthropic.claude/converse", [], "400 vendor"],
+    ["/model/anthropic.claude/converse", [], "bedrock"],
+    ["/model/anthropic.claude/converse", bearer("sk-proj-EXAMPLE"), "400 vendor"],
     ["/api/chat", [], "400 vendor"],
     [chat, bearer("gsk_EXAMPLE"), "400 vendor"],
     [chat, bearer("sk-or-v1-EXAMPLE"), "400 vendor"],
