@@ -7,11 +7,14 @@ import type { ToolEffect } from "../../src/domain/SideEffects.ts";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { ClockOptions } from "../../src/runtime/contract/Clocks.ts";
 import type { FaultScript } from "../../src/testing/index.ts";
-import { ids, samples } from "../samples/index.ts";
+import { allIds, ids, samples } from "../samples/index.ts";
 import type { Event } from "../samples/Sample.ts";
 
 /** The protocols of the matrix, in the order of its table. */
-export const protocols = ids;
+export const protocols = allIds;
+
+/** Those whose streams are text, for cells that write raw text into them. */
+export const textProtocols = ids;
 
 /** Reveal modes: parts as they arrive, parts of an answer proven whole, or plain parts that the caller cannot discard. */
 export const modes = ["live", "on_complete", "parts"] as const;

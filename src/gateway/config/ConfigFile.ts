@@ -176,6 +176,8 @@ class Reader {
     const secretAccessKey = this.#readSecret([...at, "secret_access_key"], given.secret_access_key);
     const sessionToken =
       given.session_token === undefined ? undefined : this.#readSecret([...at, "session_token"], given.session_token);
+    for (const text of [accessKeyId, sessionToken === undefined ? undefined : Redacted.value(sessionToken)])
+      if (text !== undefined && !isHeaderText(text)) this.#addProblem(at, "expected a valid header value");
     if (credential !== undefined) this.#addProblem(at, "expected either `credential` or `aws`");
     if (given.region === undefined && URL.canParse(url) && regionOf(url) === undefined)
       this.#addProblem([...at, "region"], "expected a region, because the host names none");
