@@ -109,7 +109,7 @@ const lawTable = (): string =>
 const protocolTable = (root: string): string =>
   table(
     ["protocol", "id", "complete when", "tolerated, and declared"],
-    globSync("src/provider/*/Decode.ts", { cwd: root })
+    globSync("src/provider/{*/Decode,bedrock/{Converse,Invoke}}.ts", { cwd: root })
       .sort()
       .map((path) => protocolRow(path, readFileSync(join(root, path), "utf8"))),
   );

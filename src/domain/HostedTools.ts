@@ -185,6 +185,14 @@ const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundar
   // Chat: `functions` is the API's original form of tools.
   for (const entry of Json.list(request.functions))
     found.push(makeBoundary(Json.string(Json.record(entry)?.name) || "function", runtime));
+  // Bedrock's Converse. Its only other kind of entry, `cachePoint`, is no tool.
+  for (const entry of Json.list(Json.record(request.toolConfig)?.tools)) {
+    const { systemTool, toolSpec } = Json.record(entry) ?? {};
+    const own = Json.record(toolSpec);
+    const hosted = Json.string(Json.record(systemTool)?.name);
+    if (own !== undefined) found.push(makeBoundary(Json.string(own.name) || "function", runtime));
+    if (hosted !== "") found.push(makeBoundary(hosted, unknown));
+  }
   // Anthropic: a server is exposed even if no `mcp_toolset` names it.
   for (const entry of Json.list(request.mcp_servers)) {
     const server = mcp(Json.string(Json.record(entry)?.name));

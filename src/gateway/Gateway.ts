@@ -24,6 +24,7 @@ import { serveHeld } from "./attach/StreamHandler.ts";
 import { fixedChangesIn } from "./config/FixedOptions.ts";
 import { GatewayError, type GatewayOptions, type GatewaySettings, settingsOf } from "./config/GatewayOptions.ts";
 import { gatewayEntries } from "./config/Options.ts";
+import type { UpstreamSettings } from "./config/UpstreamSettings.ts";
 import { checkDescriptors, reportOutOfDescriptors } from "./limits/Descriptors.ts";
 import { Connections } from "./limits/Shares.ts";
 import * as OpenPort from "./OpenPort.ts";
@@ -36,6 +37,7 @@ import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "./Requests.ts";
 import { RouteMemory } from "./routes/RouteMemory.ts";
 import { addressOf } from "./routing/Address.ts";
+import { signing } from "./upstream/Signing.ts";
 import * as Upstreams from "./upstream/Upstreams.ts";
 import { ReportedPaths } from "./wires/PassedStreams.ts";
 import { WorkerSockets } from "./workers/WorkerSockets.ts";
@@ -136,16 +138,18 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const [repeats, memory, owners] = [yield* SharedRepeats.make, new RouteMemory(), yield* ResponseOwners.make];
   const [store, watch] = [yield* storeState, yield* PathWatch.make];
   const { attachments, cancels, gateways, serveSiblings } = yield* attaching(meter, Deferred.await(closing), first);
+  const clock = yield* Clock.Clock;
+  const signed = (reach: RequestServing["reach"]) => (server: UpstreamSettings) =>
+    signing(reach(server), server, () => clock.currentTimeMillisUnsafe());
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
     ...{ settings, attachments, cancels, bodies, connections, memory, meter },
-    ...{ owners, page, reported, store, watch, reach: upstreams.reach },
+    ...{ owners, page, reported, store, watch, reach: signed(upstreams.reach) },
     draining: () => draining,
     closing: Deferred.await(closing),
     options: relayOptionsOf(settings, given, repeats, pathPatienceMs),
   });
   let serving = servingOf(first, options);
   const { pages, run, runPage, served } = yield* requestFibers;
-  const clock = yield* Clock.Clock;
   yield* serveSiblings(run, () => serving.settings.limits.slowClientMs);
   const listener: OpenPort.Listener = (request, response, expects) => {
     if (takeHop(gateways, connections, request, response)) return;

@@ -20,6 +20,7 @@ import {
 } from "./config/GatewayOptions.ts";
 import type { Connections } from "./limits/Shares.ts";
 import { Access } from "./log/AccessRecord.ts";
+import { answerProtocolErrors } from "./ProtocolErrors.ts";
 import { reset } from "./proxy/BrokenEnd.ts";
 import { ClientResponse, errorBody } from "./proxy/ClientResponse.ts";
 import { noProxy } from "./routing/Address.ts";
@@ -101,6 +102,7 @@ const serverOf = ({ limits, tls }: GatewaySettings, listener: Listener): Effect.
     );
     server.maxConnections = limits.maxConnections;
     server.on("connect", refuseTunnel);
+    answerProtocolErrors(server);
     return server;
   });
 

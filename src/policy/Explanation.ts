@@ -69,7 +69,7 @@ const waits = {
 } as const;
 
 /**
- * Returns a clause about a failure that only its code identifies; undefined for any other code. For the first two codes nothing was sent.
+ * Returns a clause about a failure that only its code identifies; undefined for any other code. For the first three codes nothing was sent.
  * The others are bodies that do not match their headers.
  */
 export const codedWords = ({ code, kind }: Pick<Failure, "code" | "kind">): string | undefined =>
@@ -77,6 +77,7 @@ export const codedWords = ({ code, kind }: Pick<Failure, "code" | "kind">): stri
 
 const coded: ReadonlyMap<string, string> = new Map([
   ["continuation_unbuildable", "we could not build a request for the rest of the answer"],
+  ["signature_expired", "the signature of the request has expired, and only its client can sign a repeat"],
   ["resume_cursor_unreadable", "the cursor at which the answer continues could not be read"],
   ["web_page", "a web page arrived in place of the model provider's response"],
   ["unknown_encoding", "the response has an unknown content encoding"],

@@ -5,6 +5,8 @@
 export * as HostedTools from "../domain/HostedTools.ts";
 export * as FailureClassifier from "../failure/FailureClassifier.ts";
 export * as AnthropicMessages from "./anthropic/Decode.ts";
+export * as BedrockConverse from "./bedrock/Converse.ts";
+export * as BedrockInvoke from "./bedrock/Invoke.ts";
 export * as Continuation from "./Continuation.ts";
 export * as Gemini from "./gemini/Decode.ts";
 export * as OpenAiChat from "./openai-chat/Decode.ts";

@@ -83,6 +83,15 @@ describe("the tools that a request exposes", () => {
   const exposed = (body: unknown) =>
     HostedTools.fromRequestTools(body).map((tool) => `${tool.executor} ${tool.effect} ${tool.name}`);
 
+  it("Converse: its own tools and those of Amazon", () => {
+    const spec = { toolSpec: { name: "bash", inputSchema: { json: {} } } };
+    const body = {
+      toolConfig: { tools: [spec, { cachePoint: { type: "default" } }, { systemTool: { name: "nova_grounding" } }] },
+    };
+    assert.deepStrictEqual(exposed(body), ["runtime unknown bash", "provider unknown nova_grounding"]);
+    assert.deepStrictEqual(exposed({ toolConfig: { functionCallingConfig: { mode: "AUTO" } } }), []);
+  });
+
   it("Chat: functions in both forms, custom tools, and search by option, parameter or plugin", () => {
     const tools = [
       { type: "function", function: { name: "read" } },

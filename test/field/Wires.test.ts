@@ -18,7 +18,7 @@ const answering = (asked: IncomingMessage, response: ServerResponse): void => {
 };
 
 /** A body that every protocol accepts as its own. */
-const body = { messages: [], input: "x", contents: [], prompt: "x", model: "m" };
+const body = { messages: [], input: "x", contents: [], prompt: "x", model: "m", anthropic_version: "x" };
 
 const ask = (url: string, { body: field, method, target }: WireExample, wire?: Wire): Promise<Got> =>
   send(`${url}${target}`, {
@@ -59,12 +59,7 @@ describe("a stream that no run recovers", () => {
   const shapes: ReadonlyArray<readonly [string, string, Record<string, string>, string | undefined]> = [
     ["events", "/v1/other", { "content-type": "text/event-stream" }, "unknown_path"],
     ["lines of JSON", "/api/chat", { "content-type": "application/x-ndjson" }, "unknown_format"],
-    [
-      "Bedrock's frames",
-      "/model/M/converse-stream",
-      { "content-type": "application/vnd.amazon.eventstream" },
-      "unknown_format",
-    ],
+    ["frames of Amazon's APIs", "/other", { "content-type": "application/vnd.amazon.eventstream" }, "unknown_path"],
     [
       "a JSON array",
       "/v1beta/models/M:streamGenerateContent",

@@ -50,7 +50,7 @@ export const front = (
   page?: Layer.Layer<Page, never, PageServices>,
 ): Effect.Effect<Fronted, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const upstreams = { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream };
+    const upstreams = { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream, bedrock: upstream };
     // A test that leaves a stalled stream behind does not wait for it.
     const limits = { drainMs: 50, ...program.limits };
     const services = yield* Layer.build(

@@ -7,11 +7,14 @@ import type { ToolEffect } from "../../src/domain/SideEffects.ts";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { ClockOptions } from "../../src/runtime/contract/Clocks.ts";
 import type { FaultScript } from "../../src/testing/index.ts";
-import { ids, samples } from "../samples/index.ts";
+import { allIds, ids, samples } from "../samples/index.ts";
 import type { Event } from "../samples/Sample.ts";
 
 /** The protocols of the matrix, in the order of its table. */
-export const protocols = ids;
+export const protocols = allIds;
+
+/** Those whose streams are text, for cells that write raw text into them. */
+export const textProtocols = ids;
 
 /** Reveal modes: parts as they arrive, parts of an answer proven whole, or plain parts that the caller cannot discard. */
 export const modes = ["live", "on_complete", "parts"] as const;
@@ -185,7 +188,10 @@ export const bytes = (text: string | Uint8Array): Content[number] => ({
 });
 
 /** An event of a protocol in its wire format. */
-export const framed = (protocol: ProtocolId, data: Event): Content[number] => bytes(samples[protocol].frame(data));
+export const framed = (protocol: ProtocolId, data: Event): Content[number] => {
+  const { encoding, frame } = samples[protocol];
+  return bytes(Buffer.from(frame(data), encoding));
+};
 
 /** A frame that no protocol writes, as an event with JSON data. */
 export const event = (data: object, name?: string): Content[number] =>

@@ -39,7 +39,9 @@ export type Event = object | string;
 export interface Sample {
   readonly id: ProtocolId;
   /** The gateway's upstream for this protocol. */
-  readonly vendor: "openai" | "anthropic" | "gemini";
+  readonly vendor: "openai" | "anthropic" | "gemini" | "bedrock";
+  /** Encoding of the frames. Binary messages are text of one character a byte. If omitted, UTF-8. */
+  readonly encoding?: "latin1";
   /** Path and query of a request for a stream. */
   readonly path: string;
   /** Path of a request for a document. */

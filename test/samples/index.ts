@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import * as Json from "../../src/domain/Json.ts";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import { anthropicMessages } from "./anthropic-messages.ts";
+import { bedrockConverse, bedrockInvoke } from "./bedrock.ts";
 import { googleGemini } from "./google-gemini.ts";
 import { openAiChat } from "./openai-chat.ts";
 import { openAiResponses } from "./openai-responses.ts";
@@ -15,15 +16,23 @@ export const samples: Readonly<Record<ProtocolId, Sample>> = {
   "openai-responses": openAiResponses,
   "anthropic-messages": anthropicMessages,
   "google-gemini": googleGemini,
+  "bedrock-converse": bedrockConverse,
+  "bedrock-invoke": bedrockInvoke,
 };
 
-/** The protocols, in the order of every table. */
-export const ids = Object.keys(samples) as ReadonlyArray<ProtocolId>; // the keys above
+/** All protocols, in the order of every table. */
+export const allIds = Object.keys(samples) as ReadonlyArray<ProtocolId>; // the keys above
+
+/** A protocol whose streams are text. */
+export type TextProtocolId = Exclude<ProtocolId, "bedrock-converse" | "bedrock-invoke">;
+
+/** The protocols whose streams are text. */
+export const ids = allIds.filter((id): id is TextProtocolId => samples[id].encoding === undefined);
 
 /** A table of one thing of each sample. */
 export const byProtocol = <A>(pick: (sample: Sample) => A): Readonly<Record<ProtocolId, A>> =>
   // The ids are the keys of every such table.
-  Object.fromEntries(ids.map((id) => [id, pick(samples[id])])) as Record<ProtocolId, A>;
+  Object.fromEntries(allIds.map((id) => [id, pick(samples[id])])) as Record<ProtocolId, A>;
 
 /** A response, event by event in its wire format. */
 export const framesOf = (id: ProtocolId, said: ReadonlyArray<Said>, ended: Ended = {}): ReadonlyArray<string> =>

@@ -71,6 +71,8 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["continuation", "seam"],
     ["protocol"],
     ["openai-chat", "openai-responses", "anthropic", "gemini"],
+    // Reads the events of a protocol below.
+    ["bedrock"],
     [""],
   ],
   recorder: [

@@ -14,7 +14,9 @@ import { classifyResponse } from "../../failure/FailureClassifier.ts";
 import type { Tolerance, WireProtocol } from "../../provider/Protocols.ts";
 import { isWhiteSpace } from "../../provider/stream/Content.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
+import type { Framing } from "../../provider/stream/Framing.ts";
 import { document as notStreamed, unreadable, type Verifier } from "../../provider/stream/Resume.ts";
+import * as Sse from "../../provider/stream/Sse.ts";
 import {
   afterMicrotasks,
   inNextTurn,
@@ -37,6 +39,7 @@ import {
   recordOf,
   relayError,
 } from "./RelayTransport.ts";
+import { signatureOf } from "./RequestSignature.ts";
 import { Slices } from "./Slices.ts";
 import type { RelaySeam } from "./seam/RelaySeam.ts";
 import { SeamFrames } from "./seam/SeamFrames.ts";
@@ -115,11 +118,24 @@ export class RelaySource implements PolledReader<RelayPart> {
       opening?.verifier === undefined ? undefined : { verifier: opening.verifier, resumed: this.#resumes };
     this.#frames = this.#continues
       ? new SeamFrames(decoder)
-      : new RelayFrames(decoder, verification, seam !== undefined);
+      : new RelayFrames(decoder, verification, seam !== undefined, plan.protocol.framing);
+    const refused =
+      opening === undefined ? (this.#continues ? unbuildable : unreadable) : this.#expiry(opening.request);
     this.#exchange =
-      opening === undefined
-        ? nothingSent(this.#continues ? unbuildable : unreadable)
+      opening === undefined || refused !== undefined
+        ? nothingSent(refused ?? unreadable)
         : transport.open(opening.request, { delivery: context.delivery, bytes: context.bytes });
+  }
+
+  /**
+   * Returns the reason not to send a request again whose signature has expired. The first attempt is sent, because only the provider knows
+   * its own clock. An operator's credential replaces the client's signature.
+   */
+  #expiry(request: RelayRequest): Failure | undefined {
+    const { context, nowMs, transport } = this.#options;
+    if (context.attempt === 1 || transport.mask !== undefined) return undefined;
+    const validUntilMs = signatureOf(request)?.validUntilMs;
+    return validUntilMs !== undefined && nowMs() > validUntilMs ? signatureExpired : undefined;
   }
 
   /** Returns the parts that have arrived. Returns the end or the error once they were taken. */
@@ -266,7 +282,8 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#arrivals = this.#exchange.arrivals?.();
     if (!plan.streaming || !mayHaveContent(plain(head))) return this.#openDocument(head, []);
     // If the content type is not that of a stream, only the first event proves that the body is a stream.
-    if (isEventStream(head)) heads.release(context.attempt);
+    const { isDeclaredBy } = plan.protocol.framing ?? Sse.framing;
+    if (isDeclaredBy(typeOf(head))) heads.release(context.attempt);
     return undefined;
   }
 
@@ -391,10 +408,17 @@ export class RelaySource implements PolledReader<RelayPart> {
   }
 
   #fail(failed: RelayPart): void {
-    const { mask } = this.#options.transport;
+    const { plan, transport } = this.#options;
+    const { mask } = transport;
     const failure = this.#maskFailure(this.#markIfLimited(failed.observation.failure ?? { kind: "server_error" }));
     const observation = { ...failed.observation, failure };
-    this.#add([{ ...failed, observation, ...(mask === undefined ? {} : { bytes: mask.bytes(failed.bytes) }) }]);
+    this.#add([
+      {
+        ...failed,
+        observation,
+        ...(mask === undefined ? {} : { bytes: editedBy(plan.protocol, failed.bytes, (text) => mask.bytes(text)) }),
+      },
+    ]);
     this.#failure = { error: relayError(failure) };
   }
 
@@ -461,6 +485,9 @@ export class RelaySource implements PolledReader<RelayPart> {
   }
 }
 
+const editedBy = ({ framing }: WireProtocol, ...[events, edit]: Parameters<NonNullable<Framing["edited"]>>) =>
+  framing?.edited === undefined ? edit(events) : framing.edited(events, edit);
+
 const isFilled = <A>(parts: Array<A>): parts is [A, ...Array<A>] => parts.length > 0;
 
 /**
@@ -472,6 +499,12 @@ const nothingSent = (failure: Failure): RelayExchange => ({
   read: () => Promise.resolve(undefined),
   abort: () => undefined,
 });
+
+/** The request would be refused, and a new signature needs the secret of the client. */
+const signatureExpired: Failure = {
+  ...{ kind: "rejected", reason: "auth", code: "signature_expired" },
+  ...{ retryable: false, not_processed: true },
+};
 
 const unbuildable: Failure = { kind: "rejected", reason: "invalid_request", code: "continuation_unbuildable" };
 
@@ -486,8 +519,6 @@ const documentEnd: Observation = { ...text(0), terminal: true, finish: "document
 const plain = (head: RelayHead) => ({ status: head.status, headers: { "content-type": typeOf(head) } });
 
 const typeOf = (head: RelayHead): string => fieldOf(head.headers, "content-type") ?? "";
-
-const isEventStream = (head: RelayHead): boolean => /^\s*text\/event-stream\b/i.test(typeOf(head));
 
 const isHtml = (head: RelayHead): boolean => /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(typeOf(head));
 

@@ -88,7 +88,7 @@ const errorObjects = (root: object): ReadonlyArray<object> => {
   }
   if (holders.length > 0) return isErrorRoot(root) ? [root, ...holders] : holders;
   const named = findExceptionKey(root);
-  if (named !== undefined) return [root];
+  if (named !== undefined) return [root, get(root, named)].filter(isObject);
   return isErrorRoot(root) || typeof get(root, "error") === "string" ? [root] : [];
 };
 

@@ -44,6 +44,7 @@ export const schemas: ReadonlySet<string> = new Set([
   "parametersJsonSchema",
   "parameters_json_schema",
   "input_schema",
+  "inputSchema",
   "responseJsonSchema",
   "responseSchema",
   "response_schema",

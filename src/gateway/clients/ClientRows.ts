@@ -199,6 +199,16 @@ const sdks: ReadonlyArray<ClientRow> = [
   ),
   row(
     {
+      name: "aws-sdk",
+      marks: "user agent `aws-sdk-js/…`, `Boto3/…` and similar",
+      measured: "JS 3.1164; Python from its source",
+      matches: agent(/^(?:aws-sdk-|Boto3\/|aws-cli\/)/),
+    },
+    // An exception in the stream is thrown and not retried.
+    { ...told, ...byStatus },
+  ),
+  row(
+    {
       name: "google-genai-sdk",
       marks: "user agent `google-genai-sdk/…`",
       measured: "JS 3.1; Python from its source",

@@ -24,7 +24,7 @@ import type { ProgramOptions } from "./ProgramOptions.ts";
 import { problemsOfRoutes } from "./RouteProblems.ts";
 import type { RouteLists, RouteSettings } from "./RouteSettings.ts";
 import { isUpstreamName, namePattern, upstreamNameWords } from "./UpstreamNames.ts";
-import type { CertificatePair, UpstreamSettings } from "./UpstreamSettings.ts";
+import { type AwsCredential, type CertificatePair, regionOf, type UpstreamSettings } from "./UpstreamSettings.ts";
 
 /** The options from a configuration file, or its problems. */
 export type ConfigRead =
@@ -130,13 +130,19 @@ class Reader {
     if (!isUpstreamName(name)) this.#addProblem(at, `expected a name of ${upstreamNameWords}`);
     this.#addProblem([...at, "url"], problemOfUrl(it.url));
     this.#checkPaths(at, it.paths);
-    if (it.paths !== undefined && it.credential === undefined && !Object.keys(it.headers ?? {}).some(isCredentialName))
+    if (
+      it.paths !== undefined &&
+      it.credential === undefined &&
+      it.aws === undefined &&
+      !Object.keys(it.headers ?? {}).some(isCredentialName)
+    )
       this.#addProblem(
         [...at, "paths"],
         "expected only with a credential: without one, the client's own credential decides",
       );
     if (it.protocols?.length === 0) this.#addProblem([...at, "protocols"], "expected at least one protocol");
     const credential = it.credential === undefined ? undefined : this.#readSecret([...at, "credential"], it.credential);
+    const aws = it.aws === undefined ? undefined : this.#readAws([...at, "aws"], it.aws, it);
     const proxy = it.proxy === undefined ? undefined : this.#readProxy([...at, "proxy"], it.proxy);
     if (credential !== undefined && !isHeaderText(Redacted.value(credential)))
       this.#addProblem([...at, "credential"], "expected a valid header value");
@@ -148,6 +154,7 @@ class Reader {
       ...(it.protocols === undefined ? {} : { protocols: it.protocols }),
       ...(it.paths === undefined ? {} : { paths: it.paths }),
       ...(credential === undefined ? {} : { credential }),
+      ...(aws === undefined ? {} : { aws }),
       ...(proxy === undefined ? {} : { proxy }),
       ...(ca === undefined ? {} : { ca }),
       ...(clientCert === undefined ? {} : { clientCert }),
@@ -157,6 +164,28 @@ class Reader {
       ...(it.state === undefined ? {} : { state: it.state }),
       ...(it.linger_ms === undefined ? {} : { lingerMs: it.linger_ms }),
       ...(it.continue_text === undefined ? {} : { continueText: it.continue_text }),
+    };
+  }
+
+  #readAws(
+    at: JsonPath,
+    given: NonNullable<Upstream["aws"]>,
+    { credential, url }: Pick<Upstream, "credential" | "url">,
+  ): AwsCredential | undefined {
+    const accessKeyId = this.#readText([...at, "access_key_id"], given.access_key_id);
+    const secretAccessKey = this.#readSecret([...at, "secret_access_key"], given.secret_access_key);
+    const sessionToken =
+      given.session_token === undefined ? undefined : this.#readSecret([...at, "session_token"], given.session_token);
+    for (const text of [accessKeyId, sessionToken === undefined ? undefined : Redacted.value(sessionToken)])
+      if (text !== undefined && !isHeaderText(text)) this.#addProblem(at, "expected a valid header value");
+    if (credential !== undefined) this.#addProblem(at, "expected either `credential` or `aws`");
+    if (given.region === undefined && URL.canParse(url) && regionOf(url) === undefined)
+      this.#addProblem([...at, "region"], "expected a region, because the host names none");
+    if (accessKeyId === undefined || secretAccessKey === undefined) return undefined;
+    return {
+      ...{ accessKeyId, secretAccessKey },
+      ...(sessionToken === undefined ? {} : { sessionToken }),
+      ...(given.region === undefined ? {} : { region: given.region }),
     };
   }
 

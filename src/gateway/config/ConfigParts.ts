@@ -41,7 +41,16 @@ export const certificate = Schema.Struct({
 export const upstream = Schema.Struct({
   url: text("Base URL, as a client of this server would use it: `http(s)://host[:port][/path]`"),
   protocols: Schema.optionalKey(
-    Schema.Array(Schema.Literals(["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"])).annotate(
+    Schema.Array(
+      Schema.Literals([
+        "openai-chat",
+        "openai-responses",
+        "anthropic-messages",
+        "google-gemini",
+        "bedrock-converse",
+        "bedrock-invoke",
+      ]),
+    ).annotate(
       describe(
         "Protocols that it accepts; if omitted, those of the vendor that owns the host, and any for your own server",
       ),
@@ -59,6 +68,16 @@ export const upstream = Schema.Struct({
   ),
   credential: Schema.optionalKey(
     secret("The upstream's own credential, which replaces every credential of the client"),
+  ),
+  aws: Schema.optionalKey(
+    Schema.Struct({
+      access_key_id: secret("Id of the access key"),
+      secret_access_key: secret("Its secret"),
+      session_token: Schema.optionalKey(secret("Its session token, if the key is temporary")),
+      region: Schema.optionalKey(text("Region of the signature; if omitted, that of the host")),
+    }).annotate(
+      describe("Access key of AWS, with which the gateway signs each request in place of the client (Amazon Bedrock)"),
+    ),
   ),
   proxy: Schema.optionalKey(
     secret(

@@ -124,11 +124,14 @@ const makeServers = (options: GatewayOptions): Pick<GatewaySettings, "servers" |
   for (const name of defaultNames) add({ name, url: addresses[name], headers: [] });
   for (const upstream of named) add(upstream);
   const urlOf = (name: UpstreamName) => servers.get(name)?.url ?? addresses[name];
-  return { servers, upstreams: { openai: urlOf("openai"), anthropic: urlOf("anthropic"), gemini: urlOf("gemini") } };
+  const upstreams = {
+    ...{ openai: urlOf("openai"), anthropic: urlOf("anthropic"), gemini: urlOf("gemini"), bedrock: urlOf("bedrock") },
+  };
+  return { servers, upstreams };
 };
 
 /** Names of the upstreams that need no prefix. */
-export const defaultNames = ["openai", "anthropic", "gemini"] as const;
+export const defaultNames = ["openai", "anthropic", "gemini", "bedrock"] as const;
 
 /** Name of the token in the `token` option. */
 export const tokenNameDefault = "default";

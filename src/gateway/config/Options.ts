@@ -125,6 +125,11 @@ export const upstreams = {
   openai: address("openai", "OpenAI or a compatible server", "https://api.openai.com/v1"),
   anthropic: address("anthropic", "Anthropic", "https://api.anthropic.com"),
   gemini: address("gemini", "Gemini", "https://generativelanguage.googleapis.com"),
+  bedrock: address(
+    "bedrock",
+    "Amazon Bedrock; the region of a client's signature replaces the one in it",
+    "https://bedrock-runtime.us-east-1.amazonaws.com",
+  ),
 };
 
 /** Ways in which a healthy stream of an upstream may differ from its protocol. */
@@ -392,4 +397,5 @@ export const upstreamsDefault: Upstreams = {
   openai: upstreams.openai.default,
   anthropic: upstreams.anthropic.default,
   gemini: upstreams.gemini.default,
+  bedrock: upstreams.bedrock.default,
 };

@@ -13,6 +13,16 @@ export interface CertificatePair {
   readonly key: Redacted.Redacted<string>;
 }
 
+/** An access key of Amazon's, with which requests are signed. */
+export interface AwsCredential {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: Redacted.Redacted<string>;
+  /** Token of a temporary access key. */
+  readonly sessionToken?: Redacted.Redacted<string>;
+  /** Default: the region in the host. */
+  readonly region?: string;
+}
+
 /** A validated upstream. The files and variables that it names are already resolved. */
 export interface UpstreamSettings {
   /** Name of the upstream. `openai`, `anthropic` and `gemini` need no path prefix; any other upstream has the prefix `/u/NAME/`. */
@@ -27,6 +37,8 @@ export interface UpstreamSettings {
   readonly headers: RelayHeaders;
   /** Credential that replaces every credential of the client. */
   readonly credential?: Redacted.Redacted<string>;
+  /** Access key that signs each request in place of the client, for Amazon's APIs. */
+  readonly aws?: AwsCredential;
   /** Egress proxy, whose address may include a password; `direct` for none. Default: from the environment. */
   readonly proxy?: Redacted.Redacted<string> | "direct";
   /** Certificates trusted in addition to Node's own, as PEM text. */
@@ -48,6 +60,14 @@ export interface UpstreamSettings {
   readonly continueText?: "auto" | "ask";
 }
 
-/** True if an upstream has its own credential, in `credential` or in its headers. */
-export const hasOwnCredential = ({ credential, headers }: Pick<UpstreamSettings, "credential" | "headers">): boolean =>
-  credential !== undefined || headers.some(([name]) => isCredentialName(name));
+/** True if an upstream has its own credential: in `credential`, in `aws`, or in its headers. */
+export const hasOwnCredential = ({
+  aws,
+  credential,
+  headers,
+}: Pick<UpstreamSettings, "aws" | "credential" | "headers">): boolean =>
+  credential !== undefined || aws !== undefined || headers.some(([name]) => isCredentialName(name));
+
+/** Returns the region in a host of Amazon's; undefined for any other host. */
+export const regionOf = (url: string): string | undefined =>
+  /\.([a-z]{2}(?:-[a-z]+)+-\d)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)$/.exec(new URL(url).hostname)?.[1];

@@ -106,8 +106,8 @@ export const behindHead = Effect.fnUntraced(function* (
   );
   const { model } = plan.provider;
   const run = { id: response.run_id, ...(model === undefined ? {} : { model }) };
-  for (const { pauseMs, text } of plan.protocol.givenUp.ending(message, response.last(), run)) {
-    yield* client.write([new TextEncoder().encode(text)]);
+  for (const { bytes, pauseMs, text } of plan.protocol.givenUp.ending(message, response.last(), run)) {
+    yield* client.write([bytes ?? new TextEncoder().encode(text)]);
     yield* Effect.sleep(pauseMs);
   }
   yield* manner.ending === "clean" ? client.end : client.break;

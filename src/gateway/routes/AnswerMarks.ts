@@ -2,7 +2,8 @@
 import type { RelayExchange } from "../../adapters/relay/RelayTransport.ts";
 import { documentBytesMax } from "../../adapters/relay/WholeBody.ts";
 import * as Json from "../../domain/Json.ts";
-import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
+import type { Framer, Framing } from "../../provider/stream/Framing.ts";
+import * as Sse from "../../provider/stream/Sse.ts";
 import type { Polled } from "../../runtime/attempt/AsyncSource.ts";
 import { boundRows } from "./BoundRows.ts";
 
@@ -26,8 +27,12 @@ const keys: ReadonlySet<string> = new Set([...boundRows.flatMap(({ marks = [] })
  * @param onMark called once with each mark, and must not throw; for a signature that arrives in pieces, it is called after each piece with
  *   the signature so far
  */
-export const marking = (exchange: RelayExchange, onMark: (text: string) => void): RelayExchange => {
-  const marks = new AnswerMarks(onMark);
+export const marking = (
+  exchange: RelayExchange,
+  framing: Framing | undefined,
+  onMark: (text: string) => void,
+): RelayExchange => {
+  const marks = new AnswerMarks(onMark, framing);
   return {
     head: () => exchange.head(),
     read: async () => {
@@ -47,15 +52,16 @@ export const marking = (exchange: RelayExchange, onMark: (text: string) => void)
 /** Searches one response: a stream of events, or a document. */
 export class AnswerMarks {
   readonly #onMark: (text: string) => void;
-  readonly #framer = makeFramer();
+  readonly #framer: Framer;
   readonly #seen = new Set<string>();
   /** Signatures that are still arriving, by content block. */
   readonly #open = new Map<unknown, string>();
   #document: Array<Uint8Array> | undefined = [];
   #bytes = 0;
 
-  constructor(onMark: (text: string) => void) {
+  constructor(onMark: (text: string) => void, framing: Framing = Sse.framing) {
     this.#onMark = onMark;
+    this.#framer = framing.makeFramer();
   }
 
   /** Adds the next bytes. They may be split at any position. */
@@ -63,7 +69,7 @@ export class AnswerMarks {
     if (this.#seen.size >= answerMarksMax) return;
     for (const frame of this.#framer.feed(bytes)) {
       this.#document = undefined;
-      if (!isComment(frame)) this.#look(frame.data);
+      if (!Sse.isComment(frame)) this.#look(frame.data);
     }
     this.#bytes += bytes.byteLength;
     if (this.#bytes > documentBytesMax) this.#document = undefined;

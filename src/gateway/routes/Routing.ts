@@ -125,7 +125,7 @@ const routeOf = (
   const open: RelayTransport["open"] = (request, reporters) => {
     const opened = transport.open(leaving(request), reporters);
     const exchange = isKept ? withIdListener(opened, (made) => owners.keep(tenant, made)) : opened;
-    return marks ? marking(exchange, (text) => memory.keep(remembered, text, id)) : exchange;
+    return marks ? marking(exchange, plan.protocol.framing, (text) => memory.keep(remembered, text, id)) : exchange;
   };
   return {
     ...{ id, plan, path: withCredential(pathOf(left.url), left) },

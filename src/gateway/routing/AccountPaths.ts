@@ -81,11 +81,12 @@ const rule = (methods: string, path: string, ...protocols: ReadonlyArray<Protoco
   protocols,
 });
 
+const bedrock = ["bedrock-converse", "bedrock-invoke"] as const;
 const every = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
 
 /** Requests that need no entry in `paths`. They do not change the account, except that a provider may store a response. */
 const rules: ReadonlyArray<Rule> = [
-  rule("GET", `${openai}/models(?:/${model})?`, ...every),
+  rule("GET", `${openai}/models(?:/${model})?`, ...every, ...bedrock),
   rule("POST", `${openai}/chat/completions`, "openai-chat"),
   rule("POST", `${openai}/embeddings`, "openai-chat", "openai-responses"),
   rule("POST", `${openai}/responses(?:/input_tokens|/compact)?`, "openai-responses"),
@@ -103,6 +104,9 @@ const rules: ReadonlyArray<Rule> = [
     `(?:${vertex}(?:/publishers/[\\w-]+)?/models|${vertex}/endpoints|/tunedModels)/[\\w.~@-]+:(?:generateContent|streamGenerateContent|countTokens|embedContent|batchEmbedContents)`,
     "google-gemini",
   ),
+  rule("POST", `/model/${model}/converse(?:-stream)?`, "bedrock-converse"),
+  rule("POST", `/model/${model}/invoke(?:-with-response-stream)?`, "bedrock-invoke"),
+  rule("POST", `/model/${model}/count-tokens`, ...bedrock),
 ];
 
 /** Matches the path of a stored response or conversation, and every path below it. */

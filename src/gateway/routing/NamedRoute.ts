@@ -18,6 +18,8 @@ export const vendorOf: Readonly<Record<ProtocolId, UpstreamName>> = {
   "openai-chat": "openai",
   "openai-responses": "openai",
   "google-gemini": "gemini",
+  "bedrock-converse": "bedrock",
+  "bedrock-invoke": "bedrock",
 };
 
 interface Asked {
@@ -82,6 +84,7 @@ const protocolOf = (path: string, { shared, upstreams, vertex }: PathClaim): Pro
   if (/\/chat\/completions(?:\/|$)/i.test(path)) return "openai-chat";
   if (/(?:^|\/)responses(?:\/|$)/i.test(path)) return "openai-responses";
   if (vertex === true) return /\/publishers\/anthropic\//i.test(path) ? "anthropic-messages" : "google-gemini";
+  if (upstreams[0] === "bedrock") return /\/converse[^/]*$/i.test(path) ? "bedrock-converse" : "bedrock-invoke";
   if (shared === true) return undefined;
   const [likeliest] = upstreams;
   return likeliest === "anthropic" ? "anthropic-messages" : likeliest === "gemini" ? "google-gemini" : undefined;
@@ -91,7 +94,11 @@ const mayCarry = ({ claim, owner, server, upstreams }: Asked, { at, vendor }: Si
   // The client's credentials are not sent: the upstream's own credential replaces them.
   if (hasOwnCredential(server) || vendor === owner) return true;
   // Anthropic's version and beta headers are options, not credentials. Servers of other vendors accept them too.
-  if (at.startsWith("anthropic-") && owner !== "openai" && (claim.vertex === true || claim.upstreams[0] === "openai"))
+  if (
+    at.startsWith("anthropic-") &&
+    owner !== "openai" &&
+    (claim.vertex === true || claim.upstreams[0] === "openai" || claim.upstreams[0] === "bedrock")
+  )
     return true;
   if (isUpstream(vendor) && new URL(upstreams[vendor]).origin === new URL(server.url).origin) return true;
   if (owner !== undefined) return at.startsWith("anthropic-") && family === "anthropic" && !isUpstream(owner);

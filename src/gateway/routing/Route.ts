@@ -2,7 +2,9 @@
  * Decides to which upstream a request is sent, by its path and headers alone. Addresses come only from the configuration, and a credential
  * is sent only to an upstream of its vendor.
  */
+
 import { type RelayAddress, type RelayHeaders, readAddress } from "../../adapters/relay/RelayTransport.ts";
+import { signatureOf } from "../../adapters/relay/RequestSignature.ts";
 import type { UpstreamName, Upstreams } from "../config/Options.ts";
 import type { Refused } from "./Admission.ts";
 import {
@@ -59,7 +61,21 @@ export const routeOf = (
   );
   if (upstream === undefined) return foreign(claim, signs, upstreams);
   const url = urlOf(target, upstream, upstreams[upstream]);
+  if (url !== undefined && upstream === "bedrock" && !credentialed.has(upstream))
+    return { upstream, url: inSignedRegion(url, headers) };
   return url === undefined ? { refused: nowhere, upstream } : { upstream, url };
+};
+
+/**
+ * Replaces the region in a host of Bedrock's by that of the client's signature, because the server of another region would refuse it.
+ *
+ * @param url absolute address, with the request's query
+ */
+const inSignedRegion = (url: string, headers: RelayHeaders): string => {
+  const { region = "" } = signatureOf({ headers, url }) ?? {};
+  return /^[a-z]{2}(?:-[a-z]+)+-\d$/.test(region)
+    ? url.replace(/^(https:\/\/bedrock-runtime(?:-fips)?\.)[\w-]+(?=\.amazonaws\.com(?:\.cn)?\/)/, `$1${region}`)
+    : url;
 };
 
 /** Classifies the path of an address, once per cached address. Returns undefined for a path that no client sends. */
@@ -86,7 +102,9 @@ const canTakeAnthropicHeaders = (
   { shared, upstreams: [likeliest], vertex }: PathClaim,
   upstreams: Upstreams,
 ): boolean =>
-  vertex === true || (shared !== true && likeliest === "openai" && ownerOf(hostOf(upstreams.openai)) !== "openai");
+  vertex === true ||
+  likeliest === "bedrock" ||
+  (shared !== true && likeliest === "openai" && ownerOf(hostOf(upstreams.openai)) !== "openai");
 
 /**
  * Returns the candidate upstreams in order of preference. A header or parameter name that several vendors use (`x-api-key`, `?key=`) does
@@ -150,7 +168,7 @@ const isAtHome = (vendor: Vendor, name: UpstreamName, upstreams: Upstreams): boo
 
 /** True if the vendor is one of the three whose upstreams need no prefix. */
 export const isUpstream = (vendor: Vendor): vendor is UpstreamName =>
-  vendor === "openai" || vendor === "anthropic" || vendor === "gemini";
+  vendor === "openai" || vendor === "anthropic" || vendor === "gemini" || vendor === "bedrock";
 
 const hostOf = (address: string): string => parseConfigured(address).hostname;
 

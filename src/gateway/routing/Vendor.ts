@@ -17,7 +17,6 @@ export type Vendor = UpstreamName | ForeignVendor;
 
 const foreignWords = {
   azure: "Azure",
-  aws: "AWS",
   cerebras: "Cerebras",
   cohere: "Cohere",
   databricks: "Databricks",
@@ -38,6 +37,7 @@ export const vendorWords: Readonly<Record<Vendor, string>> = {
   openai: "OpenAI",
   anthropic: "Anthropic",
   gemini: "Google",
+  bedrock: "AWS",
   ...foreignWords,
 };
 
@@ -69,8 +69,8 @@ const owners: ReadonlyArray<readonly [domain: string, vendor: Vendor]> = [
   // GitHub Models runs on an Azure host but uses GitHub's keys.
   ["models.inference.ai.azure.com", "github"],
   ["azure.com", "azure"],
-  ["amazonaws.com", "aws"],
-  ["api.aws", "aws"],
+  ["amazonaws.com", "bedrock"],
+  ["api.aws", "bedrock"],
   ["cerebras.ai", "cerebras"],
   ["cohere.com", "cohere"],
   ["cohere.ai", "cohere"],
@@ -163,7 +163,7 @@ const pathClaims: ReadonlyArray<readonly [RegExp, PathClaim]> = [
   [/(?:^|\/)v1\/(?:messages|complete|organizations)(?:\/|$)/, { upstreams: ["anthropic"] }],
   // Requests that claude-code sends to Anthropic besides messages, some of them without a credential.
   [/^\/api\/(?:hello|oauth|claude_\w+|event_logging)(?:\/|$)/, { upstreams: ["anthropic"] }],
-  [/^\/model\/[^/]+\/(?:invoke|converse|count-tokens)/, foreign("aws")],
+  [/^\/model\/[^/]+\/(?:invoke|converse|count-tokens)/, { upstreams: ["bedrock"] }],
   [/^\/openai\/deployments\//, foreign("azure")],
   [/^\/api\/(?:chat|generate|embed|embeddings|tags|show|ps|pull)(?:\/|$)/, foreign("ollama")],
   [/^\/v2\/(?:chat|embed|rerank)(?:\/|$)/, foreign("cohere")],
@@ -275,7 +275,7 @@ const headerSign = (name: string): NameSign | undefined => {
   if (ofProxies.test(name)) return undefined;
   if (name.startsWith("x-goog-")) return ["gemini", "protocol"];
   if (name.startsWith("anthropic-")) return ["anthropic", "protocol"];
-  if (name.startsWith("x-amz-")) return ["aws", "protocol"];
+  if (name.startsWith("x-amz-")) return ["bedrock", "protocol"];
   if (name === "openai-organization" || name === "openai-project") return ["openai", "protocol"];
   if (name === "x-api-key") return ["anthropic", "name"];
   return name === "api-key" || name === "ocp-apim-subscription-key" ? ["azure", "name"] : undefined;
@@ -283,7 +283,7 @@ const headerSign = (name: string): NameSign | undefined => {
 
 const querySign = (name: string): NameSign | undefined => {
   if (name === "key" || name === "access_token" || name === "oauth_token") return ["gemini", "name"];
-  if (name.startsWith("x-amz-")) return ["aws", "protocol"];
+  if (name.startsWith("x-amz-")) return ["bedrock", "protocol"];
   return name === "api-key" || name === "subscription-key" ? ["azure", "name"] : undefined;
 };
 
@@ -292,7 +292,7 @@ const keyBeginnings = [
   ["sk-ant-", "anthropic"],
   ["sk-(?:proj|svcacct|admin)-|sk-[\\w-]*T3BlbkFJ", "openai"],
   ["AIza[\\w-]{4}|ya29\\.|AQ\\.A[\\w-]{4}", "gemini"],
-  ["AWS4-HMAC-SHA256\\b|ABSK[\\w+/]{4}|bedrock-api-key-", "aws"],
+  ["AWS4-HMAC-SHA256\\b|ABSK[\\w+/]{4}|bedrock-api-key-", "bedrock"],
   ["csk-", "cerebras"],
   ["dapi[0-9a-f]{8}", "databricks"],
   ["fw_", "fireworks"],

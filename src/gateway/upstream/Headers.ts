@@ -2,7 +2,9 @@
  * Removes the headers that are for the next hop only, or that would act on the gateway's origin. All others pass unchanged:
  * spelling, order and duplicates.
  */
+
 import { isNamed, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
+import { signatureOf } from "../../adapters/relay/RequestSignature.ts";
 import {
   attachHeader,
   continueTextHeader,
@@ -96,9 +98,14 @@ export const pairsOf = (flat: ReadonlyArray<string | Buffer>): RelayHeaders => {
  * @param plain true to ask for a response without content encoding, because its events are read on the way
  */
 export const upstreamHeadersOf = (headers: RelayHeaders, plain: boolean): RelayHeaders => {
-  const passed = endToEnd(headers, (name) => !endsHere.has(name) && !(plain && name === "accept-encoding"));
-  return plain ? [...passed, ["accept-encoding", "identity"]] : passed;
+  // A signed header stays, because the signature would be refused without it. The response is then decoded on the way.
+  const replaces = plain && !isSignedHeader(headers, "accept-encoding");
+  const passed = endToEnd(headers, (name) => !endsHere.has(name) && !(replaces && name === "accept-encoding"));
+  return replaces ? [...passed, ["accept-encoding", "identity"]] : passed;
 };
+
+const isSignedHeader = (headers: RelayHeaders, name: string): boolean =>
+  signatureOf({ headers, url: "" })?.headers.includes(name) === true;
 
 /** Returns the headers of an upstream's response that are forwarded to a client, and adds those that protect a browser. */
 export const clientHeadersOf = (headers: RelayHeaders): RelayHeaders => [
@@ -130,7 +137,9 @@ export const withoutBuffering = (headers: RelayHeaders): RelayHeaders => {
 
 /** True if the response declares itself an event stream. */
 export const isEventStream = (headers: RelayHeaders): boolean =>
-  headers.some(([name, value]) => isNamed(name, "content-type") && /^\s*text\/event-stream\b/i.test(value));
+  headers.some(([name, value]) => isNamed(name, "content-type") && eventStreams.test(value));
+
+const eventStreams = /^\s*(?:text\/event-stream|application\/vnd\.amazon\.eventstream)\b/i;
 
 /** Flattens headers to a list of names and values, which Node and undici write. */
 export const flatOf = (headers: RelayHeaders): Array<string> => {

@@ -97,9 +97,11 @@ export const secretsOf = (server: UpstreamSettings): Secrets | undefined => {
   if (!hasOwnCredential(server)) return undefined;
   const known = secretsOfServers.get(server);
   if (known !== undefined) return known;
-  const { credential, headers } = server;
+  const { aws, credential, headers } = server;
   const secrets = new Secrets([
-    ...(credential === undefined ? [] : [Redacted.value(credential)]),
+    ...[credential, aws?.secretAccessKey, aws?.sessionToken].flatMap((it) =>
+      it === undefined ? [] : Redacted.value(it),
+    ),
     // The authentication scheme before the secret is not secret and is not masked.
     ...headers.flatMap(([name, value]) => (isCredentialName(name) ? [value.replace(/^\w+\s+/, "").trim()] : [])),
   ]);

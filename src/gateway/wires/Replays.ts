@@ -43,6 +43,7 @@ const protocolOf = {
   openai: "openai-chat",
   anthropic: "anthropic-messages",
   gemini: "google-gemini",
+  bedrock: "bedrock-converse",
 } as const satisfies Readonly<Record<string, ProtocolId>>;
 
 const wireAt = (method: string, url: string): Wire | undefined => {

@@ -56,6 +56,8 @@ const addresses: Readonly<Record<ProtocolId, ReadonlyArray<WireExample>>> = {
     post("/v1beta/models/M:streamGenerateContent?alt=sse"),
     post("/v1/projects/P/locations/L/publishers/google/models/M:streamGenerateContent?alt=sse"),
   ],
+  "bedrock-converse": [post("/model/M/converse-stream")],
+  "bedrock-invoke": [post("/model/M/invoke-with-response-stream")],
 };
 
 const recovered: ReadonlyArray<Wire> = protocols.ids.map((id) => ({
@@ -107,6 +109,14 @@ const replayed: ReadonlyArray<Wire> = [
     note: untilFirstByte,
     path: /(?<!\/chat)\/completions$/,
     protocol: "openai-chat",
+  },
+  {
+    name: "Bedrock token counts",
+    examples: [post("/model/M/count-tokens")],
+    treatment: "replayed",
+    note: untilFirstByte,
+    path: /\/model\/[^/]+\/count-tokens$/,
+    protocol: "bedrock-converse",
   },
   {
     name: "Models",
@@ -165,14 +175,6 @@ const passes: ReadonlyArray<Wire> = [
     reason: "unknown_format",
     note: "",
     path: /\/v[12]\/chat$/,
-  },
-  {
-    name: "Bedrock",
-    examples: [post("/model/M/converse-stream"), post("/model/M/invoke-with-response-stream")],
-    treatment: "passed",
-    reason: "unknown_format",
-    note: "binary frames; a signature expires",
-    path: /\/model\/[^/]+\/(?:converse|invoke)(?:-\w+)*$/,
   },
   {
     name: "A stored response",

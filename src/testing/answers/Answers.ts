@@ -9,6 +9,7 @@ import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { Block } from "../script/FaultScript.ts";
 import type { AnswerProtocol } from "./AnswerProtocol.ts";
 import { anthropicMessages } from "./AnthropicMessages.ts";
+import { bedrockConverse, bedrockInvoke } from "./Bedrock.ts";
 import { computeRest, type GivenText } from "./Continuer.ts";
 import { googleGemini } from "./GoogleGemini.ts";
 import { type AnswerEvent, type FinishName, type Item, number } from "./Items.ts";
@@ -37,6 +38,8 @@ export const answerProtocols: ReadonlyArray<AnswerProtocol> = [
   openAiChat,
   openAiResponses,
   googleGemini,
+  bedrockConverse,
+  bedrockInvoke,
 ];
 
 /** Looks up a built-in protocol by its id. */

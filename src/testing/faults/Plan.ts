@@ -65,7 +65,7 @@ export const make = (
     ? typeof answer.body === "string"
       ? "text/html"
       : "application/json"
-    : "text/event-stream; charset=utf-8";
+    : (protocol.contentType ?? "text/event-stream; charset=utf-8");
   return {
     status: answer.status,
     headers: {
@@ -73,6 +73,7 @@ export const make = (
       ...(single ? { "content-length": String(length) } : {}),
       ...(!single && answer.framing === "chunked" ? { "transfer-encoding": "chunked" } : {}),
       ...(answer.framing === "eof" ? { connection: "close" } : {}),
+      ...(answer.body === undefined && single ? protocol.errorHeaders?.(answer.status) : {}),
       ...answer.headers,
     },
     framing: single ? "length" : answer.framing,

@@ -158,7 +158,7 @@ const keepAliveForEver = ({ answer, protocol }: Playback, body: Write): Effect.E
   );
 
 const keepAliveBytes = (style: KeepAlive["style"], protocol: AnswerProtocol): Uint8Array =>
-  Buffer.from((style === "event" ? (protocol.ping ?? commentFrame) : commentFrame).frame);
+  Buffer.from(((style === "event" ? protocol.ping : undefined) ?? protocol.comment ?? commentFrame).frame);
 
 const headBytes = ({ headers, status }: Plan): Uint8Array => {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value.replace(/[\r\n]+/g, " ")}\r\n`);

@@ -3,12 +3,9 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import type { Break, FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
-import { protocols } from "../../client/Protocols.ts";
+import { ids } from "../../samples/index.ts";
 import { type Played, play, wrongs } from "./Cells.ts";
-
-const ids = Object.keys(protocols) as ReadonlyArray<ProtocolId>; // the record's keys are the ids
 
 type Content = NonNullable<NonNullable<FaultScriptInput["answers"]>[number]["content"]>;
 

@@ -5,6 +5,7 @@ import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import { Answers } from "../../../src/testing/index.ts";
 import { bytesOf as recorded, recordings } from "../../Recordings.ts";
 import { seeded } from "../../Seeded.ts";
+import { ids } from "../../samples/index.ts";
 
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
 
@@ -49,16 +50,20 @@ describe("RelayFrames", () => {
       const events = Answers.render(protocol, 1, {
         content: [{ ping: 2 }, { reasoning: 2 }, { text: 6 }, { tool: "bash", input: { cmd: "ls · é" } }],
       });
-      const text = events.map((event) => (typeof event.frame === "string" ? event.frame : "")).join("");
-      check(protocol, bytesOf(text), 7);
+      const bytes = Uint8Array.from(Buffer.concat(events.map(({ frame }) => Buffer.from(frame))));
+      assert.isTrue(cut(protocol, [bytes]).end.complete);
+      check(protocol, bytes, 7);
+      check(protocol, bytes.slice(0, -30), 7);
+      if (protocols.get(protocol).framing !== undefined) return check(protocol, Uint8Array.from([...bytes, 1, 2]), 9);
+      const text = Buffer.from(bytes).toString();
       check(protocol, bytesOf(`\ufeff${text.replaceAll("\n", "\r\n")}`), 8);
       check(protocol, bytesOf(`${text}\n\n: bye\n\nevent: strange\ndata: {"x":1}`), 9);
-      assert.isTrue(cut(protocol, [bytesOf(text)]).end.complete);
+      return undefined;
     });
   }
 
   it("ends the last event of a body that has ended before its line ends: what comes behind it is no part of it", () => {
-    for (const protocol of protocols.ids) {
+    for (const protocol of ids) {
       const events = Answers.render(protocol, 1, { content: [{ text: 3 }] });
       const frames = events.map((event) => (typeof event.frame === "string" ? event.frame : ""));
       for (const nl of ["\n", "\r\n", "\r"]) {

@@ -49,6 +49,8 @@ const seen: ReadonlyArray<readonly [client: string, headers: Headers]> = [
   ["stainless-sdk", { "user-agent": "OpenAI/Go 3.8.0", "X-Stainless-Lang": "go" }],
   ["stainless-sdk", { "user-agent": "Mozilla/5.0", "x-stainless-lang": "js" }],
   ["stainless-sdk", { "user-agent": "an-agent/1", "x-stainless-lang": "js" }],
+  ["aws-sdk", agent("aws-sdk-js/3.1164.0 ua/2.1 os/linux#6.1 lang/js md/nodejs#24.21.0 api/bedrock-runtime#3.1164.0")],
+  ["aws-sdk", agent("Boto3/1.40.1 md/Botocore#1.40.1 ua/2.1 os/linux lang/python#3.12")],
   ["unknown", agent("curl/8.14.1")],
   ["unknown", agent("python-requests/2.32 OpenAI/JS")],
   ["unknown", agent("not-ai-sdkish/1")],

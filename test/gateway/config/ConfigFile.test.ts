@@ -220,6 +220,41 @@ describe("readConfig", () => {
     assert.deepInclude(twice, { message: "token a: expected a different secret than that of the token default" });
   });
 
+  it("reads an access key of AWS, whose region may be in the host", () => {
+    const bedrock = "https://bedrock-runtime.eu-west-1.amazonaws.com";
+    const aws = { access_key_id: { env: "KEY" }, secret_access_key: { env: "TOKEN" } };
+    const { named = [] } = optionsIn({
+      upstreams: {
+        bedrock: { url: bedrock, aws, paths: ["POST /model/*/async-invoke"] },
+        own: { url, aws: { ...aws, session_token: { env: "KEY" }, region: "us-east-1" } },
+      },
+    });
+    assert.deepStrictEqual(unwrapped(named.map((it) => it.aws)), [
+      { accessKeyId: "from-the-environment", secretAccessKey: "secret a-token-of-24-characters" },
+      {
+        accessKeyId: "from-the-environment",
+        secretAccessKey: "secret a-token-of-24-characters",
+        sessionToken: "secret from-the-environment",
+        region: "us-east-1",
+      },
+    ]);
+    assert.deepStrictEqual(
+      problemsIn({
+        upstreams: {
+          a: { url, aws },
+          b: { url: bedrock, aws, credential: { env: "KEY" } },
+          c: { url: bedrock, aws: { ...aws, access_key_id: { file: "lines" }, secret_access_key: { env: "NOT_SET" } } },
+        },
+      }),
+      [
+        "$.upstreams.a.aws.region: expected a region, because the host names none",
+        "$.upstreams.b.aws: expected either `credential` or `aws`",
+        "$.upstreams.c.aws.secret_access_key.env: expected the name of an environment variable that is set",
+        "$.upstreams.c.aws: expected a valid header value",
+      ],
+    );
+  });
+
   it("reads paths, and says which one has another form", () => {
     const paths = ["GET /v1/files/*", "/v1/batches"];
     const token = { env: "TOKEN" };

@@ -23,7 +23,7 @@ export const logging = (upstream: string, program: GatewayProgram = {}, level: "
       lines.push(JSON.parse(lineOf("json", event)));
       wake();
     });
-    const upstreams = { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream };
+    const upstreams = { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream, bedrock: upstream };
     const built = layer({ db: "memory", port: 0, upstreams, limits: { drainMs: 50 }, ...program }, RecoveryPage.layer);
     const log = Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, level));
     const services = yield* Layer.build(Layer.provide(built, log));

@@ -24,7 +24,7 @@ export const node = (
   program: GatewayProgram = {},
 ): Effect.Effect<Node, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const upstreams = { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream };
+    const upstreams = { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream, bedrock: upstream };
     const limits = { drainMs: 50, ...program.limits };
     const options = { db, port: 0, upstreams, lingerMs: longMs, ...program, limits };
     const quiet = Layer.succeed(References.MinimumLogLevel, "None");

@@ -153,7 +153,12 @@ describe("Gateway, a provider that goes down", () => {
       yield* world.gate.close;
       const before = yield* Effect.forkScoped(post(world.url, "openai-chat"));
       yield* untilPath(world, waiting(1));
-      const upstreams = { openai: `${world.gate.url}/v1`, anthropic: world.gate.url, gemini: world.gate.url };
+      const upstreams = {
+        openai: `${world.gate.url}/v1`,
+        anthropic: world.gate.url,
+        gemini: world.gate.url,
+        bedrock: world.gate.url,
+      };
       assert.deepStrictEqual(yield* Effect.orDie(world.gateway.configure({ upstreams, port: 0 })), []);
       const behind = yield* Effect.forkScoped(post(world.url, "anthropic-messages"));
       yield* untilPath(world, waiting(2));

@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest";
 import { readPathPattern } from "../../../src/gateway/config/PathPattern.ts";
 import { type PathVerdict, verdictOf } from "../../../src/gateway/routing/AccountPaths.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
-import { ids, samples } from "../../samples/index.ts";
+import { allIds, samples } from "../../samples/index.ts";
 
-const all = ids;
+const all = allIds;
 
 const verdict = (
   asked: string,
@@ -54,7 +54,14 @@ const account = [
     "POST /v1/projects/p/locations/l/publishers/mistralai/models/m:rawPredict",
     "GET /v1/projects/p/locations/l/jobs",
   ],
-  ...["POST /v1internal:onboardUser", "POST /model/m/invoke", "POST /api/chat", "POST /key/generate", "GET /", "GET "],
+  ...[
+    "POST /v1internal:onboardUser",
+    "POST /model/m/async-invoke",
+    "POST /api/chat",
+    "POST /key/generate",
+    "GET /",
+    "GET ",
+  ],
 ];
 
 /** Spellings of what is refused, and of what is sent only as it is written. */

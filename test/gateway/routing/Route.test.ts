@@ -44,7 +44,8 @@ describe("routeOf", () => {
   }
 
   it("takes a base address with any path, with the version or without it, and never says the version twice", () => {
-    const at = (base: string, target: string) => urlOf(target, [], { openai: base, anthropic: base, gemini: base });
+    const at = (base: string, target: string) =>
+      urlOf(target, [], { openai: base, anthropic: base, gemini: base, bedrock: base });
     assert.strictEqual(at("http://h:1", "/v1/chat/completions"), "http://h:1/v1/chat/completions");
     assert.strictEqual(at("http://h:1/", "/v1/chat/completions"), "http://h:1/v1/chat/completions");
     assert.strictEqual(at("http://h:1/openai/v1", "/v1/chat/completions"), "http://h:1/openai/v1/chat/completions");
@@ -130,9 +131,10 @@ describe("routeOf, where another vendor's credential or path is carried", () => 
     [
       "/model/anthropic.claude/invoke-with-response-stream",
       [["authorization", "AWS4-HMAC-SHA256 Credential=A"]],
-      "400 vendor",
+      "bedrock",
     ],
-    ["/model/anthropic.claude/converse", [], "400 vendor"],
+    ["/model/anthropic.claude/converse", [], "bedrock"],
+    ["/model/anthropic.claude/converse", bearer("sk-proj-EXAMPLE"), "400 vendor"],
     ["/api/chat", [], "400 vendor"],
     [chat, bearer("gsk_EXAMPLE"), "400 vendor"],
     [chat, bearer("sk-or-v1-EXAMPLE"), "400 vendor"],
@@ -160,7 +162,7 @@ describe("routeOf, where another vendor's credential or path is carried", () => 
   });
 
   it("knows a server that is configured for both, and a host that is a vendor's own", () => {
-    const one = { openai: "http://h:1/v1", anthropic: "http://h:1", gemini: "http://h:1" };
+    const one = { openai: "http://h:1/v1", anthropic: "http://h:1", gemini: "http://h:1", bedrock: "http://h:1" };
     assert.strictEqual(toldOf(chat, [["x-api-key", "k"]], one), "openai");
     assert.strictEqual(toldOf("/v1/messages", bearer("sk-proj-E"), one), "anthropic");
     const local = { ...upstreamsDefault, openai: "http://localhost:11434/v1" };

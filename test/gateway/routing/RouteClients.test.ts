@@ -297,7 +297,7 @@ describe("routeOf, for what clients really send", () => {
       "localhost.evil.example",
     ])
       assert.isFalse(isPrivate(host), host);
-    assert.strictEqual(ownerOf("bedrock-runtime.us-east-1.amazonaws.com"), "aws");
+    assert.strictEqual(ownerOf("bedrock-runtime.us-east-1.amazonaws.com"), "bedrock");
     assert.isUndefined(ownerOf("a.us-east-1.elb.amazonaws.com"));
     assert.isUndefined(ownerOf("vm.eastus.cloudapp.azure.com"));
     assert.strictEqual(ownerOf("x.openai.azure.com"), "azure");

@@ -26,7 +26,7 @@ export const cutRules: ReadonlyArray<CutRule> = [
     fits: (cut) =>
       cut.moment === "after the marker" &&
       cut.kind === "end" &&
-      !(cut.protocol === "anthropic-messages" && cut.mode === "on_complete"),
+      !(/^(?:anthropic-messages|bedrock-invoke)$/.test(cut.protocol) && cut.mode === "on_complete"),
     expect: (cut) => ({ ...whole, keeps: talks(cut) ? [1] : [] }),
   },
   {

@@ -16,9 +16,9 @@ import {
   type Mode,
   modes,
   none,
-  protocols,
   recovered,
   stopped,
+  textProtocols,
   whole,
 } from "../Cell.ts";
 import { brokenCalls } from "./BrokenCalls.ts";
@@ -27,7 +27,7 @@ import type { Oddity } from "./Oddity.ts";
 
 export const oddities = (): ReadonlyArray<Cell> =>
   [...damage, ...legal, ...endings, ...brokenCalls].flatMap(({ answers, expect, more, name, only }) =>
-    (only ?? protocols).flatMap((protocol) =>
+    (only ?? textProtocols).flatMap((protocol) =>
       modes.map((mode) => ({
         name: `${protocol}/${name}/${mode}`,
         group: name,

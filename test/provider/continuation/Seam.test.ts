@@ -14,7 +14,7 @@ import { seeded } from "../../Seeded.ts";
 import { byProtocol, conversation, samples } from "../../samples/index.ts";
 import { decode } from "../Decoded.ts";
 
-const ids = protocols.ids;
+const ids = protocols.ids.filter((id) => protocols.get(id).splice !== undefined);
 const bodies = byProtocol(({ id, limit }) => ({ ...conversation(id, "Tell me."), ...limit(4_096) }));
 
 /** What was received of a text, cut behind its last character. */

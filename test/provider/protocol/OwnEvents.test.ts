@@ -7,7 +7,7 @@ import * as Json from "../../../src/domain/Json.ts";
 import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
 import { encodeEvent, endingPauseMs } from "../../../src/provider/protocol/StreamEvent.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
-import { dataOf, recorded, samples } from "../../samples/index.ts";
+import { dataOf, ids, recorded, samples } from "../../samples/index.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -22,7 +22,7 @@ const decoded = (id: ProtocolId, text: string) => {
 };
 
 describe("what is written into a response by ourselves", () => {
-  for (const id of protocols.ids) {
+  for (const id of ids) {
     const protocol = protocols.get(id);
     const events = recorded(id, samples[id].recordings[1]);
     const lastOf = (count: number) =>

@@ -12,6 +12,9 @@ const mode = (mode: string) => ({ contents: [], toolConfig: { functionCallingCon
 const kept = (body: object) => ({ store: false, ...body });
 
 const tables: Record<ProtocolId, Rows> = {
+  // Their text is never continued, because their splice is missing.
+  "bedrock-converse": [[undefined, { messages: [] }]],
+  "bedrock-invoke": [["forced_tool", { messages: [], tool_choice: { type: "any" } }]],
   "openai-chat": [
     [undefined, { messages: [], max_tokens: 9, temperature: 0, stop: ["x"], response_format: { type: "text" } }],
     [undefined, { n: 1, logprobs: false, top_logprobs: null, modalities: ["text"], audio: null, store: false }],

@@ -5,6 +5,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { protocols, type WireProtocol } from "../../../src/provider/Protocols.ts";
 import { textOf } from "../../../src/provider/stream/Content.ts";
+import { ids } from "../../samples/index.ts";
 import { characters, decode, readyInputs } from "../Decoded.ts";
 import { chatContinuer, geminiContinuer } from "./Continuers.ts";
 import {
@@ -68,7 +69,7 @@ const checkRead = async (reader: SpliceReader, stream: Stream, bytes: Uint8Array
 
 describe("every protocol of the package", () => {
   it("has a splice", () => {
-    for (const id of protocols.ids) assert.isFunction(protocols.get(id).splice, id);
+    for (const id of ids) assert.isFunction(protocols.get(id).splice, id);
   });
 });
 

@@ -11,7 +11,7 @@ const ids = Object.keys(protocols) as ReadonlyArray<ProtocolId>; // the record's
 const decode = (id: ProtocolId, options: Answers.AnswerOptions = {}) => {
   const events = Answers.render(id, 7, options);
   const decoder = Decoder.make(protocols[id]);
-  const parts = [...decoder.push(Buffer.from(events.map((event) => event.frame).join("")))];
+  const parts = [...decoder.push(Buffer.concat(events.map((event) => Buffer.from(event.frame))))];
   const last = decoder.end();
   parts.push(...last.parts);
   return { events, parts, end: last.end, calls: parts.flatMap((part) => part.observation.calls) };
