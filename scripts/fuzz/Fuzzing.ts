@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { seeded } from "../../test/Seeded.ts";
-import { framesOf, ids } from "../../test/samples/index.ts";
+import { framesOf, ids, samples } from "../../test/samples/index.ts";
 import { install } from "../packages/Install.ts";
 import { bundler } from "../programs/Bundler.ts";
 import type { Target } from "./Targets.ts";
@@ -29,17 +29,17 @@ export const inputBytesMax = 2_048;
 const changesMax = 6;
 
 /** Inputs to start from: whole answers of each protocol, JSON, and text with its continuation. */
-const starts = (): ReadonlyArray<string> => {
-  const answers = ids.flatMap((id) => [
-    framesOf(id, [{ text: "Hello, " }, { text: "world." }]).join(""),
-    framesOf(id, [{ text: "a" }, { call: "bash", pieces: ['{"comm', 'and":"ls"}'] }]).join(""),
-  ]);
+const starts = (): ReadonlyArray<Buffer> => {
+  const answers = ids.flatMap((id) => {
+    const said = [
+      [{ text: "Hello, " }, { text: "world." }],
+      [{ text: "a" }, { call: "bash", pieces: ['{"comm', 'and":"ls"}'] }],
+    ];
+    return said.map((it) => Buffer.from(framesOf(id, it).join(""), samples[id].encoding));
+  });
   const prose = "The quick brown fox jumps over the lazy dog. It then sleeps in the sun for an hour.";
-  return [
-    ...answers,
-    '{"b":1,"a":{"c":[1.0,"\\u00e9",null]}}',
-    `${prose}\0sleeps in the sun for an hour. Then it wakes.`,
-  ];
+  const texts = ['{"b":1,"a":{"c":[1.0,"\\u00e9",null]}}', `${prose}\0sleeps in the sun for an hour. Then it wakes.`];
+  return [...answers, ...texts.map((text) => Buffer.from(text))];
 };
 
 /** Pieces of the inputs to start from, which a step inserts. */
@@ -146,9 +146,9 @@ export const fuzz = async (
   const { coverage, targets } = await load();
   const target = targets[name];
   if (target === undefined) throw new Error(`target: expected one of ${Object.keys(targets).join(", ")}, got ${name}`);
-  const texts = starts();
+  const from = starts();
   const changes = new Changes(
-    words(texts).map((word) => Buffer.from(word)),
+    words(from.map(String)).map((word) => Buffer.from(word)),
     seeded(given.seed),
   );
   const corpus: Array<Uint8Array> = [];
@@ -161,7 +161,7 @@ export const fuzz = async (
     }
   };
   let tried = 0;
-  const first = [...read(name), ...texts.map((text) => new Uint8Array(Buffer.from(text)).subarray(0, inputBytesMax))];
+  const first = [...read(name), ...from.map((bytes) => new Uint8Array(bytes).subarray(0, inputBytesMax))];
   coverage.forget();
   for (; tried < given.inputs; tried += 1) {
     const input = first[tried] ?? changes.of(corpus);
