@@ -398,11 +398,7 @@ const runOptions = (
   if (options.asks !== undefined) made.asks = options.asks;
   if (options.emptyIsFailure !== undefined) made.emptyIsFailure = options.emptyIsFailure;
   const { head } = options;
-  // A client that has no head yet can still get a refusal as an HTTP status.
-  if (typeof head === "object") {
-    const patienceMs = () => (heads.sent ? undefined : waits.remainingWait(head.withinMs));
-    made.patienceMs = patienceMs;
-  }
+  if (typeof head === "object") made.patienceMs = patienceOf(heads, waits, head.withinMs);
   if (later !== undefined) made.spentBefore = { asked: later, beside };
   if (options.path !== undefined) made.path = options.path;
   if (options.group !== undefined) made.group = options.group;
@@ -413,6 +409,10 @@ const runOptions = (
   if (seam === undefined) return made;
   return Object.assign(made, { continueText: "auto" as const, seam: Seam.of(() => seam) });
 };
+
+/** Time for which a client without a head can still get a refusal as an HTTP status. */
+const patienceOf = (heads: RelayHeads, waits: RelayWaits, withinMs: number) => () =>
+  heads.sent ? undefined : waits.remainingWait(withinMs);
 
 const cursorOf = ({ cursor }: RelayPart): string | undefined => cursor;
 
