@@ -7,7 +7,7 @@ import { Schema } from "effect";
 import { type Mutation, mutationsOf } from "./Mutations.ts";
 
 /** The folders of `src` that decide about recovery. */
-export const rooms = ["domain", "facts", "policy", "failure", "seam", "runtime"] as const;
+export const rooms = ["domain", "facts", "policy", "failure", "seam", "runtime", "stages"] as const;
 
 /** Lists every mutation of the rooms. */
 export const allMutations = (root: string): ReadonlyArray<Mutation> =>
