@@ -51,7 +51,7 @@ export const ownEvents = (): string =>
       const writes = protocol.givenUp.ending("…", {}, run);
       return [
         protocol.name,
-        line(encodeEvent(protocol.noOp({}, run))),
+        line(encodeEvent(protocol.noOp({}, run), protocol.framing)),
         writes.map(({ pauseMs, text }) => `${line(text)}, ${pauseMs} ms`).join(", "),
       ];
     }),

@@ -9,6 +9,7 @@
  */
 import { anthropicMessages } from "./anthropic/Protocol.ts";
 import { googleGemini } from "./gemini/Protocol.ts";
+import { ollama } from "./ollama/Protocol.ts";
 import { openAiChat } from "./openai-chat/Protocol.ts";
 import { openAiResponses } from "./openai-responses/Protocol.ts";
 import type { Target } from "./protocol/Address.ts";
@@ -19,7 +20,7 @@ export type { WireProtocol } from "./protocol/WireProtocol.ts";
 export type { End, SseComment, SseEvent, Tolerance } from "./stream/Protocol.ts";
 
 /** The protocols of the package, in the order of every table. */
-const all = [anthropicMessages, openAiChat, openAiResponses, googleGemini] as const;
+const all = [anthropicMessages, openAiChat, openAiResponses, googleGemini, ollama] as const;
 
 /** The ids of the package's wire protocols. */
 export type ProtocolId = (typeof all)[number]["id"];

@@ -7,6 +7,7 @@ export * as FailureClassifier from "../failure/FailureClassifier.ts";
 export * as AnthropicMessages from "./anthropic/Decode.ts";
 export * as Continuation from "./Continuation.ts";
 export * as Gemini from "./gemini/Decode.ts";
+export * as Ollama from "./ollama/Decode.ts";
 export * as OpenAiChat from "./openai-chat/Decode.ts";
 export * as OpenAiResponses from "./openai-responses/Decode.ts";
 export * as ProtocolSeam from "./ProtocolSeam.ts";

@@ -6,6 +6,7 @@
 import type { Schema } from "effect";
 import type { JsonRecord } from "../../src/domain/Json.ts";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
+import type { Family } from "../../src/provider/protocol/Address.ts";
 import type { Frame, Taken } from "../gateway/clients/StandIn.ts";
 
 /** Content of a response. */
@@ -39,7 +40,14 @@ export type Event = object | string;
 export interface Sample {
   readonly id: ProtocolId;
   /** The gateway's upstream for this protocol. */
-  readonly vendor: "openai" | "anthropic" | "gemini";
+  readonly vendor: Family;
+  /** The content that a response may have besides text. A call arrives in pieces, or whole in one event. */
+  readonly has: {
+    readonly thoughts: boolean;
+    readonly calls: "pieces" | "whole" | "none";
+    /** True if the provider runs tools of its own. */
+    readonly hosted: boolean;
+  };
   /** Path and query of a request for a stream. */
   readonly path: string;
   /** Path of a request for a document. */

@@ -1,9 +1,10 @@
 /** The sample of each protocol. Suites play all of them, so a new protocol is a file here and a row below. */
 import { readFileSync } from "node:fs";
 import * as Json from "../../src/domain/Json.ts";
-import type { ProtocolId } from "../../src/provider/Protocols.ts";
+import { type ProtocolId, protocols } from "../../src/provider/Protocols.ts";
 import { anthropicMessages } from "./anthropic-messages.ts";
 import { googleGemini } from "./google-gemini.ts";
+import { ollama } from "./ollama.ts";
 import { openAiChat } from "./openai-chat.ts";
 import { openAiResponses } from "./openai-responses.ts";
 import type { Ended, Said, Sample } from "./Sample.ts";
@@ -15,10 +16,14 @@ export const samples: Readonly<Record<ProtocolId, Sample>> = {
   "openai-responses": openAiResponses,
   "anthropic-messages": anthropicMessages,
   "google-gemini": googleGemini,
+  ollama,
 };
 
 /** The protocols, in the order of every table. */
 export const ids = Object.keys(samples) as ReadonlyArray<ProtocolId>; // the keys above
+
+/** The protocols whose shown text may be continued. */
+export const seamIds = ids.filter((id) => protocols.get(id).splice !== undefined);
 
 /** A table of one thing of each sample. */
 export const byProtocol = <A>(pick: (sample: Sample) => A): Readonly<Record<ProtocolId, A>> =>
@@ -38,12 +43,15 @@ export const conversation = (id: ProtocolId, text: string) => {
   return { ...question(text), [history]: [message(text)] };
 };
 
+/** True if the protocol writes lines of JSON instead of server-sent events. */
+export const hasLines = (id: ProtocolId): boolean => samples[id].frame({}).startsWith("{");
+
 /** The events of a recorded response, each as its provider wrote it. */
 export const recorded = (id: ProtocolId, name: string): ReadonlyArray<string> =>
-  readFileSync(new URL(`../fixtures/streams/${id}/${name}.sse`, import.meta.url), "utf8")
-    .split(/(?<=\r?\n\r?\n)/)
+  readFileSync(new URL(`../fixtures/streams/${id}/${name}.${hasLines(id) ? "ndjson" : "sse"}`, import.meta.url), "utf8")
+    .split(hasLines(id) ? /(?<=\n)/ : /(?<=\r?\n\r?\n)/)
     .filter((event) => event.trim() !== "");
 
 /** The JSON data of an event; undefined if it has none. */
 export const dataOf = (event: string): Json.JsonRecord | undefined =>
-  Json.record(Json.parse(/^data: ?(.*)$/m.exec(event)?.[1] ?? "")?.json);
+  Json.record(Json.parse(event.startsWith("{") ? event : (/^data: ?(.*)$/m.exec(event)?.[1] ?? ""))?.json);

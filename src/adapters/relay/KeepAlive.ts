@@ -28,7 +28,7 @@ export const pulseOf = (
     onKeepAlive?.();
     reader.preceded = true;
     if (!reader.begun && firstNoOp === "comment" && protocol.takesComments) return comment;
-    const event = encodeEvent(protocol.noOp(reader.last, { id: run.run_id, ...model }));
+    const event = encodeEvent(protocol.noOp(reader.last, { id: run.run_id, ...model }), protocol.framing);
     // Completes a line end of CR alone with an LF. If the provider's own LF still follows, a reader takes it for an empty line.
     return new TextEncoder().encode(lastByte === CR ? `\n${event}` : event);
   };

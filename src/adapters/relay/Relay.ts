@@ -60,7 +60,7 @@ import {
   awaitPathTimeout,
   type BegunRun,
   begin,
-  ownHead,
+  ownHeadOf,
   type RelayOptions,
   type RelayResponse,
 } from "./RelayBeginning.ts";
@@ -113,7 +113,7 @@ export const open = Effect.fn("Relay.open")(function* (
 const firstHead = Effect.fnUntraced(function* (
   first: Fiber.Fiber<RelayBytes, RunInterrupted>,
   heads: RelayHeads,
-  { streaming }: RelayPlan,
+  plan: RelayPlan,
   { head = "first" }: RelayOptions,
 ) {
   const content = Effect.flatMap(Fiber.join(first), () =>
@@ -121,13 +121,13 @@ const firstHead = Effect.fnUntraced(function* (
     heads.head === undefined ? Effect.die(new Error("A body arrived before its head")) : Effect.succeed(heads.head),
   );
   if (head === "first") return yield* Effect.raceFirst(heads.awaitRelease, content);
-  if (head === "content" || !streaming) return yield* content;
+  if (head === "content" || !plan.streaming) return yield* content;
   return yield* Effect.timeoutOrElse(content, {
     duration: head.withinMs,
     orElse: () =>
       Effect.raceFirst(
         content,
-        Effect.map(heads.late, (late) => late ?? ownHead),
+        Effect.map(heads.late, (late) => late ?? ownHeadOf(plan)),
       ),
   });
 });

@@ -17,7 +17,7 @@ import {
   awaitPathTimeout,
   type BegunRun,
   begin,
-  ownHead,
+  ownHeadOf,
   type RelayOptions,
   type RelaySink,
 } from "./RelayBeginning.ts";
@@ -201,7 +201,8 @@ class Copying {
 
   /** Sends the head now: that of the newest stream, or the relay's own. Waits for a document in progress. */
   #sendLateHead(): void {
-    const late = Effect.map(this.#begun.heads.late, (head) => this.#safely(() => this.#sendHead(head ?? ownHead)));
+    const { heads, run } = this.#begun;
+    const late = Effect.map(heads.late, (head) => this.#safely(() => this.#sendHead(head ?? ownHeadOf(run.plan))));
     this.#late = Effect.runForkWith(this.#begun.services)(late);
   }
 

@@ -15,6 +15,7 @@ import type { Tolerance, WireProtocol } from "../../provider/Protocols.ts";
 import { isWhiteSpace } from "../../provider/stream/Content.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
 import { document as notStreamed, unreadable, type Verifier } from "../../provider/stream/Resume.ts";
+import * as Sse from "../../provider/stream/Sse.ts";
 import {
   afterMicrotasks,
   inNextTurn,
@@ -115,7 +116,7 @@ export class RelaySource implements PolledReader<RelayPart> {
       opening?.verifier === undefined ? undefined : { verifier: opening.verifier, resumed: this.#resumes };
     this.#frames = this.#continues
       ? new SeamFrames(decoder)
-      : new RelayFrames(decoder, verification, seam !== undefined);
+      : new RelayFrames(decoder, verification, seam !== undefined, plan.protocol.framing);
     this.#exchange =
       opening === undefined
         ? nothingSent(this.#continues ? unbuildable : unreadable)
@@ -266,7 +267,8 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#arrivals = this.#exchange.arrivals?.();
     if (!plan.streaming || !mayHaveContent(plain(head))) return this.#openDocument(head, []);
     // If the content type is not that of a stream, only the first event proves that the body is a stream.
-    if (isEventStream(head)) heads.release(context.attempt);
+    const { isDeclaredBy } = plan.protocol.framing ?? Sse.framing;
+    if (isDeclaredBy(typeOf(head))) heads.release(context.attempt);
     return undefined;
   }
 
@@ -486,8 +488,6 @@ const documentEnd: Observation = { ...text(0), terminal: true, finish: "document
 const plain = (head: RelayHead) => ({ status: head.status, headers: { "content-type": typeOf(head) } });
 
 const typeOf = (head: RelayHead): string => fieldOf(head.headers, "content-type") ?? "";
-
-const isEventStream = (head: RelayHead): boolean => /^\s*text\/event-stream\b/i.test(typeOf(head));
 
 const isHtml = (head: RelayHead): boolean => /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(typeOf(head));
 

@@ -35,6 +35,8 @@ export const conversation: ReadonlySet<string> = new Set([
   "instructions",
   "systemInstruction",
   "system_instruction",
+  // Ollama's conversation of `/api/generate`, as tokens.
+  "context",
 ]);
 
 /** Members, at any level, that describe a tool or a format. Recognising a request does not require them. */

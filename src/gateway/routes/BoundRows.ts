@@ -34,6 +34,7 @@ const chat = "openai-chat";
 const responses = "openai-responses";
 const anthropic = "anthropic-messages";
 const gemini = "google-gemini";
+const ollama = "ollama";
 
 const isText = (value: unknown): boolean => Json.string(value) !== "";
 
@@ -162,6 +163,13 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     refersTo: "a cache of the account",
     protocols: [gemini],
     isBinding: hasText("cachedContent", "cached_content"),
+  },
+  {
+    field: "context",
+    refersTo: "the conversation of an earlier response, as tokens of its model",
+    protocols: [ollama],
+    // The outline of a large body has an empty list in its place.
+    isBinding: ({ outermost, protocol, record }) => outermost && protocol === ollama && Array.isArray(record.context),
   },
   {
     field: "vector_store_ids",

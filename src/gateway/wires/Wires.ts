@@ -5,7 +5,7 @@
  * Requests to a model are recognised by their protocols (`RelayPlan`). The paths in this table recognise the others: requests that may be
  * replayed, and requests that are only forwarded.
  */
-import { type ProtocolId, protocols } from "../../provider/Protocols.ts";
+import { type ProtocolId, protocols, type WireProtocol } from "../../provider/Protocols.ts";
 
 /**
  * Reasons why a POST with a streamed response is not a run. `unknown_path`: this table does not contain the path. `unknown_format`: the
@@ -48,19 +48,15 @@ const post = (target: string, stream?: boolean): WireExample => ({
 
 const get = (target: string): WireExample => ({ method: "GET", target });
 
-const addresses: Readonly<Record<ProtocolId, ReadonlyArray<WireExample>>> = {
-  "anthropic-messages": [post("/v1/messages", true)],
-  "openai-chat": [post("/v1/chat/completions", true), post("/openai/deployments/D/chat/completions", true)],
-  "openai-responses": [post("/v1/responses", true)],
-  "google-gemini": [
-    post("/v1beta/models/M:streamGenerateContent?alt=sse"),
-    post("/v1/projects/P/locations/L/publishers/google/models/M:streamGenerateContent?alt=sse"),
-  ],
-};
+/** Examples of a protocol's streaming requests. The body asks for the stream unless the address does, or the protocol's default is to stream. */
+const examplesOf = ({ address }: WireProtocol): ReadonlyArray<WireExample> =>
+  address.examples.map((target) =>
+    target.includes(":stream") || address.isStreaming?.({}) === true ? post(target) : post(target, true),
+  );
 
 const recovered: ReadonlyArray<Wire> = protocols.ids.map((id) => ({
   name: protocols.get(id).name,
-  examples: addresses[id],
+  examples: examplesOf(protocols.get(id)),
   treatment: "recovered",
   note: "",
 }));
@@ -149,14 +145,6 @@ const passes: ReadonlyArray<Wire> = [
     reason: "unknown_format",
     note: "",
     path: /\/(?:completions|complete)$/,
-  },
-  {
-    name: "Ollama's own API",
-    examples: [post("/api/chat"), post("/api/generate")],
-    treatment: "passed",
-    reason: "unknown_format",
-    note: "lines of JSON; its `/v1` is recovered",
-    path: /\/api\/(?:chat|generate)$/,
   },
   {
     name: "Cohere",

@@ -8,6 +8,7 @@
 import type { Failure } from "../../domain/Failure.ts";
 import { none, type Observation, ping } from "../../domain/Observation.ts";
 import { isWhiteSpace, nothing as saysNothing } from "./Content.ts";
+import type { Framer, Limits } from "./Framing.ts";
 import * as Payload from "./Payload.ts";
 import type { End, Fold, Part, Protocol, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
 import * as Sse from "./Sse.ts";
@@ -17,7 +18,7 @@ export interface Options {
   /** Differences from the protocol that healthy streams of this server may have. */
   readonly tolerance?: Tolerance;
   /** Limits of the framing, in bytes. */
-  readonly limits?: Partial<Sse.Limits>;
+  readonly limits?: Partial<Limits>;
   /** Keeps the fold step of each part, its states before and after, for a caller that decodes the same events itself. Default false. */
   readonly keepsFolds?: boolean;
 }
@@ -65,7 +66,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   readonly #keepsFolds: boolean;
   #begins: Tolerance | undefined;
   readonly #protocol: Protocol<S, Id>;
-  readonly #framer: Sse.Framer;
+  readonly #framer: Framer;
   #state: S;
   #terminal = false;
   #atEnd = false;
@@ -75,7 +76,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
 
   constructor(protocol: Protocol<S, Id>, options: Options) {
     this.#protocol = protocol;
-    this.#framer = Sse.makeFramer(options.limits);
+    this.#framer = (protocol.framing ?? Sse.framing).makeFramer(options.limits);
     this.#state = protocol.initial(options.tolerance);
     this.#keepsFolds = options.keepsFolds === true;
     this.#begins = options.tolerance ?? {};

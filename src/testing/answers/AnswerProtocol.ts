@@ -15,6 +15,8 @@ export interface AnswerProtocol {
   readonly serves: (path: string) => boolean;
   readonly write: (answer: NumberedAnswer) => ReadonlyArray<AnswerEvent>;
   readonly errorBody: (status: number) => object;
+  /** Content type of a stream. Default: that of server-sent events. A protocol with another type has no comments, so it needs a `ping`. */
+  readonly contentType?: string;
   /** The protocol's own keep-alive event. Omitted if the protocol uses an SSE comment. */
   readonly ping?: AnswerEvent;
   /** End of a complete answer: a terminal event, or the clean end of the body if the protocol has no such event. */

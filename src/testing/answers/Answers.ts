@@ -12,6 +12,7 @@ import { anthropicMessages } from "./AnthropicMessages.ts";
 import { computeRest, type GivenText } from "./Continuer.ts";
 import { googleGemini } from "./GoogleGemini.ts";
 import { type AnswerEvent, type FinishName, type Item, number } from "./Items.ts";
+import { ollama } from "./Ollama.ts";
 import { openAiChat } from "./OpenAiChat.ts";
 import { openAiResponses } from "./OpenAiResponses.ts";
 
@@ -37,6 +38,7 @@ export const answerProtocols: ReadonlyArray<AnswerProtocol> = [
   openAiChat,
   openAiResponses,
   googleGemini,
+  ollama,
 ];
 
 /** Looks up a built-in protocol by its id. */

@@ -5,7 +5,6 @@ import { Effect, Layer, Random, Redacted, Ref, References, Schema, Stream } from
 import { AiError, Chat, type Prompt, Tool, Toolkit } from "effect/ai";
 import { EffectAi } from "../../../src/adapters/effect-ai/index.ts";
 import { ProviderModel } from "../../../src/adapters/provider-model/index.ts";
-import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
@@ -42,8 +41,15 @@ export interface Played {
   readonly sentText: ReadonlyArray<string>;
 }
 
+/** A protocol in which prompts of `effect/ai` can be written. */
+export type Written = ProviderModel.Options["protocol"];
+
+export const writtenIds: ReadonlyArray<Written> = [
+  ...(["anthropic-messages", "openai-chat", "openai-responses", "google-gemini"] as const),
+];
+
 /** A chat with one server that continues until the model calls no more tools. */
-export const play = (protocol: ProtocolId, script: FaultScriptInput, options: EffectAi.Options = {}) =>
+export const play = (protocol: Written, script: FaultScriptInput, options: EffectAi.Options = {}) =>
   Effect.gen(function* () {
     const server = yield* FaultProvider.make({ script });
     const ran: Array<string> = [];

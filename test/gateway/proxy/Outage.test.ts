@@ -13,7 +13,7 @@ import { until } from "../../Polling.ts";
 import { serverOf } from "../../Servers.ts";
 import { samples } from "../../samples/index.ts";
 import { gateTo } from "../Gate.ts";
-import { bodies, type Fronted, front, post, protocols, recovery, send } from "../GatewayCases.ts";
+import { bodies, type Fronted, front, post, protocols, recovery, send, upstreamsAt } from "../GatewayCases.ts";
 
 /** A fault provider behind a gate, and a gateway that has reached it once. */
 const gated = (script: FaultProviderOptions["script"], program: GatewayProgram = {}) =>
@@ -153,7 +153,7 @@ describe("Gateway, a provider that goes down", () => {
       yield* world.gate.close;
       const before = yield* Effect.forkScoped(post(world.url, "openai-chat"));
       yield* untilPath(world, waiting(1));
-      const upstreams = { openai: `${world.gate.url}/v1`, anthropic: world.gate.url, gemini: world.gate.url };
+      const upstreams = upstreamsAt(world.gate.url);
       assert.deepStrictEqual(yield* Effect.orDie(world.gateway.configure({ upstreams, port: 0 })), []);
       const behind = yield* Effect.forkScoped(post(world.url, "anthropic-messages"));
       yield* untilPath(world, waiting(2));

@@ -54,7 +54,7 @@ const account = [
     "POST /v1/projects/p/locations/l/publishers/mistralai/models/m:rawPredict",
     "GET /v1/projects/p/locations/l/jobs",
   ],
-  ...["POST /v1internal:onboardUser", "POST /model/m/invoke", "POST /api/chat", "POST /key/generate", "GET /", "GET "],
+  ...["POST /v1internal:onboardUser", "POST /model/m/invoke", "POST /api/pull", "POST /key/generate", "GET /", "GET "],
 ];
 
 /** Spellings of what is refused, and of what is sent only as it is written. */

@@ -16,8 +16,8 @@ import {
   type Mode,
   modes,
   none,
-  protocols,
   recovered,
+  sseProtocols,
   stopped,
   whole,
 } from "../Cell.ts";
@@ -27,7 +27,7 @@ import type { Oddity } from "./Oddity.ts";
 
 export const oddities = (): ReadonlyArray<Cell> =>
   [...damage, ...legal, ...endings, ...brokenCalls].flatMap(({ answers, expect, more, name, only }) =>
-    (only ?? protocols).flatMap((protocol) =>
+    (only ?? sseProtocols).flatMap((protocol) =>
       modes.map((mode) => ({
         name: `${protocol}/${name}/${mode}`,
         group: name,

@@ -14,7 +14,6 @@ import { protocols } from "../../client/Protocols.ts";
 import { bytesOf, recordings } from "../../Recordings.ts";
 import { seeded } from "../../Seeded.ts";
 import { byProtocol, ids, samples } from "../../samples/index.ts";
-import { dataFrame } from "../../samples/Json.ts";
 import type { Event } from "../../samples/Sample.ts";
 import { characters, decode, encode } from "../Decoded.ts";
 
@@ -214,7 +213,7 @@ const spellings: ReadonlyArray<readonly [ProtocolId, string, ReadonlyArray<objec
 ];
 
 const partsOf = (protocol: ProtocolId, frames: ReadonlyArray<Event>): ReadonlyArray<Part> =>
-  decode(protocols[protocol], [encode(frames.map(dataFrame).join(""))]).parts;
+  decode(protocols[protocol], [encode(frames.map(samples[protocol].frame).join(""))]).parts;
 
 const built = (protocol: ProtocolId, parts: ReadonlyArray<Part>, body = samples[protocol].question("2+2?")) =>
   Continuation.build(protocol, { body, received: Continuation.collect(protocol, parts), calls: [], results: [] });

@@ -76,7 +76,7 @@ const byContinuer =
 
 const rests = (protocol: WireProtocol): Rest => {
   const runOf = (first: ReadonlyArray<Part>) => shownOf(protocol, first).response();
-  const byProtocol: Readonly<Record<ProtocolId, Rest>> = {
+  const byProtocol: Readonly<Partial<Record<ProtocolId, Rest>>> = {
     "openai-chat": byContinuer(chatContinuer),
     "google-gemini": byContinuer(geminiContinuer),
     "anthropic-messages": ({ parts }, at, quote) => {
@@ -92,7 +92,9 @@ const rests = (protocol: WireProtocol): Rest => {
       return honestResponse(eventsOf(parts), eventsOf(first), shown, { anchor }).map(frameOf);
     },
   };
-  return byProtocol[protocol.id as ProtocolId]; // the protocols of this file are those of the package
+  const found = byProtocol[protocol.id as ProtocolId]; // the protocols of this file are those of the package
+  if (found === undefined) throw new Error(`${protocol.id} has no seam`);
+  return found;
 };
 
 /** Number of parts shown before a request quotes their end. A call and the parts after it are held. */
