@@ -18,7 +18,7 @@ const answering = (asked: IncomingMessage, response: ServerResponse): void => {
 };
 
 /** A body that every protocol accepts as its own. */
-const body = { messages: [], input: "x", contents: [], prompt: "x", model: "m" };
+const body = { messages: [], input: "x", contents: [], prompt: "x", model: "m", request: { contents: [] } };
 
 const ask = (url: string, { body: field, method, target }: WireExample, wire?: Wire): Promise<Got> =>
   send(`${url}${target}`, {

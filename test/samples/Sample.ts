@@ -47,6 +47,8 @@ export interface Sample {
     readonly calls: "pieces" | "whole" | "none";
     /** True if the provider runs tools of its own. */
     readonly hosted: boolean;
+    /** True if an error has a code or a type besides its message. */
+    readonly codes: boolean;
   };
   /** Path and query of a request for a stream. */
   readonly path: string;
@@ -59,7 +61,9 @@ export interface Sample {
   /** Requests of the protocol's clients, which an account may always make. */
   readonly calls: ReadonlyArray<string>;
 
-  /** The field of a body that holds the conversation. */
+  /** The field of a body that holds the whole request, if it is wrapped. */
+  readonly wrapper?: "request";
+  /** The field of a request that holds the conversation. */
   readonly history: "messages" | "input" | "contents";
   /** The role of the model in a conversation. */
   readonly assistant: "assistant" | "model";

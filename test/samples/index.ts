@@ -3,9 +3,12 @@ import { readFileSync } from "node:fs";
 import * as Json from "../../src/domain/Json.ts";
 import { type ProtocolId, protocols } from "../../src/provider/Protocols.ts";
 import { anthropicMessages } from "./anthropic-messages.ts";
+import { cohereChat } from "./cohere-chat.ts";
+import { googleCodeAssist } from "./google-code-assist.ts";
 import { googleGemini } from "./google-gemini.ts";
 import { ollama } from "./ollama.ts";
 import { openAiChat } from "./openai-chat.ts";
+import { openAiCompletions } from "./openai-completions.ts";
 import { openAiResponses } from "./openai-responses.ts";
 import type { Ended, Said, Sample } from "./Sample.ts";
 
@@ -16,11 +19,17 @@ export const samples: Readonly<Record<ProtocolId, Sample>> = {
   "openai-responses": openAiResponses,
   "anthropic-messages": anthropicMessages,
   "google-gemini": googleGemini,
+  "google-code-assist": googleCodeAssist,
   ollama,
+  "openai-completions": openAiCompletions,
+  "cohere-chat": cohereChat,
 };
 
 /** The protocols, in the order of every table. */
 export const ids = Object.keys(samples) as ReadonlyArray<ProtocolId>; // the keys above
+
+/** The protocols with conversations and calls. */
+export const talkIds = ids.filter((id) => samples[id].has.calls !== "none");
 
 /** The protocols whose shown text may be continued. */
 export const seamIds = ids.filter((id) => protocols.get(id).splice !== undefined);
@@ -39,8 +48,12 @@ export const textAnswer = (id: ProtocolId, text: string): string => framesOf(id,
 
 /** A body with the user's question as the last message of a conversation. */
 export const conversation = (id: ProtocolId, text: string) => {
-  const { history, message, question } = samples[id];
-  return { ...question(text), [history]: [message(text)] };
+  const { history, message, question, wrapper } = samples[id];
+  const body = question(text);
+  const own = { [history]: [message(text)] };
+  return wrapper === undefined
+    ? { ...body, ...own }
+    : { ...body, [wrapper]: { ...Json.record(body[wrapper]), ...own } };
 };
 
 /** True if the protocol writes lines of JSON instead of server-sent events. */

@@ -30,7 +30,7 @@ const lineOf = (event: Event): string => `${typeof event === "string" ? event : 
 export const ollama: Sample = {
   id: "ollama",
   vendor: "ollama",
-  has: { thoughts: true, calls: "whole", hosted: false },
+  has: { thoughts: true, calls: "whole", hosted: false, codes: false },
   path: "/api/chat",
   documentPath: "/api/chat",
   base: "",

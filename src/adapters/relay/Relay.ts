@@ -1,5 +1,5 @@
 /**
- * Relays requests in one of the four protocols, byte for byte, and recovers them for a client that sees only bytes.
+ * Relays requests in one of the protocols, byte for byte, and recovers them for a client that sees only bytes.
  *
  * Life of a relayed request:
  *

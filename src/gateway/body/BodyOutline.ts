@@ -39,6 +39,9 @@ export const conversation: ReadonlySet<string> = new Set([
   "context",
 ]);
 
+/** Members of an object in the outermost one that contain the conversation, because Code Assist wraps a request of Gemini. */
+export const wrapped: ReadonlySet<string> = new Set(["contents", "systemInstruction"]);
+
 /** Members, at any level, that describe a tool or a format. Recognising a request does not require them. */
 export const schemas: ReadonlySet<string> = new Set([
   "description",
@@ -93,6 +96,7 @@ const readOutline = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> => {
 export const outlineOf = (bytes: Uint8Array): OutlineText =>
   new OutlineText(bytes, {
     bytesMax: outlineBytesMax,
-    shouldOmit: (name, level) => (level === 1 && conversation.has(name)) || schemas.has(name),
+    shouldOmit: (name, level) =>
+      (level === 1 && conversation.has(name)) || (level === 2 && wrapped.has(name)) || schemas.has(name),
     textMax: () => textBytesMax,
   });

@@ -34,6 +34,7 @@ const chat = "openai-chat";
 const responses = "openai-responses";
 const anthropic = "anthropic-messages";
 const gemini = "google-gemini";
+const codeAssist = "google-code-assist";
 const ollama = "ollama";
 
 const isText = (value: unknown): boolean => Json.string(value) !== "";
@@ -165,6 +166,12 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     isBinding: hasText("cachedContent", "cached_content"),
   },
   {
+    field: "request",
+    refersTo: "the Google account of a login, which every request of Code Assist belongs to",
+    protocols: [codeAssist],
+    isBinding: ({ outermost, protocol }) => outermost && protocol === codeAssist,
+  },
+  {
     field: "context",
     refersTo: "the conversation of an earlier response, as tokens of its model",
     protocols: [ollama],
@@ -221,7 +228,8 @@ export const toolRow: Omit<BoundRow, "isBinding"> & {
     "stateful tools of the provider: code in a container, a shell, and every tool that is not known to be read-only",
   protocols: [responses, anthropic, gemini],
   isBinding: ({ effect, executor, name }, protocol) =>
-    executor === "provider" && (effect !== "read_only" || (protocol !== gemini && inContainer.has(name))),
+    executor === "provider" &&
+    (effect !== "read_only" || (protocol !== gemini && protocol !== codeAssist && inContainer.has(name))),
 };
 
 /** Names of tools that run in a container, in the form of a `ToolBoundary`. */

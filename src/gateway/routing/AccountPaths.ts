@@ -101,6 +101,9 @@ const rules: ReadonlyArray<Rule> = [
     `(?:${vertex}(?:/publishers/[\\w-]+)?/models|${vertex}/endpoints|/tunedModels)/[\\w.~@-]+:(?:generateContent|streamGenerateContent|countTokens|embedContent|batchEmbedContents)`,
     "google-gemini",
   ),
+  rule("POST", `(?:${openai}(?:/fim)?/completions|/infill|/completion)`, "openai-completions"),
+  rule("POST", "/v1internal:(?:generateContent|streamGenerateContent|countTokens)", "google-code-assist"),
+  rule("POST", "(?:/v2)?/chat", "cohere-chat"),
   rule("POST", "/api/(?:chat|generate|embed|embeddings|show)", "ollama"),
   rule("GET", "/api/(?:tags|ps|version)", "ollama"),
 ];

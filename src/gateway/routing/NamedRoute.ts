@@ -88,6 +88,7 @@ const isSigned = (signs: ReadonlyArray<Sign>, name: UpstreamName): boolean =>
 /** Returns the protocol of a model request by its path; undefined if the path does not identify one. */
 const protocolOf = (path: string, { shared, upstreams, vertex }: PathClaim): ProtocolId | undefined => {
   if (/\/chat\/completions(?:\/|$)/i.test(path)) return "openai-chat";
+  if (/\/completions(?:\/|$)|^\/(?:infill|completion)$/i.test(path)) return "openai-completions";
   if (/(?:^|\/)responses(?:\/|$)/i.test(path)) return "openai-responses";
   if (vertex === true) return /\/publishers\/anthropic\//i.test(path) ? "anthropic-messages" : "google-gemini";
   if (shared === true) return undefined;

@@ -65,6 +65,14 @@ const untilFirstByte = "until its first byte reaches the client";
 
 const replayed: ReadonlyArray<Wire> = [
   {
+    name: "Code Assist token counts",
+    examples: [post("/v1internal:countTokens")],
+    treatment: "replayed",
+    note: untilFirstByte,
+    path: /\/v1internal:countTokens$/,
+    protocol: "google-code-assist",
+  },
+  {
     name: "Embeddings",
     examples: [post("/v1/embeddings")],
     treatment: "replayed",
@@ -97,14 +105,6 @@ const replayed: ReadonlyArray<Wire> = [
     protocol: "openai-responses",
   },
   {
-    name: "Completions and FIM as one document",
-    examples: [post("/v1/completions"), post("/v1/fim/completions", false)],
-    treatment: "replayed",
-    note: untilFirstByte,
-    path: /(?<!\/chat)\/completions$/,
-    protocol: "openai-chat",
-  },
-  {
     name: "Models",
     examples: [get("/v1/models"), get("/v1/models/M")],
     treatment: "replayed",
@@ -115,11 +115,11 @@ const replayed: ReadonlyArray<Wire> = [
 
 const passes: ReadonlyArray<Wire> = [
   {
-    name: "Code Assist (gemini-cli with a Google login)",
-    examples: [post("/v1internal:streamGenerateContent?alt=sse")],
+    name: "The account of a Google login",
+    examples: [post("/v1internal:loadCodeAssist")],
     treatment: "passed",
-    reason: "unknown_format",
-    note: "each event is an envelope around Gemini's",
+    reason: "other_api",
+    note: "gemini-cli asks for it before its model requests",
     path: /\/v1internal:\w+$/,
   },
   {
@@ -139,20 +139,20 @@ const passes: ReadonlyArray<Wire> = [
     path: /\/interactions(?:\/[^/]+)*$/,
   },
   {
-    name: "Completions and FIM as a stream",
-    examples: [post("/v1/completions", true), post("/v1/fim/completions", true), post("/v1/complete", true)],
+    name: "Anthropic's text completions",
+    examples: [post("/v1/complete", true)],
     treatment: "passed",
     reason: "unknown_format",
     note: "",
-    path: /\/(?:completions|complete)$/,
+    path: /\/complete$/,
   },
   {
-    name: "Cohere",
-    examples: [post("/v2/chat", true)],
+    name: "Cohere's first API",
+    examples: [post("/v1/chat", true)],
     treatment: "passed",
     reason: "unknown_format",
     note: "",
-    path: /\/v[12]\/chat$/,
+    path: /\/v1\/chat$/,
   },
   {
     name: "Bedrock",

@@ -66,6 +66,11 @@ const tables: Partial<Record<ProtocolId, Rows>> = {
     ["forced_tool", { tool_choice: { type: "any" } }],
     ["forced_tool", { tool_choice: { type: "tool", name: "f" } }],
   ],
+  "google-code-assist": [
+    [undefined, { request: config({ responseMimeType: "text/plain" }) }],
+    ["structured_output", { request: config({ responseSchema: {} }) }],
+    ["forced_tool", { request: mode("ANY") }],
+  ],
   "google-gemini": [
     [undefined, config({ responseMimeType: "text/plain", candidateCount: 1, responseModalities: ["TEXT"] })],
     [undefined, mode("AUTO")],
