@@ -5,8 +5,10 @@ import type { ClientRow, Treatment } from "../../src/gateway/clients/ClientRow.t
 import { clientRows, unknownRow, unknownTreatment } from "../../src/gateway/clients/ClientRows.ts";
 import { shippedTreatment } from "../../src/gateway/clients/ClientTable.ts";
 import { protocols } from "../../src/provider/Protocols.ts";
-import { encodeEvent, type StreamEvent } from "../../src/provider/protocol/StreamEvent.ts";
+import type { StreamEvent } from "../../src/provider/protocol/StreamEvent.ts";
+import type { WireProtocol } from "../../src/provider/protocol/WireProtocol.ts";
 import { makeFramer } from "../../src/provider/stream/EventStream.ts";
+import * as Sse from "../../src/provider/stream/Sse.ts";
 import { code, table } from "./Markdown.ts";
 
 const rows: ReadonlyArray<ClientRow> = [...clientRows, unknownRow];
@@ -52,7 +54,7 @@ export const ownEvents = (): string =>
       const writes = protocol.givenUp.ending("…", {}, run);
       return [
         protocol.name,
-        line(protocol.framing === undefined ? encodeEvent(protocol.noOp({}, run)) : messageOf(protocol.noOp({}, run))),
+        line(noOpOf(protocol, protocol.noOp({}, run))),
         writes
           .map(({ bytes, pauseMs, text }) => `${line(bytes === undefined ? text : readMessage(bytes))}, ${pauseMs} ms`)
           .join(", "),
@@ -60,8 +62,11 @@ export const ownEvents = (): string =>
     }),
   );
 
-/** A binary message as text: its type and its payload. */
-const messageOf = ({ data, event }: StreamEvent): string => `${event} ${JSON.stringify(data)}`;
+/** A no-op as text. A binary message is its type and its payload. */
+const noOpOf = ({ framing = Sse.framing }: WireProtocol, { data, event }: StreamEvent): string => {
+  const written = framing.encode({ ...(event === undefined ? {} : { event }), data: JSON.stringify(data) });
+  return typeof written === "string" ? written : readMessage(written);
+};
 
 const readMessage = (bytes: Uint8Array): string =>
   makeFramer()

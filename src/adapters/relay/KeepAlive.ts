@@ -5,7 +5,7 @@
  * the run. If a keep-alive is sent while a take is in progress, the result of the take serves the next read.
  */
 import { Clock, Effect, Exit, type Scope } from "effect";
-import { framingOf } from "../../provider/stream/Framing.ts";
+import * as Sse from "../../provider/stream/Sse.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import { Alarm, Alarms } from "./Alarms.ts";
 import type { BegunRun, RelayOptions } from "./RelayBeginning.ts";
@@ -21,20 +21,25 @@ export const pulseOf = (
 ): Pulse => {
   const { protocol, provider } = run.plan;
   const model = provider.model === undefined ? {} : { model: provider.model };
-  const framing = framingOf(protocol);
+  const { framing = Sse.framing } = protocol;
   return () => {
+    const { lastByte } = reader;
     if (presence.isAway || !reader.holding) return undefined;
     const isComment = !reader.begun && firstNoOp === "comment" && protocol.takesComments;
-    const bytes = isComment
-      ? comment
-      : framing.encodeAfter(protocol.noOp(reader.last, { id: run.run_id, ...model }), reader.lastByte);
-    if (bytes === undefined) return undefined;
+    const { data, event } = protocol.noOp(reader.last, { id: run.run_id, ...model });
+    const named = event === undefined ? {} : { event };
+    const noOp = isComment ? comment : framing.encode({ ...named, data: JSON.stringify(data) });
+    if (typeof noOp === "string" && lastByte !== undefined && lastByte !== LF && lastByte !== CR) return undefined;
     onKeepAlive?.();
     reader.preceded = true;
-    return bytes;
+    if (typeof noOp !== "string") return noOp;
+    // Completes a line end of CR alone with an LF. If the provider's own LF still follows, a reader takes it for an empty line.
+    return new TextEncoder().encode(lastByte === CR ? `\n${noOp}` : noOp);
   };
 };
 
+const LF = 10;
+const CR = 13;
 const comment = new TextEncoder().encode(": keep-alive\n\n");
 
 /** Calls back once per period in which nothing was sent. */

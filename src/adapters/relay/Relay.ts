@@ -1,5 +1,5 @@
 /**
- * Relays requests in one of the four protocols, byte for byte, and recovers them for a client that sees only bytes.
+ * Relays requests in one of the protocols, byte for byte, and recovers them for a client that sees only bytes.
  *
  * Life of a relayed request:
  *
@@ -116,13 +116,12 @@ const firstHead = Effect.fnUntraced(function* (
   plan: RelayPlan,
   { head = "first" }: RelayOptions,
 ) {
-  const { streaming } = plan;
   const content = Effect.flatMap(Fiber.join(first), () =>
     // Bytes always follow a head of their attempt, and a clean end follows the terminal marker.
     heads.head === undefined ? Effect.die(new Error("A body arrived before its head")) : Effect.succeed(heads.head),
   );
   if (head === "first") return yield* Effect.raceFirst(heads.awaitRelease, content);
-  if (head === "content" || !streaming) return yield* content;
+  if (head === "content" || !plan.streaming) return yield* content;
   return yield* Effect.timeoutOrElse(content, {
     duration: head.withinMs,
     orElse: () =>

@@ -9,7 +9,8 @@ import type { Path } from "../../paths/Path.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { Tolerance } from "../../provider/Protocols.ts";
 import type { PrefillRule } from "../../provider/seam/Prefills.ts";
-import { framingOf } from "../../provider/stream/Framing.ts";
+import type { Framing } from "../../provider/stream/Framing.ts";
+import * as Sse from "../../provider/stream/Sse.ts";
 import { fromReader } from "../../runtime/attempt/AsyncSource.ts";
 import { envelopeBytes } from "../../runtime/attempt/Reveal.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
@@ -223,7 +224,7 @@ const beginAfter = (
       observe?.(event, run);
     },
     ending: options.ending ?? "break",
-    framing: framingOf(plan.protocol),
+    framing: plan.protocol.framing,
     withholds: typeof options.head === "object",
     repeats: repeated !== undefined,
   });
@@ -254,8 +255,8 @@ const beginAfter = (
 };
 
 /** Adds the headers of a run. Our own head names no route, because no route has answered yet. */
-const withRunHeaders = (head: RelayHead, { run_id }: RelayRun, heads: RelayHeads): RelayHead => {
-  const route = head.headers.includes(ownHeadMark) ? undefined : heads.route;
+const withRunHeaders = (head: RelayHead, { plan, run_id }: RelayRun, heads: RelayHeads): RelayHead => {
+  const route = head === ownHeadOf(plan) ? undefined : heads.route;
   return { ...head, headers: [...head.headers, ...recoveryHeaders(run_id, heads.attempt, undefined, route)] };
 };
 
@@ -272,14 +273,22 @@ const comingAndGoing = (presence: Presence): Pick<RelayedResponse, "away" | "bac
   evicted: () => presence.isEvicted,
 });
 
-/** Returns the head of a stream for which no attempt has a head yet. */
-export const ownHeadOf = ({ protocol }: Pick<RelayPlan, "protocol">): RelayHead => ({
-  status: 200,
-  statusText: "OK",
-  headers: [["content-type", framingOf(protocol).contentType], ["cache-control", "no-cache"], ownHeadMark],
-});
+/** Returns the head of a stream for which no attempt has a head yet: the same object for every request of a form. */
+export const ownHeadOf = ({ protocol: { framing = Sse.framing } }: Pick<RelayPlan, "protocol">): RelayHead => {
+  const made = ownHeads.get(framing) ?? {
+    status: 200,
+    statusText: "OK",
+    headers: [
+      ["content-type", framing.contentType],
+      ["cache-control", "no-cache"],
+      ["x-recovery-waiting", "true"],
+    ],
+  };
+  ownHeads.set(framing, made);
+  return made;
+};
 
-const ownHeadMark = ["x-recovery-waiting", "true"] as const;
+const ownHeads = new WeakMap<Framing, RelayHead>();
 
 /** Completes if a request without streaming has waited for its path up to its limit. */
 export const awaitPathTimeout = (
@@ -358,7 +367,7 @@ const runOptions = (
   const first = attempt({ plan: tolerant, transport: options.transport, continueText }, route?.id);
   const made: Draft = {
     ...{ runId: run_id, provider: plan.provider, tools: plan.tools, observe, sizeOf, taps },
-    digestOf: (parts) => digestOf(parts, plan.protocol),
+    digestOf: (parts) => digestOf(parts, plan.protocol.framing),
     attempt: first,
     discardable: false,
     reveal: options.reveal ?? "live",

@@ -201,9 +201,8 @@ class Copying {
 
   /** Sends the head now: that of the newest stream, or the relay's own. Waits for a document in progress. */
   #sendLateHead(): void {
-    const late = Effect.map(this.#begun.heads.late, (head) =>
-      this.#safely(() => this.#sendHead(head ?? ownHeadOf(this.#begun.run.plan))),
-    );
+    const { heads, run } = this.#begun;
+    const late = Effect.map(heads.late, (head) => this.#safely(() => this.#sendHead(head ?? ownHeadOf(run.plan))));
     this.#late = Effect.runForkWith(this.#begun.services)(late);
   }
 

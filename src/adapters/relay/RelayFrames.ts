@@ -8,8 +8,10 @@
 import type { Failure } from "../../domain/Failure.ts";
 import { none, type Observation, ping } from "../../domain/Observation.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
+import type { Framing } from "../../provider/stream/Framing.ts";
 import type { End, Fold, Part } from "../../provider/stream/Protocol.ts";
 import type { CursorPart, Verifier } from "../../provider/stream/Resume.ts";
+import * as Sse from "../../provider/stream/Sse.ts";
 import type { SeamPart } from "./seam/SeamFrames.ts";
 
 /**
@@ -57,14 +59,22 @@ export class RelayFrames {
   /** The last usage that was reported after the failure. */
   #usageBehind: Observation["usage"];
   readonly #keepsDecoded: boolean;
+  readonly #framing: Framing;
 
   /**
    * @param decoder a new decoder
    * @param verification the verification of a response that can be resumed
    * @param keepsDecoded true to keep the decoded event on every part
+   * @param framing the form of the body
    */
-  constructor(decoder: Decoder.Decoder, verification?: FrameVerification, keepsDecoded = false) {
+  constructor(
+    decoder: Decoder.Decoder,
+    verification?: FrameVerification,
+    keepsDecoded = false,
+    framing: Framing = Sse.framing,
+  ) {
     this.#decoder = decoder;
+    this.#framing = framing;
     this.#keepsDecoded = keepsDecoded;
     this.#verifier = verification?.verifier;
     this.#goesOn = verification?.resumed === true;
@@ -124,8 +134,10 @@ export class RelayFrames {
     const cut = end.complete ? undefined : last.at(-1);
     // Without the line ends, anything written after this event (a continuation, a resumed response or a keep-alive) would become part of
     // it.
-    const { closing } = this.#decoder.framing;
-    if (cut !== undefined) last[last.length - 1] = { ...cut, bytes: concatBytes([cut.bytes, closing(cut.bytes)]) };
+    if (cut !== undefined) {
+      const missing = new TextEncoder().encode(this.#framing.missingEnd(cut.bytes));
+      last[last.length - 1] = { ...cut, bytes: concatBytes([cut.bytes, missing]) };
+    }
     return { parts: last, end };
   }
 

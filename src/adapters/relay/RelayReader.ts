@@ -3,8 +3,9 @@
  */
 import { Cause, Effect, Predicate, type Pull } from "effect";
 import { leavesIncompleteCall } from "../../domain/Failure.ts";
-import type * as Json from "../../domain/Json.ts";
-import { type Framing, lastDataOf } from "../../provider/stream/Framing.ts";
+import * as Json from "../../domain/Json.ts";
+import type { Framing } from "../../provider/stream/Framing.ts";
+import * as Sse from "../../provider/stream/Sse.ts";
 import type { PartEvent, RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import { coalesce, type RelayPart, together } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
@@ -39,7 +40,8 @@ export interface ReaderOptions {
   /** Called with every event except parts. If it throws, the error is logged and has no other effect. */
   readonly observe?: ((event: RelayEvent) => void) | undefined;
   readonly ending: RelayEnding;
-  readonly framing: Framing;
+  /** The form of the stream. If omitted, server-sent events. */
+  readonly framing?: Framing | undefined;
   /**
    * True if a run that fails before the head is reported to the client by a status. An error event that was retried is then not forwarded.
    */
@@ -92,7 +94,7 @@ export class RelayReader {
 
   /** Data of the last event that was sent, if it is JSON. It is parsed on access. */
   get last(): Json.JsonRecord | undefined {
-    return this.#lastLeft === undefined ? undefined : lastDataOf(this.#options.framing, this.#lastLeft);
+    return this.#lastLeft === undefined ? undefined : lastDataOf(this.#lastLeft, this.#options.framing);
   }
 
   /** The last byte that was sent; undefined if none was. */
@@ -240,6 +242,13 @@ const waitsAt: ReadonlySet<RelayEvent["_tag"]> = new Set([
 const nothing = new Uint8Array(0);
 const none: ReadonlyArray<never> = [];
 const bom = [0xef, 0xbb, 0xbf];
+
+/** Returns the data of the last event in the bytes of whole events, if it is a JSON object. */
+const lastDataOf = (bytes: Uint8Array, { makeFramer }: Framing = Sse.framing): Json.JsonRecord | undefined => {
+  const framer = makeFramer();
+  const last = [...framer.feed(bytes), ...framer.end()].findLast((frame) => !Sse.isComment(frame));
+  return last === undefined || Sse.isComment(last) ? undefined : Json.record(Json.parse(last.data)?.json);
+};
 
 /**
  * True if a run ended with an error event of the provider. A damaged frame, or a finish that is also the terminal marker, is not an error

@@ -14,8 +14,9 @@ import { classifyResponse } from "../../failure/FailureClassifier.ts";
 import type { Tolerance, WireProtocol } from "../../provider/Protocols.ts";
 import { isWhiteSpace } from "../../provider/stream/Content.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
-import { framingOf } from "../../provider/stream/Framing.ts";
+import type { Framing } from "../../provider/stream/Framing.ts";
 import { document as notStreamed, unreadable, type Verifier } from "../../provider/stream/Resume.ts";
+import * as Sse from "../../provider/stream/Sse.ts";
 import {
   afterMicrotasks,
   inNextTurn,
@@ -117,7 +118,7 @@ export class RelaySource implements PolledReader<RelayPart> {
       opening?.verifier === undefined ? undefined : { verifier: opening.verifier, resumed: this.#resumes };
     this.#frames = this.#continues
       ? new SeamFrames(decoder)
-      : new RelayFrames(decoder, verification, seam !== undefined);
+      : new RelayFrames(decoder, verification, seam !== undefined, plan.protocol.framing);
     const refused =
       opening === undefined ? (this.#continues ? unbuildable : unreadable) : this.#expiry(opening.request);
     this.#exchange =
@@ -281,7 +282,8 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#arrivals = this.#exchange.arrivals?.();
     if (!plan.streaming || !mayHaveContent(plain(head))) return this.#openDocument(head, []);
     // If the content type is not that of a stream, only the first event proves that the body is a stream.
-    if (framingOf(plan.protocol).isPromised(typeOf(head))) heads.release(context.attempt);
+    const { isDeclaredBy } = plan.protocol.framing ?? Sse.framing;
+    if (isDeclaredBy(typeOf(head))) heads.release(context.attempt);
     return undefined;
   }
 
@@ -416,7 +418,7 @@ export class RelaySource implements PolledReader<RelayPart> {
         observation,
         ...(mask === undefined
           ? {}
-          : { bytes: framingOf(plan.protocol).edited(failed.bytes, (text) => mask.bytes(text)) }),
+          : { bytes: editedBy(plan.protocol, failed.bytes, (text) => mask.bytes(text)) }),
       },
     ]);
     this.#failure = { error: relayError(failure) };
@@ -484,6 +486,9 @@ export class RelaySource implements PolledReader<RelayPart> {
     throw relayError(classifyResponse(seen, { nowMs: this.#options.nowMs() }), response);
   }
 }
+
+const editedBy = ({ framing }: WireProtocol, ...[events, edit]: Parameters<NonNullable<Framing["edited"]>>) =>
+  framing?.edited === undefined ? edit(events) : framing.edited(events, edit);
 
 const isFilled = <A>(parts: Array<A>): parts is [A, ...Array<A>] => parts.length > 0;
 

@@ -5,9 +5,8 @@
  * an attempt has broken, so that healthy responses cost nothing. It stays in memory and is never recorded.
  */
 import * as Json from "../../domain/Json.ts";
-import type { WireProtocol } from "../../provider/Protocols.ts";
-import { framingOf } from "../../provider/stream/Framing.ts";
-import { isComment } from "../../provider/stream/Sse.ts";
+import type { Framing } from "../../provider/stream/Framing.ts";
+import * as Sse from "../../provider/stream/Sse.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 
 /** Maximum number of bytes of a response that are digested. Of the bytes after that, only the number counts. */
@@ -24,18 +23,15 @@ const levelsMax = 12;
  *
  * @returns undefined if the text is shorter than `charactersMin`, because two healthy responses may start with the same word
  */
-export const digestOf = (
-  parts: ReadonlyArray<RelayPart>,
-  protocol: Pick<WireProtocol, "framing">,
-): string | undefined => {
+export const digestOf = (parts: ReadonlyArray<RelayPart>, framing: Framing = Sse.framing): string | undefined => {
   const words = new Words();
-  const framer = framingOf(protocol).makeFramer();
+  const framer = framing.makeFramer();
   let bytes = 0;
   for (const part of parts) {
     bytes += part.bytes.byteLength;
     if (bytes > digestBytesMax) continue;
     for (const frame of framer.feed(part.bytes)) {
-      if (!isComment(frame)) read(Json.parse(frame.data)?.json, words, levelsMax);
+      if (!Sse.isComment(frame)) read(Json.parse(frame.data)?.json, words, levelsMax);
     }
   }
   const { digest } = words;
@@ -54,7 +50,11 @@ const said: ReadonlySet<string> = new Set([
   "arguments",
   "partial_json",
   "input",
+  "response",
 ]);
+
+/** Members that contain the arguments of a call as an object or a list. */
+const objects: ReadonlySet<string> = new Set(["args", "partialArgs", "arguments"]);
 
 const read = (value: unknown, words: Words, levels: number): void => {
   if (levels === 0 || typeof value !== "object" || value === null) return;
@@ -63,10 +63,10 @@ const read = (value: unknown, words: Words, levels: number): void => {
     return;
   }
   for (const [name, it] of Object.entries(value)) {
-    // Gemini sends arguments as an object, or in pieces.
-    if (name === "args" || name === "partialArgs") words.add(JSON.stringify(it));
+    // Gemini sends arguments as an object, or in pieces, and Ollama as an object.
+    if (objects.has(name) && typeof it === "object") words.add(JSON.stringify(it));
     else if (typeof it === "string" && said.has(name)) words.add(it);
-    // In a lifecycle event, `response` repeats parts of the request and not text of the model.
+    // In a lifecycle event, the object `response` repeats parts of the request and not text of the model.
     else if (name !== "response" && name !== "metadata") read(it, words, levels - 1);
   }
 };

@@ -2,8 +2,8 @@
 import type { RelayExchange } from "../../adapters/relay/RelayTransport.ts";
 import { documentBytesMax } from "../../adapters/relay/WholeBody.ts";
 import * as Json from "../../domain/Json.ts";
-import { type Framing, sse } from "../../provider/stream/Framing.ts";
-import { type Framer, isComment } from "../../provider/stream/Sse.ts";
+import type { Framer, Framing } from "../../provider/stream/Framing.ts";
+import * as Sse from "../../provider/stream/Sse.ts";
 import type { Polled } from "../../runtime/attempt/AsyncSource.ts";
 import { boundRows } from "./BoundRows.ts";
 
@@ -27,7 +27,7 @@ const keys: ReadonlySet<string> = new Set([...boundRows.flatMap(({ marks = [] })
  * @param onMark called once with each mark, and must not throw; for a signature that arrives in pieces, it is called after each piece with
  *   the signature so far
  */
-export const marking = (exchange: RelayExchange, framing: Framing, onMark: (text: string) => void): RelayExchange => {
+export const marking = (exchange: RelayExchange, framing: Framing | undefined, onMark: (text: string) => void): RelayExchange => {
   const marks = new AnswerMarks(onMark, framing);
   return {
     head: () => exchange.head(),
@@ -55,7 +55,7 @@ export class AnswerMarks {
   #document: Array<Uint8Array> | undefined = [];
   #bytes = 0;
 
-  constructor(onMark: (text: string) => void, framing: Framing = sse) {
+  constructor(onMark: (text: string) => void, framing: Framing = Sse.framing) {
     this.#onMark = onMark;
     this.#framer = framing.makeFramer();
   }
@@ -65,7 +65,7 @@ export class AnswerMarks {
     if (this.#seen.size >= answerMarksMax) return;
     for (const frame of this.#framer.feed(bytes)) {
       this.#document = undefined;
-      if (!isComment(frame)) this.#look(frame.data);
+      if (!Sse.isComment(frame)) this.#look(frame.data);
     }
     this.#bytes += bytes.byteLength;
     if (this.#bytes > documentBytesMax) this.#document = undefined;

@@ -8,7 +8,6 @@ import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
 import { credentialIn, type RelayTransport } from "../../adapters/relay/RelayTransport.ts";
 import * as CredentialDigest from "../../client/CredentialDigest.ts";
 import type { Path } from "../../paths/Path.ts";
-import { framingOf } from "../../provider/stream/Framing.ts";
 import type { KnownBody } from "../body/BodyOutline.ts";
 import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
 import type { RouteList } from "../config/RouteSettings.ts";
@@ -126,7 +125,7 @@ const routeOf = (
   const open: RelayTransport["open"] = (request, reporters) => {
     const opened = transport.open(leaving(request), reporters);
     const exchange = isKept ? withIdListener(opened, (made) => owners.keep(tenant, made)) : opened;
-    return marks ? marking(exchange, framingOf(plan.protocol), (text) => memory.keep(remembered, text, id)) : exchange;
+    return marks ? marking(exchange, plan.protocol.framing, (text) => memory.keep(remembered, text, id)) : exchange;
   };
   return {
     ...{ id, plan, path: withCredential(pathOf(left.url), left) },

@@ -10,7 +10,7 @@ import * as Observation from "../../domain/Observation.ts";
 import * as Calls from "../anthropic/Calls.ts";
 import * as Messages from "../anthropic/Decode.ts";
 import { nothing } from "../stream/Content.ts";
-import { eventStream } from "../stream/Framing.ts";
+import { makeFraming } from "../stream/EventStream.ts";
 import { isBlank, unparsedPart } from "../stream/Payload.ts";
 import type * as Stream from "../stream/Protocol.ts";
 import type { Protocol, SseEvent } from "../stream/Protocol.ts";
@@ -139,7 +139,7 @@ const usageOf = ({ usage }: Json.JsonRecord): Observation.Observation => {
  */
 export const protocol: Protocol<Messages.State, typeof id> = {
   id,
-  framing: eventStream(),
+  framing: makeFraming(),
   initial: Messages.initial,
   step,
   halt: Messages.halt,

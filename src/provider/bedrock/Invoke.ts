@@ -10,7 +10,7 @@ import * as Observation from "../../domain/Observation.ts";
 import * as Calls from "../anthropic/Calls.ts";
 import * as Messages from "../anthropic/Decode.ts";
 import { nothing } from "../stream/Content.ts";
-import { eventStream } from "../stream/Framing.ts";
+import { makeFraming } from "../stream/EventStream.ts";
 import type * as Stream from "../stream/Protocol.ts";
 import type { Protocol, SseEvent } from "../stream/Protocol.ts";
 import { exceptionOf } from "./Exceptions.ts";
@@ -50,7 +50,7 @@ const step = (state: Messages.State, event: SseEvent): readonly [Messages.State,
  */
 export const protocol: Protocol<Messages.State, typeof id> = {
   id,
-  framing: eventStream(unwrap),
+  framing: makeFraming(unwrap),
   initial: Messages.initial,
   step,
   halt: Messages.halt,

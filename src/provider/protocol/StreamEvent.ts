@@ -3,6 +3,8 @@
  * an abandoned response.
  */
 import type * as Json from "../../domain/Json.ts";
+import type { TextFraming } from "../stream/Framing.ts";
+import * as Sse from "../stream/Sse.ts";
 
 /** An event of a stream: its data, and its name, if the protocol names events. */
 export interface StreamEvent {
@@ -66,12 +68,12 @@ export const recoveryCodeField = (code: string | undefined): { readonly recovery
 export const documentType = "gateway_upstream_failed";
 
 /** Encodes an event as the text of a stream. */
-export const encodeEvent = ({ data, event }: StreamEvent): string =>
-  `${event === undefined ? "" : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`;
+export const encodeEvent = ({ data, event }: StreamEvent, framing: TextFraming = Sse.framing): string =>
+  framing.encode({ ...(event === undefined ? {} : { event }), data: JSON.stringify(data) });
 
 /**
  * Ends a stream with events in a single write. A blank line comes first, because the bytes already sent may end inside an event.
  */
 export const endingOf = (...events: ReadonlyArray<StreamEvent>): ReadonlyArray<EndingWrite> => [
-  { text: `\n\n${events.map(encodeEvent).join("")}`, pauseMs: endingPauseMs },
+  { text: `\n\n${events.map((event) => encodeEvent(event)).join("")}`, pauseMs: endingPauseMs },
 ];

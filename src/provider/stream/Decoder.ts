@@ -8,7 +8,7 @@
 import type { Failure } from "../../domain/Failure.ts";
 import { none, type Observation, ping } from "../../domain/Observation.ts";
 import { isWhiteSpace, nothing as saysNothing } from "./Content.ts";
-import { type Framing, framingOf } from "./Framing.ts";
+import type { Framer, Limits } from "./Framing.ts";
 import * as Payload from "./Payload.ts";
 import type { End, Fold, Part, Protocol, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
 import * as Sse from "./Sse.ts";
@@ -18,7 +18,7 @@ export interface Options {
   /** Differences from the protocol that healthy streams of this server may have. */
   readonly tolerance?: Tolerance;
   /** Limits of the framing, in bytes. */
-  readonly limits?: Partial<Sse.Limits>;
+  readonly limits?: Partial<Limits>;
   /** Keeps the fold step of each part, its states before and after, for a caller that decodes the same events itself. Default false. */
   readonly keepsFolds?: boolean;
 }
@@ -43,8 +43,6 @@ export interface Decoder<Id extends string = string> {
   readonly failure: Failure | undefined;
   /** The folds of the parts that were returned last, if `keepsFolds` is set; undefined for a part that is not an event of the protocol. */
   readonly folds: ReadonlyArray<Fold | undefined>;
-  /** The format of the bytes. */
-  readonly framing: Framing;
 }
 
 /**
@@ -65,11 +63,10 @@ export const isTold = (failure: Failure | undefined): failure is Failure =>
 class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   failure: Failure | undefined = undefined;
   folds: Array<Fold | undefined> = [];
-  readonly framing: Framing;
   readonly #keepsFolds: boolean;
   #begins: Tolerance | undefined;
   readonly #protocol: Protocol<S, Id>;
-  readonly #framer: Sse.Framer;
+  readonly #framer: Framer;
   #state: S;
   #terminal = false;
   #atEnd = false;
@@ -79,8 +76,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
 
   constructor(protocol: Protocol<S, Id>, options: Options) {
     this.#protocol = protocol;
-    this.framing = framingOf(protocol);
-    this.#framer = this.framing.makeFramer(options.limits);
+    this.#framer = (protocol.framing ?? Sse.framing).makeFramer(options.limits);
     this.#state = protocol.initial(options.tolerance);
     this.#keepsFolds = options.keepsFolds === true;
     this.#begins = options.tolerance ?? {};

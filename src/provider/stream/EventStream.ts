@@ -6,8 +6,7 @@
  * invalid is a `protocol` failure, after which nothing is framed: there is no mark at which the next message could be found.
  */
 import type { Failure } from "../../domain/Failure.ts";
-import type { SseEvent } from "./Protocol.ts";
-import { defaultLimits, type Framer, type Limits } from "./Sse.ts";
+import { defaultLimits, type Framer, type Framing, type Limits, type SseEvent } from "./Framing.ts";
 
 /** The value of a header. Text and flags are plain values; any other type is named, because JavaScript has fewer types. */
 export type HeaderValue =
@@ -204,14 +203,14 @@ export const isException = (name: string): boolean => name === unmodeled || /Exc
 const unmodeled = "error";
 
 /** Writes an event as the API does: an exception if its name says so. */
-export const writeEvent = (name: string, data: object): Uint8Array<ArrayBuffer> =>
+export const writeEvent = (name: string, data: object | string): Uint8Array<ArrayBuffer> =>
   write({
     headers: [
       isException(name) ? [":exception-type", name] : [":event-type", name],
       [":content-type", "application/json"],
       [":message-type", isException(name) ? "exception" : "event"],
     ],
-    payload: encoder.encode(JSON.stringify(data)),
+    payload: encoder.encode(typeof data === "string" ? data : JSON.stringify(data)),
   });
 
 /** Converts a message to an event: its type, or the type of its exception, and its payload as text. Returns undefined for another kind. */
@@ -353,3 +352,17 @@ const bufferBytesKept = 65_536;
 /** True for a byte with which a text begins. A message that began with one would be longer than a hundred megabytes. */
 const isTextStart = (byte = 0): boolean =>
   (byte >= 0x20 && byte < 0x7f) || (byte >= 0x09 && byte <= 0x0d) || byte === 0xef;
+
+/**
+ * Creates the form of the messages of one API. They are sent whole, so an event may follow any byte that was sent.
+ *
+ * @param unwrap unwraps each event
+ */
+export const makeFraming = (unwrap?: Unwrap): Framing => ({
+  contentType: "application/vnd.amazon.eventstream",
+  isDeclaredBy: (type) => /^\s*application\/vnd\.amazon\.eventstream\b/i.test(type),
+  makeFramer: (limits) => makeFramer(limits, unwrap),
+  encode: ({ data, event = "" }) => writeEvent(event, data),
+  missingEnd: () => "",
+  edited,
+});

@@ -1,78 +1,78 @@
 /**
- * Describes how a protocol's events travel as bytes: as server-sent events, or in the binary messages of Amazon's APIs.
+ * Describes the form in which the bytes of a response hold its events: server-sent events, lines of JSON, or binary messages.
  */
-import * as Json from "../../domain/Json.ts";
-import { encodeEvent, type StreamEvent } from "../protocol/StreamEvent.ts";
-import * as EventStream from "./EventStream.ts";
-import * as Sse from "./Sse.ts";
+import type { Failure } from "../../domain/Failure.ts";
 
-/** The format of a stream. */
-export interface Framing {
-  /** The content type that the gateway writes itself. */
-  readonly contentType: string;
-  /** True if a content type promises this format. */
-  readonly isPromised: (contentType: string) => boolean;
-  readonly makeFramer: (limits?: Partial<Sse.Limits>) => Sse.Framer;
-  /**
-   * Encodes an event of ours for a place in the stream.
-   *
-   * @param lastByte the last byte that was sent; undefined at the start
-   * @returns undefined if the place is inside another event
-   */
-  readonly encodeAfter: (event: StreamEvent, lastByte: number | undefined) => Uint8Array<ArrayBuffer> | undefined;
-  /** Edits the text in the bytes of whole events. */
-  readonly edited: (events: Uint8Array<ArrayBuffer>, edit: Edit) => Uint8Array<ArrayBuffer>;
-  /** Returns the bytes that an event lacks whose body ended inside it. Without them, the next event would become part of it. */
-  readonly closing: (event: Uint8Array) => Uint8Array<ArrayBuffer>;
+/** One event of a stream, as framed. */
+export interface SseEvent {
+  /** The `event:` field; `message` if the frame has none (WHATWG HTML, 9.2.6). */
+  readonly event: string;
+  /** The unmodified `data:` lines, joined by newlines. For lines of JSON: the line. */
+  readonly data: string;
+  /** The last `id:` of the stream, if one was sent. */
+  readonly id?: string;
+  /** The `retry:` field of this frame, in milliseconds. */
+  readonly retry?: number;
+  /** Size of the frame on the wire, in bytes. */
+  readonly bytes: number;
 }
 
-/** An edit of a text, as bytes. It keeps the length. */
-export type Edit = (text: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>;
+/** A comment line, which keeps the connection alive and is not an event. */
+export interface SseComment {
+  readonly comment: string;
+  readonly bytes: number;
+}
 
-const LF = 10;
-const CR = 13;
-const encoder = new TextEncoder();
-const empty = new Uint8Array(0);
+/** A frame: an event, or a comment, which proves only that the connection is alive. */
+export type Frame = SseEvent | SseComment;
 
-/** Server-sent events. */
-export const sse: Framing = {
-  contentType: "text/event-stream; charset=utf-8",
-  isPromised: (type) => /^\s*text\/event-stream\b/i.test(type),
-  makeFramer: Sse.makeFramer,
-  encodeAfter: (event, lastByte) => {
-    if (lastByte !== undefined && lastByte !== LF && lastByte !== CR) return undefined;
-    const text = encodeEvent(event);
-    // Completes a line end of CR alone with an LF. If the provider's own LF still follows, a reader takes it for an empty line.
-    return encoder.encode(lastByte === CR ? `\n${text}` : text);
-  },
-  edited: (events, edit) => edit(events),
-  closing: (event) => {
-    const end = String.fromCharCode(...event.subarray(-4));
-    if (/(?:\n\n|\n\r\n)$/.test(end)) return empty;
-    return encoder.encode(/(?:\n|[\r\n]\r)$/.test(end) ? "\n" : "\n\n");
-  },
-};
+/** The limits of a framer. */
+export interface Limits {
+  /** Maximum length of a line, in bytes, without its line end. */
+  readonly lineBytesMax: number;
+  /** Maximum data of one event over all its `data:` lines, in bytes. */
+  readonly eventBytesMax: number;
+}
+
+/** 16 MiB each: the largest known frames are base64 images of a few megabytes in one `data:` line. */
+export const defaultLimits: Limits = { lineBytesMax: 16 * 1024 * 1024, eventBytesMax: 16 * 1024 * 1024 };
 
 /**
- * Creates the format of `EventStream`. Its messages are sent whole, so an event of ours may follow any byte that was sent.
- *
- * @param unwrap unwraps each event
+ * A framer. The bytes of all frames and `unframed` add up to the bytes that were fed. Bytes between two events count for the next frame.
  */
-export const eventStream = (unwrap?: EventStream.Unwrap): Framing => ({
-  contentType: "application/vnd.amazon.eventstream",
-  isPromised: (type) => /^\s*application\/vnd\.amazon\.eventstream\b/i.test(type),
-  makeFramer: (limits) => EventStream.makeFramer(limits, unwrap),
-  encodeAfter: ({ data, event = "" }) => EventStream.writeEvent(event, data),
-  edited: EventStream.edited,
-  closing: () => empty,
-});
+export interface Framer {
+  /** Frames the next bytes, which may be cut anywhere; the array may be reused afterwards. Never throws. */
+  readonly feed: (bytes: Uint8Array) => ReadonlyArray<Frame>;
+  /** Ends the bytes. Returns the event that lacks its line end, if any. The event's data shows if it is complete. */
+  readonly end: () => ReadonlyArray<SseEvent>;
+  /** The `protocol` failure with reason `oversize`, `not_a_stream` or `damaged_frame`. After a failure, no further bytes are framed. */
+  readonly failure: Failure | undefined;
+  /** Bytes that belong to no frame yet. */
+  readonly unframed: number;
+  /** Set by `end`: true if the bytes ended inside the fields of an event without data, so that more was to come. */
+  readonly cut: boolean;
+}
 
-/** Returns the format of a protocol; server-sent events by default. */
-export const framingOf = ({ framing }: { readonly framing?: Framing }): Framing => framing ?? sse;
+/** The form of a stream. */
+export interface Framing {
+  /** Content type of a response in this form. */
+  readonly contentType: string;
+  /** True if a content type declares this form. */
+  readonly isDeclaredBy: (contentType: string) => boolean;
+  /** Creates a framer for one response body. */
+  readonly makeFramer: (limits?: Partial<Limits>) => Framer;
+  /** Encodes an event as text or as bytes. Without a name, the event is unnamed. */
+  readonly encode: (event: { readonly event?: string; readonly data: string }) => string | Uint8Array<ArrayBuffer>;
+  /** Returns the line ends that are missing after the bytes of an event, which a cut may have removed. */
+  readonly missingEnd: (event: Uint8Array) => string;
+  /** Edits the text in the bytes of whole events, and keeps its length. If omitted, the bytes are the text. */
+  readonly edited?: (
+    events: Uint8Array<ArrayBuffer>,
+    edit: (text: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>,
+  ) => Uint8Array<ArrayBuffer>;
+}
 
-/** Returns the data of the last event in the bytes of whole events, if it is a JSON object. */
-export const lastDataOf = (framing: Framing, bytes: Uint8Array): Json.JsonRecord | undefined => {
-  const framer = framing.makeFramer();
-  const last = [...framer.feed(bytes), ...framer.end()].findLast((frame) => !Sse.isComment(frame));
-  return last === undefined || Sse.isComment(last) ? undefined : Json.record(Json.parse(last.data)?.json);
-};
+/** The form of a stream of text. */
+export interface TextFraming extends Framing {
+  readonly encode: (event: { readonly event?: string; readonly data: string }) => string;
+}

@@ -7,27 +7,9 @@
 import type { Failure } from "../../domain/Failure.ts";
 import type { Observation } from "../../domain/Observation.ts";
 import type { Content } from "./Content.ts";
-import type { Framing } from "./Framing.ts";
+import type { Framing, SseEvent } from "./Framing.ts";
 
-/** One event of a server-sent-event stream, as framed. */
-export interface SseEvent {
-  /** The `event:` field; `message` if the frame has none (WHATWG HTML, 9.2.6). */
-  readonly event: string;
-  /** The unmodified `data:` lines, joined by newlines. */
-  readonly data: string;
-  /** The last `id:` of the stream, if one was sent. */
-  readonly id?: string;
-  /** The `retry:` field of this frame, in milliseconds. */
-  readonly retry?: number;
-  /** Size of the frame on the wire, in bytes. */
-  readonly bytes: number;
-}
-
-/** A comment line, which keeps the connection alive and is not an event. */
-export interface SseComment {
-  readonly comment: string;
-  readonly bytes: number;
-}
+export type { SseComment, SseEvent } from "./Framing.ts";
 
 /** One decoded event with its parsed JSON, its content and its observation. Nothing is discarded. */
 export interface Part<Id extends string = string> {
@@ -66,10 +48,10 @@ export interface Fold {
 /** A protocol as a fold. `S` is its immutable state. */
 export interface Protocol<S = unknown, Id extends string = string> {
   readonly id: Id;
-  /** The format of the stream. If omitted, server-sent events. */
-  readonly framing?: Framing;
   /** True if a JSON document with a 2xx status is also a response, as a single event. If omitted, a document is not a stream. */
   readonly documents?: boolean;
+  /** The form of the stream. If omitted, server-sent events. */
+  readonly framing?: Framing;
   readonly initial: (tolerance?: Tolerance) => S;
   readonly step: (state: S, event: SseEvent) => readonly [S, Part<Id>];
   readonly halt: (state: S) => End;
@@ -79,3 +61,13 @@ export interface Protocol<S = unknown, Id extends string = string> {
 
 /** A part, reduced to its observation. */
 export type Observed = Pick<Part, "observation">;
+
+/** Returns a protocol under another id, for a wire that carries the same events. */
+export const renamed = <S, Id extends string>(protocol: Protocol<S>, id: Id): Protocol<S, Id> => ({
+  ...protocol,
+  id,
+  step: (state, event) => {
+    const [next, part] = protocol.step(state, event);
+    return [next, { ...part, protocol: id }];
+  },
+});

@@ -6,42 +6,24 @@
  * field is an error event, and a body that is not a stream is a failure.
  */
 import type { Failure } from "../../domain/Failure.ts";
-import type { SseComment, SseEvent } from "./Protocol.ts";
+import {
+  defaultLimits,
+  type Frame,
+  type Framer,
+  type TextFraming,
+  type Limits,
+  type SseComment,
+  type SseEvent,
+} from "./Framing.ts";
 
-/** The limits of a framer. */
-export interface Limits {
-  /** Maximum length of a line, in bytes, without its line end. */
-  readonly lineBytesMax: number;
-  /** Maximum data of one event over all its `data:` lines, in bytes. */
-  readonly eventBytesMax: number;
-}
-
-/** 16 MiB each: the largest known frames are base64 images of a few megabytes in one `data:` line. */
-export const defaultLimits: Limits = { lineBytesMax: 16 * 1024 * 1024, eventBytesMax: 16 * 1024 * 1024 };
-
-/** A frame: an event, or a comment, which proves only that the connection is alive. */
-export type Frame = SseEvent | SseComment;
+export { defaultLimits, type Frame, type Framer, type Limits } from "./Framing.ts";
 
 /**
- * A framer. The bytes of all frames and `unframed` add up to the bytes that were fed.
+ * Creates a framer for one response body.
  *
  * A CR ends a line at once, because otherwise an event could wait for a byte that never comes. The LF of a CRLF counts for the next frame.
  * Lines that are not part of an event (blank, or only `id:` and `retry:`) also count for the next frame.
  */
-export interface Framer {
-  /** Frames the next bytes, which may be cut anywhere; the array may be reused afterwards. Never throws. */
-  readonly feed: (bytes: Uint8Array) => ReadonlyArray<Frame>;
-  /** Ends the bytes. Returns the event that lacks its blank line or line end, if any. The event's data shows if it is complete. */
-  readonly end: () => ReadonlyArray<SseEvent>;
-  /** The `protocol` failure with reason `oversize`, `not_a_stream` or `damaged_frame`. After a failure, no further bytes are framed. */
-  readonly failure: Failure | undefined;
-  /** Bytes that belong to no frame yet. */
-  readonly unframed: number;
-  /** Set by `end`: true if the bytes ended inside the fields of an event without data, so that more was to come. */
-  readonly cut: boolean;
-}
-
-/** Creates a framer for one response body. */
 export const makeFramer = (limits: Partial<Limits> = {}): Framer => new ByteFramer({ ...defaultLimits, ...limits });
 
 /** True if a frame is a comment. */
@@ -318,3 +300,22 @@ const firstByte = (bytes: Uint8Array, start: number, stop: number): number | und
  * True for `{`, `[` and `<`. No field of the format begins with them, but a JSON body, a JSON array (Gemini without `alt=sse`) and HTML do.
  */
 const isBodyStart = (byte: number): boolean => byte === 0x7b || byte === 0x5b || byte === 0x3c;
+
+/** Returns the line ends that are missing after an event. */
+const missingEnd = (event: Uint8Array): string => {
+  const end = String.fromCharCode(...event.subarray(-4));
+  if (/(?:\n\n|\n\r\n)$/.test(end)) return "";
+  return /(?:\n|[\r\n]\r)$/.test(end) ? "\n" : "\n\n";
+};
+
+/** The form of server-sent events. */
+export const framing: TextFraming = {
+  contentType: "text/event-stream; charset=utf-8",
+  isDeclaredBy: (type) => /^\s*text\/event-stream\b/i.test(type),
+  makeFramer,
+  encode: ({ data, event }) => {
+    const lines = data.includes("\n") ? data.replaceAll("\n", "\ndata: ") : data;
+    return `${event === undefined ? "" : `event: ${event}\n`}data: ${lines}\n\n`;
+  },
+  missingEnd,
+};

@@ -59,7 +59,11 @@ const asks = (url: string, protocol: ProtocolId, client: keyof typeof agents, st
   return Effect.promise(() => send(`${url}${path}`, { body, headers }));
 };
 
-const messageOf = ({ text }: Got): string => JSON.parse(text).error.message;
+/** The message of an error document: of its `error`, which is the message itself in Ollama's protocol. */
+const messageOf = ({ text }: Got): string => {
+  const { error } = JSON.parse(text);
+  return typeof error === "string" ? error : error.message;
+};
 
 /** The words that pi considers a transient fault, copied from pi. */
 const pi =

@@ -11,10 +11,9 @@ import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
 import type { SeamPlan } from "../../../src/seam/TextSeam.ts";
 import { bytesOf, recordings } from "../../Recordings.ts";
 import { seeded } from "../../Seeded.ts";
-import { byProtocol, conversation, samples } from "../../samples/index.ts";
+import { byProtocol, conversation, samples, seamIds } from "../../samples/index.ts";
 import { decode } from "../Decoded.ts";
 
-const ids = protocols.ids;
 const bodies = byProtocol(({ id, limit }) => ({ ...conversation(id, "Tell me."), ...limit(4_096) }));
 
 /** What was received of a text, cut behind its last character. */
@@ -67,7 +66,7 @@ const said = (body: Json.JsonRecord): ReadonlyArray<readonly [role: unknown, tex
 const budgetOf = (body: Json.JsonRecord): unknown =>
   body.max_tokens ?? body.max_output_tokens ?? Json.record(body.generationConfig)?.maxOutputTokens;
 
-describe.each(ids)("%s: a request that goes on behind shown text", (protocol) => {
+describe.each(seamIds.filter((id) => samples[id].wrapper === undefined))("%s: a request that goes on behind shown text", (protocol) => {
   it("gives back the text once, and asks for the anchor in the user's words with the quote between marks", () => {
     const body = built(protocol, input(protocol, anchor));
     assert.deepStrictEqual(said(body).slice(1), [

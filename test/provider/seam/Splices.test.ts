@@ -66,12 +66,6 @@ const checkRead = async (reader: SpliceReader, stream: Stream, bytes: Uint8Array
   return true;
 };
 
-describe("every protocol of the package", () => {
-  it("has a splice", () => {
-    for (const id of protocols.ids) assert.isFunction(protocols.get(id).splice, id);
-  });
-});
-
 for (const [protocol, continuer] of cases) {
   const streams = wholeStreams(protocol);
   describe(`a continuation in ${protocol.name} is joined to every recorded stream`, () => {

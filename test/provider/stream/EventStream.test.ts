@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Arbitrary, Schema } from "effect";
 import * as EventStream from "../../../src/provider/stream/EventStream.ts";
-import { eventStream } from "../../../src/provider/stream/Framing.ts";
 import type { SseEvent } from "../../../src/provider/stream/Protocol.ts";
 import { eventStreamMessage } from "../../../src/testing/answers/Bedrock.ts";
 
@@ -229,7 +228,7 @@ describe("the event stream of Amazon's APIs", () => {
         { event: "x", data: { key: "secret" } },
       ]),
     );
-    const masked = eventStream().edited(bytes, (payload) =>
+    const masked = EventStream.edited(bytes, (payload) =>
       Uint8Array.from(Buffer.from(Buffer.from(payload).toString().replace("secret", "******"))),
     );
     assert.deepStrictEqual(
@@ -238,7 +237,7 @@ describe("the event stream of Amazon's APIs", () => {
     );
     const cut = bytes.slice(0, 20);
     assert.deepStrictEqual(
-      eventStream().edited(cut, () => new Uint8Array(0)),
+      EventStream.edited(cut, () => new Uint8Array(0)),
       cut,
     );
   });

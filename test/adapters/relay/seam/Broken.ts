@@ -92,9 +92,9 @@ const rests = (protocol: WireProtocol): Rest => {
       return honestResponse(eventsOf(parts), eventsOf(first), shown, { anchor }).map(frameOf);
     },
   };
-  const rest = byProtocol[protocol.id as ProtocolId]; // the protocols of this file are those of the package
-  if (rest === undefined) throw new Error(`expected a protocol that continues its text, got ${protocol.id}`);
-  return rest;
+  const found = byProtocol[protocol.id as ProtocolId]; // the protocols of this file are those of the package
+  if (found === undefined) throw new Error(`${protocol.id} has no seam`);
+  return found;
 };
 
 /** Number of parts shown before a request quotes their end. A call and the parts after it are held. */
