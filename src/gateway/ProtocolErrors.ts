@@ -6,6 +6,7 @@
  * without a listener.
  */
 import type { Server } from "node:http";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 
 /** The message for a client that speaks HTTP/2. */
@@ -21,7 +22,7 @@ export const answerProtocolErrors = (server: Server): void => {
       return void socket.end(`HTTP/1.1 ${statusOf(error.code)}\r\nConnection: close\r\n\r\n`, () => socket.destroy());
     socket.end(http2Answer(sent));
     // The client closes the connection once it has the answer. A reset could discard the answer before.
-    setTimeout(() => socket.destroy(), lingerMs).unref();
+    if (socket instanceof Socket) socket.setTimeout(lingerMs, () => socket.destroy());
   });
 };
 

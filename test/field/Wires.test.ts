@@ -18,7 +18,10 @@ const answering = (asked: IncomingMessage, response: ServerResponse): void => {
 };
 
 /** A body that every protocol accepts as its own. */
-const body = { messages: [], input: "x", contents: [], prompt: "x", model: "m", anthropic_version: "x" };
+const body = {
+  ...{ messages: [], input: "x", contents: [], prompt: "x", model: "m" },
+  ...{ request: { contents: [] }, anthropic_version: "x" },
+};
 
 const ask = (url: string, { body: field, method, target }: WireExample, wire?: Wire): Promise<Got> =>
   send(`${url}${target}`, {

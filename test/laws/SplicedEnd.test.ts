@@ -60,7 +60,7 @@ const played = <Id extends ProtocolId>(id: Id, answers: FaultScriptInput["answer
 
 describe("L5 at a seam", () => {
   it("a protocol without a splice forbids to continue its text", () => {
-    for (const id of protocols.ids.filter((id) => !seamIds.some((it) => it === id)))
+    for (const id of protocols.ids.filter((id) => !seamIds.includes(id)))
       assert.strictEqual(protocols.get(id).seamRefusal(samples[id].bare), "no_seam", id);
   });
 

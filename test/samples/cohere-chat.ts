@@ -107,12 +107,13 @@ export const cohereChat: Sample = {
     ...{ id: `c_${ended.number ?? 1}`, finish_reason: ended.finish ?? natural(said) },
     message: {
       role: "assistant",
-      content: said.flatMap((it): ReadonlyArray<object> =>
-        "text" in it
-          ? [{ type: "text", text: it.text }]
-          : "thought" in it
-            ? [{ type: "thinking", thinking: it.thought }]
-            : [],
+      content: said.flatMap(
+        (it): ReadonlyArray<object> =>
+          "text" in it
+            ? [{ type: "text", text: it.text }]
+            : "thought" in it
+              ? [{ type: "thinking", thinking: it.thought }]
+              : [],
       ),
       tool_calls: said.flatMap((it, index) =>
         "call" in it

@@ -1,6 +1,7 @@
 /** A sample of Code Assist: Gemini's protocol in an envelope. */
-import { dataFrame, fields } from "./Json.ts";
+
 import { googleGemini } from "./google-gemini.ts";
+import { dataFrame, fields } from "./Json.ts";
 import type { Event, Sample } from "./Sample.ts";
 
 const envelope = (request: object) => ({ model: "m", project: "p", user_prompt_id: "u", request });

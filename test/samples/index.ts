@@ -31,11 +31,8 @@ export const samples: Readonly<Record<ProtocolId, Sample>> = {
 /** All protocols, in the order of every table. */
 export const allIds = Object.keys(samples) as ReadonlyArray<ProtocolId>; // the keys above
 
-/** A protocol whose streams are text. */
-export type TextProtocolId = Exclude<ProtocolId, "bedrock-converse" | "bedrock-invoke">;
-
 /** The protocols whose streams are text. */
-export const ids = allIds.filter((id): id is TextProtocolId => samples[id].encoding === undefined);
+export const ids = allIds.filter((id) => samples[id].encoding === undefined);
 
 /** The protocols with conversations and calls. */
 export const talkIds = ids.filter((id) => samples[id].has.calls !== "none");
@@ -60,7 +57,9 @@ export const conversation = (id: ProtocolId, text: string) => {
   const { history, message, question, wrapper } = samples[id];
   const body = question(text);
   const own = { [history]: [message(text)] };
-  return wrapper === undefined ? { ...body, ...own } : { ...body, [wrapper]: { ...Json.record(body[wrapper]), ...own } };
+  return wrapper === undefined
+    ? { ...body, ...own }
+    : { ...body, [wrapper]: { ...Json.record(body[wrapper]), ...own } };
 };
 
 /** True if the protocol writes lines of JSON instead of server-sent events. */

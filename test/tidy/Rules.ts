@@ -66,7 +66,9 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["stream"],
     ["continuation", "seam"],
     ["protocol"],
-    ["openai-chat", "openai-responses", "anthropic", "gemini"],
+    ["openai-chat", "openai-responses", "anthropic", "gemini", "ollama"],
+    // Envelopes and dialects of the protocols below.
+    ["code-assist", "openai-completions", "cohere", "bedrock"],
     [""],
   ],
   recorder: [

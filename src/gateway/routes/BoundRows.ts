@@ -228,7 +228,8 @@ export const toolRow: Omit<BoundRow, "isBinding"> & {
     "stateful tools of the provider: code in a container, a shell, and every tool that is not known to be read-only",
   protocols: [responses, anthropic, gemini],
   isBinding: ({ effect, executor, name }, protocol) =>
-    executor === "provider" && (effect !== "read_only" || (protocol !== gemini && protocol !== codeAssist && inContainer.has(name))),
+    executor === "provider" &&
+    (effect !== "read_only" || (protocol !== gemini && protocol !== codeAssist && inContainer.has(name))),
 };
 
 /** Names of tools that run in a container, in the form of a `ToolBoundary`. */

@@ -7,7 +7,7 @@ import { type RelayRequest, readAddress } from "../../adapters/relay/RelayTransp
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { type ProtocolId, protocols } from "../../provider/Protocols.ts";
-import type { UpstreamName } from "../config/Options.ts";
+import type { Family } from "../../provider/protocol/Address.ts";
 import { replayedWire, type Wire } from "./Wires.ts";
 
 /** True if a request may be replayed, judged by its method and absolute address. For a POST, the body decides too. */
@@ -22,7 +22,7 @@ export const mayBeReplayed = (method: string, url: string): boolean => wireAt(me
  */
 export const replayPlan = (
   request: RelayRequest,
-  upstream: UpstreamName,
+  upstream: Family,
   body: Json.JsonRecord | undefined,
 ): RelayPlan | undefined => {
   const wire = wireAt(request.method, request.url);
@@ -41,7 +41,7 @@ export const replayPlan = (
 };
 
 /** The first protocol of an upstream. */
-const protocolOf = (upstream: UpstreamName): ProtocolId =>
+const protocolOf = (upstream: Family): ProtocolId =>
   protocols.ids.find((id) => protocols.get(id).address.family === upstream) ?? "openai-chat";
 
 const wireAt = (method: string, url: string): Wire | undefined => {

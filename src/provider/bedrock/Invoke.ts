@@ -3,8 +3,6 @@
  * base64 (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_PayloadPart.html).
  */
 
-import * as Base64 from "effect/encoding/Base64";
-import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import * as Observation from "../../domain/Observation.ts";
 import * as Calls from "../anthropic/Calls.ts";
@@ -22,9 +20,19 @@ export const id = "bedrock-invoke";
 const unwrap = (event: SseEvent): SseEvent | undefined => {
   if (event.event !== "chunk") return event;
   const bytes = Json.string(Json.record(Json.parse(event.data)?.json)?.bytes);
-  const data = Result.getOrUndefined(Base64.decodeString(bytes));
-  return bytes === "" || data === undefined ? undefined : { ...event, data };
+  const data = bytes === "" ? undefined : decodeBase64(bytes);
+  return data === undefined ? undefined : { ...event, data };
 };
+
+const decodeBase64 = (text: string): string | undefined => {
+  try {
+    return utf8.decode(Uint8Array.from(atob(text), (character) => character.charCodeAt(0)));
+  } catch {
+    return undefined; // not base64, which the caller reports as damage
+  }
+};
+
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
 type Part = Stream.Part<typeof id>;
 

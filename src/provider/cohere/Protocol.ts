@@ -47,7 +47,8 @@ export const cohereChat = wireProtocol(protocol, {
   givenUp: { document, ending },
   takesComments: true,
   usage: { cachedApart: false, reasoningApart: false },
-  eventsOf: ({ finish_reason, id, message, usage }) => eventsOf(Json.record(message) ?? {}, { finish_reason, id, usage }),
+  eventsOf: ({ finish_reason, id, message, usage }) =>
+    eventsOf(Json.record(message) ?? {}, { finish_reason, id, usage }),
 });
 
 /** Converts a document to the events of an equivalent stream: its content, its calls as begun, and its end. */

@@ -75,9 +75,10 @@ const fail = (state: State, failure: Failure | undefined): State =>
   state.done || state.failure !== undefined || failure === undefined ? state : { ...state, failure };
 
 const errorOf = (event: SseEvent, line: Json.JsonRecord): Failure | undefined => {
-  const named = event.event === "error";
-  if (!named && !Payload.isError(line.error)) return undefined;
-  return classifyEvent(named && line.error === undefined ? { error: line } : line) ?? serverError;
+  const said = event.event === "error" || Payload.isError(line.error);
+  // A line of another server may be an error without the field `error`.
+  if (!said && (line.message ?? line.response ?? line.done ?? line.image) !== undefined) return undefined;
+  return classifyEvent(said && line.error === undefined ? { error: line } : line) ?? (said ? serverError : undefined);
 };
 
 const serverError: Failure = { kind: "server_error", in_band: true };

@@ -23,7 +23,11 @@ const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const counts = { input_tokens: input, output_tokens: output };
   const usage = answer.usage ? { usage: { billed_units: counts, tokens: counts } } : {};
   const delta = { finish_reason: finishReasons[answer.finish], ...usage };
-  return [...written, named("terminal", "message-end", { id: `r${answer.request}`, delta }), frame("terminal", "[DONE]")];
+  return [
+    ...written,
+    named("terminal", "message-end", { id: `r${answer.request}`, delta }),
+    frame("terminal", "[DONE]"),
+  ];
 };
 
 const itemEvents = (item: Item, index: number): ReadonlyArray<AnswerEvent> => {

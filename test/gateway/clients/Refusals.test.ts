@@ -59,10 +59,10 @@ const asks = (url: string, protocol: ProtocolId, client: keyof typeof agents, st
   return Effect.promise(() => send(`${url}${path}`, { body, headers }));
 };
 
-/** The message of an error document: of its `error`, which is the message itself in Ollama's protocol. */
+/** The message of an error document, which is its `error` in Ollama's protocol, and beside it in Cohere's. */
 const messageOf = ({ text }: Got): string => {
-  const { error } = JSON.parse(text);
-  return typeof error === "string" ? error : error.message;
+  const { error, message } = JSON.parse(text);
+  return message ?? error.message ?? error;
 };
 
 /** The words that pi considers a transient fault, copied from pi. */

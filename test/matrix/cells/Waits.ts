@@ -108,7 +108,8 @@ export const waits = (): ReadonlyArray<Cell> =>
         tools: none,
         answers: (nowMs: number) => [answer(nowMs, protocol), {}],
         // An error without a code could be that of any server.
-        expect: name.startsWith("503") && !samples[protocol].has.codes ? { ...expect, rules: ["nothing_shown"] } : expect,
+        expect:
+          name.startsWith("503") && !samples[protocol].has.codes ? { ...expect, rules: ["nothing_shown"] } : expect,
       })),
     ),
   );

@@ -20,6 +20,14 @@ describe("Code Assist", () => {
     assert.deepInclude(parts[0]?.observation, { shows: "text", characters: 2 });
   });
 
+  it("takes a finish beside an error inside the envelope for no marker", () => {
+    const candidates = [{ content: { parts: [{ text: "Hi" }] }, finishReason: "STOP" }];
+    const { end, seen } = player(protocol)({ response: { candidates, error: { code: 500, status: "INTERNAL" } } });
+    assert.strictEqual(seen[0]?.failure?.kind, "server_error");
+    assert.isUndefined(seen[0]?.terminal_at_end);
+    assert.isFalse(end.complete);
+  });
+
   it("has the address of gemini-cli, and reads choices and limits in the wrapped request", () => {
     const { address } = codeAssist;
     const at = (path: string, query = "") =>

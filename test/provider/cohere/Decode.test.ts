@@ -48,7 +48,10 @@ describe("events of Cohere", () => {
       { type: "tool-call-end", index: 0 },
       end("TOOL_CALL"),
     );
-    assert.deepStrictEqual(seen[1]?.calls.map(({ input, phase }) => [phase, input]), [["ready", "{}"]]);
+    assert.deepStrictEqual(
+      seen[1]?.calls.map(({ input, phase }) => [phase, input]),
+      [["ready", "{}"]],
+    );
     assert.isTrue(seen[2]?.terminal);
   });
 
@@ -58,6 +61,9 @@ describe("events of Cohere", () => {
       { type: "tool-plan-delta", delta: { message: { tool_plan: "" } } },
       { type: "content-start", index: 1, delta: { message: { content: { type: "text", text: "" } } } },
     );
-    assert.deepStrictEqual(seen.map(({ progress }) => progress), ["reasoning", "started", "started"]);
+    assert.deepStrictEqual(
+      seen.map(({ progress }) => progress),
+      ["reasoning", "started", "started"],
+    );
   });
 });

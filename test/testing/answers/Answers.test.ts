@@ -59,11 +59,14 @@ describe("Answers", () => {
         assert.deepStrictEqual(end, { complete: true });
       });
 
-      it.skipIf(samples[id].has.calls === "none")("writes an unmarked call's input as it is, for a client that refuses fields that its tool does not have", () => {
-        const { calls } = decode(id, { content: [{ tool: "a", input: { x: 1 }, unmarked: true }] });
-        const inputs = calls.filter((call) => call.phase === "ready").map((call) => JSON.parse(call.input ?? ""));
-        assert.deepStrictEqual(inputs, [{ x: 1 }]);
-      });
+      it.skipIf(samples[id].has.calls === "none")(
+        "writes an unmarked call's input as it is, for a client that refuses fields that its tool does not have",
+        () => {
+          const { calls } = decode(id, { content: [{ tool: "a", input: { x: 1 }, unmarked: true }] });
+          const inputs = calls.filter((call) => call.phase === "ready").map((call) => JSON.parse(call.input ?? ""));
+          assert.deepStrictEqual(inputs, [{ x: 1 }]);
+        },
+      );
 
       it("never makes a ready call of cut arguments and counts none as sent", () => {
         const { calls, events } = decode(id, { content: [{ tool: "a", input: { x: 1 }, cut: true }] });
@@ -77,14 +80,17 @@ describe("Answers", () => {
         );
       });
 
-      it.skipIf(!samples[id].has.hosted)("writes a hosted call that the decoder sees as the provider's, settled", () => {
-        const { calls, end } = decode(id, {
-          content: [{ provider_tool: "web_search", input: { q: "x" } }, { text: 1 }],
-        });
-        assert.deepStrictEqual(end, { complete: true });
-        assert.isTrue(calls.length > 0 && calls.every((call) => call.executor === "provider"));
-        assert.isTrue(calls.some((call) => call.phase === "settled"));
-      });
+      it.skipIf(!samples[id].has.hosted)(
+        "writes a hosted call that the decoder sees as the provider's, settled",
+        () => {
+          const { calls, end } = decode(id, {
+            content: [{ provider_tool: "web_search", input: { q: "x" } }, { text: 1 }],
+          });
+          assert.deepStrictEqual(end, { complete: true });
+          assert.isTrue(calls.length > 0 && calls.every((call) => call.executor === "provider"));
+          assert.isTrue(calls.some((call) => call.phase === "settled"));
+        },
+      );
 
       it("shows a refusal as text", () => {
         const { parts } = decode(id, { content: [{ refusal: 2 }] });

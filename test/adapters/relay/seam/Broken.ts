@@ -79,6 +79,7 @@ const rests = (protocol: WireProtocol): Rest => {
   const byProtocol: Readonly<Partial<Record<ProtocolId, Rest>>> = {
     "openai-chat": byContinuer(chatContinuer),
     "google-gemini": byContinuer(geminiContinuer),
+    "google-code-assist": byContinuer(geminiContinuer),
     "anthropic-messages": ({ parts }, at, quote) => {
       const first = parts.slice(0, at);
       const shown = runOf(first);
@@ -181,6 +182,9 @@ export const readBy = (id: ProtocolId, bytes: Uint8Array): Promise<unknown> => {
         ...{ output_text, status, name, items: output.map((item) => item.type) },
         calls: output.map((item) => (item.type === "function_call" ? [item.name, item.arguments] : [])),
       }));
+    case "google-code-assist":
+      // No SDK reads this wire.
+      return Promise.resolve(undefined);
     default: {
       const [reader] = spliceReaders.filter(({ protocol }) => protocol === id);
       if (reader === undefined) throw new Error(`${id} has no client`);
