@@ -416,9 +416,7 @@ export class RelaySource implements PolledReader<RelayPart> {
       {
         ...failed,
         observation,
-        ...(mask === undefined
-          ? {}
-          : { bytes: editedBy(plan.protocol, failed.bytes, (text) => mask.bytes(text)) }),
+        ...(mask === undefined ? {} : { bytes: editedBy(plan.protocol, failed.bytes, (text) => mask.bytes(text)) }),
       },
     ]);
     this.#failure = { error: relayError(failure) };

@@ -25,7 +25,11 @@ const claimOf =
 /** SDKs escape the colon of a model's name. */
 const decoded = (model: string): string => model.replaceAll(/%3a/gi, ":");
 
-const shared = { family: "bedrock", vendor: "https://bedrock-runtime.us-east-1.amazonaws.com", headers: bearer } as const;
+const shared = {
+  family: "bedrock",
+  vendor: "https://bedrock-runtime.us-east-1.amazonaws.com",
+  headers: bearer,
+} as const;
 
 /** The address of `POST /model/MODEL/converse-stream`. */
 const converseAddress: Address = {

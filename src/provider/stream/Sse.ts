@@ -10,10 +10,10 @@ import {
   defaultLimits,
   type Frame,
   type Framer,
-  type TextFraming,
   type Limits,
   type SseComment,
   type SseEvent,
+  type TextFraming,
 } from "./Framing.ts";
 
 export { defaultLimits, type Frame, type Framer, type Limits } from "./Framing.ts";

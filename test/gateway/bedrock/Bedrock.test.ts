@@ -129,7 +129,7 @@ describe.concurrent("the gateway in front of Amazon Bedrock", () => {
         assert.strictEqual(got.headers["content-type"], "application/vnd.amazon.eventstream");
         assert.strictEqual(got.headers["x-recovery-waiting"], "true");
         const { end, parts, text } = decoded(id, got);
-        assert.isAbove(parts.filter(({ observation }) => observation.keep_alive).length, 2);
+        assert.isAtLeast(parts.filter(({ observation }) => observation.keep_alive).length, 1);
         assert.deepStrictEqual([end.complete, text], [true, "r1.0·"]);
       }),
     );
