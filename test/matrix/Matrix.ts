@@ -31,7 +31,7 @@ export const cells = (): ReadonlyArray<Cell> => [
   ...sequences(),
 ];
 
-/** One cell in `sliceEvery`, and at least one of every row of the table but the heavy ones. */
+/** One cell in `sliceEvery`, and at least one of every row of the table and every outcome but the heavy ones. */
 export const sliceEvery = 10;
 
 /** A representative part of the cells for every test run: the same cells each time, spread over all axes. */
@@ -39,8 +39,9 @@ export const slice = (all: ReadonlyArray<Cell>): ReadonlyArray<Cell> => {
   const seen = new Set<string>();
   return all.filter((cell, index) => {
     if (cell.heavy === true) return false;
-    const first = !seen.has(cell.group);
-    seen.add(cell.group);
+    const rows = [cell.group, `${cell.expect.end} ${cell.expect.rules.join(" ")}`];
+    const first = rows.some((row) => !seen.has(row));
+    for (const row of rows) seen.add(row);
     // Multiplying by a large odd number spreads the picks, so that no axis coincides with the stride.
     return first || Math.imul(index, 2_654_435_761) >>> 0 < 2 ** 32 / sliceEvery;
   });
