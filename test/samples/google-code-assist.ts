@@ -4,7 +4,7 @@ import { googleGemini } from "./google-gemini.ts";
 import { dataFrame, fields } from "./Json.ts";
 import type { Event, Sample } from "./Sample.ts";
 
-const envelope = (request: object) => ({ model: "m", project: "p", user_prompt_id: "u", request });
+const envelope = (request: object) => ({ model: "m", user_prompt_id: "u", request });
 const wrapped = (response: object) => ({ response, traceId: "t" });
 const wrappedEvent = (event: Event): Event => (typeof event === "string" ? event : wrapped(event));
 

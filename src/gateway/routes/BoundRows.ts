@@ -166,10 +166,10 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     isBinding: hasText("cachedContent", "cached_content"),
   },
   {
-    field: "request",
-    refersTo: "the Google account of a login, which every request of Code Assist belongs to",
+    field: "project",
+    refersTo: "a project of the Google account that a login of gemini-cli uses",
     protocols: [codeAssist],
-    isBinding: ({ outermost, protocol }) => outermost && protocol === codeAssist,
+    isBinding: ({ outermost, protocol, record }) => outermost && protocol === codeAssist && isText(record.project),
   },
   {
     field: "context",

@@ -47,8 +47,7 @@ describe("search", () => {
         }),
       ],
     ];
-    // A request of Code Assist always belongs to a login.
-    for (const [protocol, body] of bodies.filter(([of]) => of !== "google-code-assist"))
+    for (const [protocol, body] of bodies)
       assert.isUndefined(search({ ...body }, protocol).bound, JSON.stringify(body));
   });
 
