@@ -22,7 +22,11 @@ export { RunInterrupted } from "./runtime/contract/RunEvent.ts";
 export type {
   AttemptContext,
   RunBase,
+  RunLinger,
   RunOptions,
+  RunRoute,
+  RunRoutes,
+  RunSeam,
   TakeUpOptions,
   TextAsks,
   TextContinues,
@@ -39,5 +43,4 @@ export {
   type ToolOptions,
   ToolRefused,
 } from "./runtime/tools/ToolGuard.ts";
-export * as PlainSeam from "./seam/PlainSeam.ts";
 export type { SeamPlan, TextSeam } from "./seam/TextSeam.ts";

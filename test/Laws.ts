@@ -68,17 +68,17 @@ export const laws: Readonly<Record<Law, LawTests>> = {
   L10: {
     name: "whose cancel",
     statement:
-      "Only `cancel`, the run's `signal` and a signed interrupt are the user's. With `lingerMs`, a departure becomes a cancel when that time has passed. A provider's own cancel is retried.",
+      "Only `cancel`, the run's `signal` and a signed interrupt are the user's. With `linger`, a departure becomes a cancel when the linger time has passed. A provider's own cancel is retried.",
     tests: [
       "test/runtime/run/Interrupts.test.ts",
       "test/runtime/run/Signals.test.ts",
-      "test/runtime/attach/Attach.test.ts",
+      "test/stages/output/Attach.test.ts",
     ],
   },
   L11: {
     name: "bounded",
     statement: "Every buffer, list, delay, attempt and record has a named limit with a unit.",
-    tests: ["test/laws/Bounded.test.ts", "test/policy/Laws.test.ts", "test/runtime/attach/Bounds.test.ts"],
+    tests: ["test/laws/Bounded.test.ts", "test/policy/Laws.test.ts", "test/stages/output/Bounds.test.ts"],
   },
   L12: {
     name: "original error",

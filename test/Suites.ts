@@ -4,7 +4,7 @@
  */
 import { accessSync, constants, readFileSync, statfsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { ViteUserConfig } from "vitest/config";
+import type { TestProjectInlineConfiguration, ViteUserConfig } from "vitest/config";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -30,18 +30,29 @@ const isFit = (folder: string): boolean => {
 // Every commit of a store waits for the disk, and the tests of stores spent most of their time on that. A folder in memory avoids it.
 if (process.env.TMPDIR === undefined && isFit("/dev/shm")) process.env.TMPDIR = "/dev/shm";
 
-/**
- * Tests that start many processes, kill them, drive browsers and other people's clients, play whole matrices, or play the many
- * seeds of a property of which the quick suite plays only the first.
- */
-export const long: ReadonlyArray<string> = [
+/** Tests of the long suite whose clients or clocks have real timeouts, which a busy machine would exceed. */
+export const timed: ReadonlyArray<string> = [
   "test/adapters/ai-sdk/Matrix.test.ts",
   "test/adapters/effect-ai/Matrix.test.ts",
-  "test/adapters/fetch/ClientAborts.test.ts",
   "test/adapters/fetch/Matrix.test.ts",
+  "test/cli/conformance.test.ts",
+  "test/gateway/clients/Table.test.ts",
+  "test/matrix/ContinuedText.test.ts",
+  "test/matrix/Matrix.test.ts",
+  "test/outage/Outage.test.ts",
+  "test/runtime/attempt/StoppedProcess.test.ts",
+  "test/storm/Storm.test.ts",
+];
+
+/**
+ * Tests that start many processes, kill them, drive browsers and other people's clients, wait in real time, play whole matrices, or play the
+ * many seeds of a property of which the quick suite plays only the first.
+ */
+export const long: ReadonlyArray<string> = [
+  ...timed,
+  "test/adapters/fetch/ClientAborts.test.ts",
   "test/adapters/relay/form/Campaign.test.ts",
   "test/adapters/relay/seam/RecordedStreams.test.ts",
-  "test/cli/conformance.test.ts",
   "test/cli/demo.test.ts",
   "test/cli/outage.test.ts",
   "test/cli/paths.test.ts",
@@ -53,6 +64,7 @@ export const long: ReadonlyArray<string> = [
   "test/cli/serve/HeapSettings.test.ts",
   "test/cli/serve/NodeFlags.test.ts",
   "test/cli/serve/StoppedBeforeRecord.test.ts",
+  "test/cli/serveAdvertise.test.ts",
   "test/cli/serveConfig.test.ts",
   "test/cli/serveWorkers.test.ts",
   "test/cli/serveWorkersAttach.test.ts",
@@ -69,38 +81,45 @@ export const long: ReadonlyArray<string> = [
   "test/gateway/attach/Recorded.test.ts",
   "test/gateway/clients/ContinuedSdks.test.ts",
   "test/gateway/clients/ForeignProvider.test.ts",
+  "test/gateway/clients/GivenUp.test.ts",
+  "test/gateway/clients/OwnEvents.test.ts",
   "test/gateway/clients/Stacks.test.ts",
   "test/gateway/clients/StandIns.test.ts",
   "test/gateway/clients/StandInsHeld.test.ts",
-  "test/gateway/clients/OwnEvents.test.ts",
-  "test/gateway/clients/Table.test.ts",
   "test/gateway/page/Behind.test.ts",
   "test/gateway/page/Browser.test.ts",
   "test/gateway/page/PathBoard.test.ts",
   "test/gateway/page/Tabs.test.ts",
+  "test/gateway/proxy/ContinueText.test.ts",
+  "test/gateway/proxy/Outage.test.ts",
+  "test/gateway/proxy/Probes.test.ts",
+  "test/gateway/proxy/TakenOver.test.ts",
+  "test/gateway/proxy/Waiting.test.ts",
+  "test/gateway/routes/Moving.test.ts",
   "test/histories/Histories.test.ts",
   "test/kill/Kill.test.ts",
   "test/kill/workers/Workers.test.ts",
-  "test/matrix/ContinuedText.test.ts",
-  "test/matrix/Matrix.test.ts",
+  "test/model.test.ts",
   "test/operation.test.ts",
-  "test/outage/Outage.test.ts",
   "test/outage/TwoMachines.test.ts",
   "test/package.test.ts",
   "test/policy/LawsCampaign.test.ts",
   "test/policy/SeamLaws.test.ts",
   "test/portable/*.test.ts",
   "test/provider/Recordings.test.ts",
+  "test/provider/seam/MessageSplice.test.ts",
+  "test/provider/seam/ResponseSplice.test.ts",
   "test/readme.test.ts",
+  "test/recorder/export/Canaries.test.ts",
   "test/recorder/sql/SqlProcesses.test.ts",
   "test/recorder/sql/SqlUpgrade.test.ts",
-  "test/runtime/attach/LeaveCampaign.test.ts",
-  "test/runtime/attempt/StoppedProcess.test.ts",
   "test/runtime/run/Signals.test.ts",
   "test/seam/Campaign.test.ts",
+  "test/seam/Simulation.test.ts",
   "test/simulation/Campaign.test.ts",
   "test/simulation/crash/Campaign.test.ts",
-  "test/storm/Storm.test.ts",
+  "test/stages/output/LeaveAnywhere.test.ts",
+  "test/stages/output/LeaveCampaign.test.ts",
 ];
 
 /** Tests that need a PostgreSQL server, which the suite starts: `npm run test:pg`. */
@@ -125,6 +144,17 @@ const limitsMs = { quick: 120_000, long: 600_000, postgres: 600_000, all: 600_00
 
 const all = "test/**/*.test.ts";
 
+/** A part of the long suite that runs by itself. The first part is the timed one, for which a third file is too much load. */
+const part = (name: "timed" | "long"): TestProjectInlineConfiguration => ({
+  extends: true,
+  test: {
+    name,
+    include: name === "timed" ? [...timed] : long.filter((file) => !timed.includes(file)),
+    maxWorkers: name === "timed" ? 2 : 3,
+    sequence: { groupOrder: name === "timed" ? 0 : 1 },
+  },
+});
+
 /**
  * Returns the Vitest configuration of a suite.
  *
@@ -138,7 +168,8 @@ export const suiteOf = (suite: "quick" | "long" | "postgres" | "all"): ViteUserC
   return {
     root,
     test: {
-      include: suite === "long" ? [...long] : suite === "postgres" ? [...postgres] : [all],
+      // The parts of the long suite name their own files; Vitest would add these.
+      ...(suite === "long" ? {} : { include: suite === "postgres" ? [...postgres] : [all] }),
       exclude: suite === "quick" ? [...long, ...postgres] : suite === "all" ? [...postgres] : [],
       setupFiles: ["test/NodeUndici.ts", "test/TimeLimit.ts"],
       env: { TEST_LIMIT_MS: String(limitsMs[suite]) },
@@ -148,9 +179,9 @@ export const suiteOf = (suite: "quick" | "long" | "postgres" | "all"): ViteUserC
       isolate: suite !== "quick",
       // Node runs the sources itself. Vite's module runner reads each import through a getter at each use, which slows hot code down.
       experimental: { viteModuleRunner: false, nodeLoader: false },
-      // Two cores is the smallest supported machine. In the quick and PostgreSQL suites a third file computes while others wait. In
-      // the long suite a third file delayed responses of the fault matrix past their own timeouts.
-      maxWorkers: suite === "quick" || suite === "postgres" ? 3 : 2,
+      // Two cores is the smallest supported machine. A third file computes while others wait.
+      maxWorkers: 3,
+      ...(suite === "long" ? { projects: [part("timed"), part("long")] } : {}),
       // Tests that mostly wait, for example for a retry, are in `describe.concurrent`.
       maxConcurrency: 10,
       reporters: report === undefined ? [reporter] : [reporter, ["json", { outputFile: report }]],

@@ -2,11 +2,13 @@
  * Checks the pages of docs/ against the package, and runs each "ten lines to embed" against a provider that breaks.
  */
 import { spawn } from "node:child_process";
-import { globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import { catalogue } from "../scripts/mutants/runner/Catalogue.ts";
 import { FaultProvider } from "../src/testing/index.ts";
+import { withImports } from "./mutants/Imported.ts";
 import { root } from "./package/Consumer.ts";
 import { holdPages } from "./package/Pages.ts";
 
@@ -48,6 +50,63 @@ describe("example programs", () => {
     const copied = paths.map((path) => [path.replace("docs/examples/", ""), readFileSync(join(root, path), "utf8")]);
     const options = { skipLibCheck: true, allowImportingTsExtensions: true, erasableSyntaxOnly: true };
     assert.deepStrictEqual(consumer().compile(Object.fromEntries(copied), options), []);
+  });
+});
+
+describe("the page of bugs", () => {
+  const page = readFileSync(join(root, "docs/bugs.md"), "utf8");
+  const rows = page.split("\n").flatMap((line) => (line.startsWith("| ") ? [line.slice(2, -2).split(" | ")] : []));
+  const bugs = rows.filter(([date = ""]) => /^\d{4}-\d\d-\d\d$/.test(date));
+  const removed = ["the HTTP/2 client", "the delivery log", "the partitions", "the reference agent"];
+  const mutants = new Map(catalogue().map(({ mutant }) => [mutant.name, mutant.proofs]));
+  const testOf = (name: string) => `test/${name}.test.ts`;
+
+  /** The error of a proof, or undefined if the proof exists. */
+  const missing = (proof: string): string | undefined => {
+    if (removed.some((part) => proof === `removed with ${part}`)) return undefined;
+    const [, file = "", kind, words = ""] = /^`([^`]+)`(: |, mutant )"(.+)"$/.exec(proof) ?? [];
+    if (kind === ": ") {
+      const path = join(root, testOf(file));
+      return existsSync(path) && withImports(path).includes(words) ? undefined : `no test ${proof}`;
+    }
+    const holds = mutants
+      .get(words)
+      ?.some((it) => ("test" in it ? it.test === testOf(file) : file === "npm run simulate"));
+    return holds === true ? undefined : `no mutant ${proof}`;
+  };
+
+  it("names only tests and mutants that exist, newest first", () => {
+    assert.isNotEmpty(bugs);
+    assert.deepStrictEqual(
+      bugs.flatMap((cells) => missing(cells[4] ?? "") ?? []),
+      [],
+    );
+    const dates = bugs.map(([date = ""]) => date);
+    assert.deepStrictEqual(dates, dates.toSorted().toReversed());
+  });
+
+  it("names only test files that exist as proofs of a whole class", () => {
+    const named = rows
+      .filter(({ length }) => length === 4)
+      .flatMap((cells) => [...(cells[3] ?? "").matchAll(/`([a-z-]+\/[\w/-]+)`/g)].map(([, name = ""]) => testOf(name)));
+    assert.isNotEmpty(named);
+    assert.deepStrictEqual(
+      named.filter((path) => !existsSync(join(root, path))),
+      [],
+    );
+  });
+
+  it("counts its bugs by class and by how they were found", () => {
+    for (const [column, length] of [
+      [1, 4],
+      [3, 3],
+    ] as const) {
+      const counted = new Map<string, number>();
+      for (const { [column]: key = "" } of bugs) counted.set(key, (counted.get(key) ?? 0) + 1);
+      const printed = rows.filter((cells) => cells.length === length && /^\d+$/.test(cells[1] ?? ""));
+      assert.deepStrictEqual(new Map(printed.map(([key = "", count]) => [key, Number(count)])), counted);
+    }
+    assert.include(page, `There were ${bugs.length} bugs`);
   });
 });
 

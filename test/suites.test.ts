@@ -7,12 +7,14 @@ import { assert, describe, it } from "@effect/vitest";
 import { long, suiteOf } from "./Suites.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const found = (patterns: ReadonlyArray<string>): ReadonlyArray<string> => globSync([...patterns], { cwd: root }).sort();
+const found = (patterns: ReadonlyArray<string>): ReadonlyArray<string> =>
+  patterns.flatMap((pattern) => globSync(pattern, { cwd: root })).sort();
 
 const filesOf = (suite: "quick" | "long" | "postgres"): ReadonlyArray<string> => {
-  const { exclude = [], include = [] } = suiteOf(suite).test ?? {};
+  const { exclude = [], include, projects = [] } = suiteOf(suite).test ?? {};
+  const parts = projects.flatMap((it) => (typeof it === "object" && "test" in it ? (it.test?.include ?? []) : []));
   const without = new Set(found(exclude));
-  return found(include).filter((file) => !without.has(file));
+  return found(include ?? parts).filter((file) => !without.has(file));
 };
 
 describe("the suites", () => {

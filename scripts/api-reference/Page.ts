@@ -32,6 +32,7 @@ const leads: Readonly<Record<string, ReadonlyArray<string>>> = {
   "./sqlite": ["SqlRunRecorder", "SqlFileOptions", "SqlRunRecorderOptions", "Retention"],
   "./postgres": ["PostgresRunRecorder", "PostgresOptions"],
   "./gateway": ["Gateway", "GatewayLayers", "GatewayOptions", "ProgramOptions", "readConfig", "openConfig"],
+  "./stages": ["Routes", "Seam", "PlainSeam", "Linger"],
   "./otlp": ["layer"],
   "./testing": ["conformance", "runConformance", "ConformanceOptions", "ConformanceRuntime", "ConformanceTask"],
 };

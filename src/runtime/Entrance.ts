@@ -10,7 +10,7 @@ import * as Json from "../domain/Json.ts";
 import { label, labelCharactersMax } from "../domain/Limits.ts";
 import { Budget, defaultBudget, type Provider } from "../domain/RunFacts.ts";
 import { Executor, ToolEffect } from "../domain/SideEffects.ts";
-import { lingerMsMax, type RunOptions, routesMax } from "./contract/RunOptions.ts";
+import type { RunOptions } from "./contract/RunOptions.ts";
 
 /**
  * Validates options.
@@ -23,7 +23,6 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
   const problem =
     problemOfProvider("provider", options.provider) ??
     problemOfPath("path", options.path) ??
-    problemOfRoutes(options.routes) ??
     problemOfFinishes(options.finishFailures) ??
     problemOfTools(options.tools) ??
     problemOfFunctions(options) ??
@@ -31,9 +30,16 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
     problemOfWords(options) ??
     problemOfClocks(options.clocks) ??
     problemOfBudget(options.budget) ??
-    problemOfPolicy(options.policy);
+    problemOfPolicy(options.policy) ??
+    problemOfReplaced(options);
   if (problem !== undefined) return problem;
-  const { budget, routes } = options;
+  const { budget } = options;
+  const routes = admitStage("routes", "Routes.of([…])", options.routes);
+  if (typeof routes === "string") return routes;
+  const seam = admitStage("seam", "Seam.of(…)", options.seam);
+  if (typeof seam === "string") return seam;
+  const linger = admitStage("linger", "Linger.of(ms)", options.linger);
+  if (typeof linger === "string") return linger;
   const provider = trimProvider(options.provider);
   // Nearly always the options need no change. A waiting run then keeps no copy of the options.
   const isKept = provider === options.provider && routes === undefined;
@@ -41,7 +47,7 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
   return {
     ...options,
     provider,
-    ...(routes === undefined ? {} : { routes: routes.map((it) => ({ ...it, provider: trimProvider(it.provider) })) }),
+    ...(routes === undefined ? {} : { routes }),
     ...(budget === undefined ? {} : { budget: spendable(budget) }),
   };
 };
@@ -60,9 +66,37 @@ export const problemOfTakeUp = (transcript: unknown, cursor: unknown): string | 
       ? undefined
       : `cursor: expected a string, got ${describe(cursor)}`;
 
+/** Asks a stage to check its own options. */
+const admitStage = <S extends { readonly admit: (stage: S) => S | string; readonly begin: unknown }>(
+  name: string,
+  expected: string,
+  stage: S | undefined,
+): S | string | undefined => {
+  if (stage === undefined) return undefined;
+  const it = Json.record(stage);
+  return typeof it?.admit === "function" && typeof it.begin === "function"
+    ? stage.admit(stage)
+    : `${name}: expected ${expected} of effect-stream-recovery/stages, got ${describe(stage)}`;
+};
+
+/** Options of earlier versions, with their replacements in `effect-stream-recovery/stages`. */
+const replaced = [
+  ["lingerMs", "linger: Linger.of(ms)"],
+  ["maxSeams", "seam: Seam.of(make, { max })"],
+  ["ownRoute", "routes: Routes.of(routes, { own })"],
+] as const;
+
+/** Refuses a replaced option, because a run without it would behave differently. */
+const problemOfReplaced = (options: object): Problem => {
+  for (const [name, by] of replaced)
+    if (name in options) return `${name}: expected ${by} of effect-stream-recovery/stages in its place`;
+  return undefined;
+};
+
 type Problem = string | undefined;
 
-const problemOfProvider = (name: string, provider: unknown): Problem => {
+/** Returns what is wrong with a provider; undefined if nothing is. */
+export const problemOfProvider = (name: string, provider: unknown): Problem => {
   const it = Json.record(provider);
   if (it === undefined) return `${name}: expected an object, got ${describe(provider)}`;
   const { id, model, reasoning } = it;
@@ -84,7 +118,8 @@ const problemOfName = (name: string, given: string): Problem =>
     ? undefined
     : `${name}: expected at most ${pathCharactersMax} characters, got ${describe(given)}`;
 
-const problemOfPath = (name: string, path: unknown): Problem => {
+/** Returns what is wrong with a path; undefined if nothing is. */
+export const problemOfPath = (name: string, path: unknown): Problem => {
   if (path === undefined) return undefined;
   if (typeof path === "string") return problemOfName(name, path);
   const it = Json.record(path);
@@ -97,31 +132,6 @@ const problemOfPath = (name: string, path: unknown): Problem => {
   const way = Json.record(it.way);
   if (it.way === undefined || (Effect.isEffect(way?.probe) && typeof way?.dropIdle === "function")) return undefined;
   return `${name}.way: expected an object with \`probe\` and \`dropIdle\`, got ${describe(it.way)}`;
-};
-
-const problemOfRoutes = (routes: unknown): Problem => {
-  if (routes === undefined) return undefined;
-  if (!Array.isArray(routes)) return `routes: expected a list, got ${describe(routes)}`;
-  if (routes.length >= routesMax) return `routes: expected at most ${routesMax - 1}, got ${routes.length}`;
-  const ids = new Set<unknown>();
-  for (const [at, route] of routes.entries()) {
-    const name = `routes[${at}]`;
-    const it = Json.record(route);
-    if (it === undefined) return `${name}: expected an object, got ${describe(route)}`;
-    const { attempt, canContinue, id, observe, own, path, provider } = it;
-    if (typeof id !== "string" || id === "" || id.length > labelCharactersMax)
-      return `${name}.id: expected a name of 1 to ${labelCharactersMax} characters, got ${describe(id)}`;
-    if (ids.has(id)) return `${name}.id: expected a unique name, got "${id}", which another route has`;
-    ids.add(id);
-    const problem = problemOfProvider(`${name}.provider`, provider) ?? problemOfPath(`${name}.path`, path);
-    if (problem !== undefined) return problem;
-    if (typeof attempt !== "function") return `${name}.attempt: expected a function, got ${describe(attempt)}`;
-    if (canContinue !== undefined && typeof canContinue !== "function")
-      return `${name}.canContinue: expected a function, got ${describe(canContinue)}`;
-    if (typeof observe !== "function") return `${name}.observe: expected a function, got ${describe(observe)}`;
-    if (own !== undefined && typeof own !== "boolean") return `${name}.own: expected a boolean, got ${describe(own)}`;
-  }
-  return undefined;
 };
 
 const finishFailures = ["refused", "empty", "model_length"] as const;
@@ -137,7 +147,7 @@ const problemOfFinishes = (finishes: unknown): Problem => {
 };
 
 /** Copies only the fields that are stored. A long model name is shortened instead of refused, because clients may choose the name. */
-const trimProvider = (provider: Provider): Provider => {
+export const trimProvider = (provider: Provider): Provider => {
   const { id, model, reasoning } = provider;
   const wanted = 1 + (model === undefined ? 0 : 1) + (reasoning === undefined ? 0 : 1);
   if (Object.keys(provider).length === wanted && (model?.length ?? 0) <= labelCharactersMax) return provider;
@@ -167,7 +177,7 @@ const problemOfFunctions = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
   for (const name of ["attempt", "observe"] as const) {
     if (typeof options[name] !== "function") return `${name}: expected a function, got ${describe(options[name])}`;
   }
-  for (const name of ["canContinue", "classify", "cursor", "seam", "sizeOf"] as const) {
+  for (const name of ["canContinue", "classify", "cursor", "sizeOf"] as const) {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "function") return `${name}: expected a function, got ${describe(it)}`;
   }
@@ -199,17 +209,11 @@ const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
     const it: unknown = options[name];
     if (it !== undefined && typeof it !== "boolean") return `${name}: expected a boolean, got ${describe(it)}`;
   }
-  const { asks, continueText, holdMaxMs, lingerMs, maxSeams, ownRoute, requestTokens, reveal } = options;
-  if (maxSeams !== undefined && !(Number.isSafeInteger(maxSeams) && maxSeams >= 0))
-    return `maxSeams: expected a whole number, not below 0, got ${describe(maxSeams)}`;
-  if (ownRoute !== undefined && typeof ownRoute !== "boolean" && ownRoute !== "credential")
-    return `ownRoute: expected a boolean or credential, got ${describe(ownRoute)}`;
+  const { asks, continueText, holdMaxMs, requestTokens, reveal } = options;
   if (requestTokens !== undefined && !(Number.isSafeInteger(requestTokens) && requestTokens >= 0))
     return `requestTokens: expected a whole number, not below 0, got ${describe(requestTokens)}`;
   if (holdMaxMs !== undefined && !(typeof holdMaxMs === "number" && holdMaxMs >= 0))
     return `holdMaxMs: expected milliseconds, not below 0, got ${describe(holdMaxMs)}`;
-  if (lingerMs !== undefined && !(typeof lingerMs === "number" && lingerMs >= 0 && lingerMs <= lingerMsMax))
-    return `lingerMs: expected milliseconds from 0 to ${lingerMsMax}, got ${describe(lingerMs)}`;
   return (
     (asks === undefined ? undefined : wrongWord("asks", asks, ["always", "if_it_matters"])) ??
     (reveal === undefined ? undefined : wrongWord("reveal", reveal, ["live", "on_complete"])) ??
@@ -277,7 +281,7 @@ const wrongWord = (field: string, given: unknown, words: ReadonlyArray<string>):
     : `${field}: expected ${words.map((word) => `"${word}"`).join(" or ")}, got ${describe(given)}`;
 
 /** Describes a value for a message: its type and size, or a number as it is. The content of a string is never shown. */
-const describe = (given: unknown): string => {
+export const describe = (given: unknown): string => {
   if (given === undefined) return "nothing";
   if (typeof given === "number" || typeof given === "boolean" || given === null) return String(given);
   if (typeof given === "string") return given === "" ? `""` : `${given.length} characters`;

@@ -4,6 +4,20 @@
  *
  * An agent runtime embeds this service. `run` returns events, and can withdraw parts that a broken attempt showed. `parts` returns plain
  * parts for callers that cannot discard.
+ *
+ * A part passes in this order: the caller's `attempt` and `observe` · `SeamCheck`, if the attempt continues shown text · `Reveal`, which
+ * may hold it · `PartFlow`, which counts it · `RunWriter`, which records what it shows · `Handoff`, which hands it over · `Readers`, which
+ * keep it if the run lingers. A break passes in this order: `Attempt`, which freezes the parts · `Recovery` · `RunSnapshot`, which adds the
+ * facts of routes, path and budget · the policy · `Incidents`, which records the decision · a wait or `Asking` · `Launch` or `Ending`.
+ *
+ * Each law has an owner:
+ *
+ * - L1 `FactsFold` · L2, L9 `RecoveryPolicy` · L3 `RunSnapshot` and `BrokenAttempt` · L4 `PartFlow` and `Handoff` · L5 `Recovery`, with the
+ *   end of an attempt · L6 `Attempt` · L7 `Run` · L8 `RunWriter` · L10 `RunStop` and `InterruptSignature`; `Readers` of a run that lingers
+ * - L11 the file of each buffer · L12 `Ending`
+ *
+ * Seams, routes and readers that come back are stages (`contract/Stages.ts`). They are in `src/stages`, the runtime imports none of them,
+ * and a run without them pays one check of an absent field.
  */
 import * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
@@ -16,16 +30,14 @@ import * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
 import { label } from "../domain/Limits.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
-import type { LingeringRun, Taken } from "./attach/LingeringRun.ts";
-import { LingeringRuns, type LiveRun, missing } from "./attach/LingeringRuns.ts";
-import * as StoredCancels from "./attach/StoredCancels.ts";
 import { LostPaths } from "./attempt/LostPaths.ts";
-import type { AttachOptions, AttachRefused } from "./contract/AttachRefused.ts";
+import { type AttachOptions, AttachRefused } from "./contract/AttachRefused.ts";
 import { canReturn, deriveStopper, passSignaturesOn, stopperOfSignal } from "./contract/InterruptSignature.ts";
 import { makeLazy, withOpener } from "./contract/LazyStream.ts";
 import { Roster } from "./contract/Roster.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
-import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
+import type { RunLinger, RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
+import type { Lingering, Readers, Taken } from "./contract/Stages.ts";
 import * as Entrance from "./Entrance.ts";
 import type { GroupMember } from "./pacing/Groups.ts";
 import { UserDecisions } from "./questions/UserDecisions.ts";
@@ -36,6 +48,7 @@ import * as Revival from "./recovery/Revival.ts";
 import { Run } from "./run/Run.ts";
 import * as RunSnapshot from "./run/RunSnapshot.ts";
 import { make as makeShared, type Shared } from "./run/Shared.ts";
+import * as StoredCancels from "./run/StoredCancels.ts";
 import { ToolGuard } from "./tools/ToolGuard.ts";
 
 /** Settings that a program chooses for all runs of a processor. */
@@ -72,7 +85,7 @@ export class StreamProcessor extends Context.Service<
      */
     takeUp<P, E, R>(runId: string, options: TakeUpOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
     /**
-     * Attaches a reader to a run of this processor that continues without its consumer (`RunOptions.lingerMs`). A reader that is still
+     * Attaches a reader to a run of this processor that continues without its consumer (`RunOptions.linger`). A reader that is still
      * attached is replaced and ends with reason `attached_elsewhere`.
      *
      * @param runId the run; `P` is the type of its parts, which only the caller knows
@@ -107,14 +120,16 @@ export class StreamProcessor extends Context.Service<
 }
 
 /** The members of a run that the register of live runs uses. */
-type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done" | "onTakenOver"> & LiveRun;
+type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done" | "onTakenOver" | "stopper"> & {
+  readonly options: { readonly linger?: Pick<RunLinger, "ms"> };
+};
 
 const makeProcessor = Effect.gen(function* () {
   yield* Effect.withFiber((fiber) => Effect.sync(() => passSignaturesOn(fiber)));
   const shared = yield* makeShared((yield* ProcessorConfig).drainMs, drawBits());
   shared.watchdog.reportTo(new LostPaths(shared.paths, shared.watchdog, yield* Effect.context()));
   const live = new Roster<string, AnyRun>();
-  const register: Register = { live, lingering: new LingeringRuns(), closed: undefined, starts: 0 };
+  const register: Register = { live, lingering: undefined, closed: undefined, starts: 0 };
 
   // Another process has taken the run over. Stop it now: by itself it would notice only at its next write, which may be its end.
   const unheard = shared.recorder.onLost?.((runId) => {
@@ -136,7 +151,7 @@ const makeProcessor = Effect.gen(function* () {
       register.closed ??= String(reason);
       const runs = [...live.values()];
       for (const run of runs) run.stop("lifecycle");
-      register.lingering.close();
+      register.lingering?.close();
       const ended = Effect.forEach(runs, (run) => Deferred.await(run.done), { discard: true });
       // Entries that the store has not accepted yet would be lost if the backlog were not closed.
       return Effect.andThen(ended, shared.backlog.close);
@@ -148,7 +163,10 @@ const makeProcessor = Effect.gen(function* () {
     parts: (options) => partsOf(stream(shared, register, options, false)),
     takeUp: (runId, options) => takeUp(shared, register, runId, options),
     attach: (runId, options) =>
-      register.lingering.attach(runId, options?.after, () => missing(live.get(runId), register.closed)),
+      Stream.suspend(() => {
+        const why = () => problemOfReader(register, runId);
+        return register.lingering?.attach(runId, options?.after, why) ?? Stream.fail(AttachRefused.of(runId, why()));
+      }),
     cancel: (runId) =>
       Effect.sync(() => {
         const run = live.get(runId);
@@ -167,7 +185,8 @@ const noCalls: ReadonlyArray<never> = [];
 
 interface Register {
   readonly live: Roster<string, AnyRun>;
-  readonly lingering: LingeringRuns;
+  /** The runs that readers can attach to; undefined until a run lingers. */
+  lingering: Lingering | undefined;
   closed: string | undefined;
   /** Number of runs begun by this processor. */
   starts: number;
@@ -207,9 +226,9 @@ const makePull = Effect.fnUntraced(function* <P, E, R>(
       Effect.suspend(() => {
         const known = problemOfLiveId(register, runId) ?? problemOfKnownId(shared, runId);
         if (known !== undefined) return Effect.succeed(known);
-        const { lingering, tapped } = register.lingering.readBy(options);
+        const { readers, tapped } = readersOf(register, options);
         const run = new Run<P, E, R>(runId, tapped, discardable, shared, services, late);
-        return begin(register, { run, lingering, scope });
+        return begin(register, { run, readers, scope });
       }),
     );
     if (typeof begun !== "string") return begun;
@@ -231,10 +250,10 @@ const takeUp = <P, E, R>(
       const options = typeof admitted === "string" ? admitted : (problemOfLiveId(register, runId) ?? admitted);
       if (typeof options === "string") return yield* refuse(runId, register, options);
       const services = yield* Effect.context<R>();
-      const { lingering, tapped } = register.lingering.readBy(options);
+      const { readers, tapped } = readersOf(register, options);
       const run = new Run<P, E, R>(runId, tapped, true, shared, services, late);
       // The claim and the start happen in one step. A caller that leaves in between would leave a claimed run that no fiber executes.
-      const pulled = yield* Effect.uninterruptible(takeOver(register, { run, lingering, scope }, transcript, cursor));
+      const pulled = yield* Effect.uninterruptible(takeOver(register, { run, readers, scope }, transcript, cursor));
       return typeof pulled === "string" ? yield* refuse(runId, register, pulled) : pulled;
     }),
   );
@@ -243,17 +262,29 @@ const takeUp = <P, E, R>(
 interface ReadRun<P, E, R> {
   readonly run: Run<P, E, R>;
   /** The readers of the run; undefined if only its consumer can read it. */
-  readonly lingering: LingeringRun<P> | undefined;
+  readonly readers: Readers<P> | undefined;
   /** The scope of the consumer. */
   readonly scope: Scope.Scope;
 }
 
 /** Connects the run with its readers. Returns the pull of the first reader. */
-const readable = <P, E, R>(register: Register, { lingering, run }: ReadRun<P, E, R>): Taken<P> => {
-  if (lingering === undefined) return run.handoff.take;
-  lingering.setRun(run);
-  register.lingering.admit(run.runId, lingering);
-  return lingering.take(lingering.first);
+const readable = <P, E, R>({ readers, run }: ReadRun<P, E, R>): Taken<P> => readers?.begin(run) ?? run.handoff.take;
+
+/** Creates the readers of a run that lingers, and the options that let them read its output. */
+const readersOf = <P, E, R>(register: Register, options: RunOptions<P, E, R>) => {
+  const { linger } = options;
+  if (linger !== undefined) register.lingering ??= linger.begin();
+  const readers = linger === undefined ? undefined : register.lingering?.open<P>(linger, options);
+  return { readers, tapped: readers === undefined ? options : { ...options, taps: readers.taps } };
+};
+
+/** Returns the reason why no reader can attach to a run that is not listed. */
+const problemOfReader = ({ closed, live }: Register, runId: string): AttachRefused["reason"] => {
+  const run = live.get(runId);
+  if (closed !== undefined) return "closed";
+  if (run === undefined) return "unknown";
+  if (run.stopper !== undefined) return "ended";
+  return (run.options.linger?.ms ?? 0) > 0 ? "evicted" : "not_lingering";
 };
 
 /** Takes a run over and continues it. Returns its reader's pull, or the reason why the run cannot be taken over. */
@@ -279,7 +310,7 @@ const takeOver = Effect.fnUntraced(
     yield* stopWithScope(register, read);
     yield* limitHold(read);
     yield* stopOnInterrupt(read);
-    const taken = readable(register, read);
+    const taken = readable(read);
     // Forked with the caller's services and not as a child of this fiber, because the recovery lasts until the run ends.
     Effect.runForkWith(run.services)(revive(run, revived));
     return taken;
@@ -297,22 +328,17 @@ const registerRun = <P, E, R>(register: Register, run: Run<P, E, R>): string | u
 };
 
 /** Stops a run when its consumer leaves, unless the run may continue without a consumer. Forgets the run once it has ended. */
-const stopWithScope = <P, E, R>(
-  register: Register,
-  { lingering, run, scope }: ReadRun<P, E, R>,
-): Effect.Effect<void> => {
+const stopWithScope = <P, E, R>(register: Register, { readers, run, scope }: ReadRun<P, E, R>): Effect.Effect<void> => {
   run.listenForAbort();
   const member = run.options.group === undefined ? undefined : RunSnapshot.memberOf(run);
-  if (lingering === undefined)
+  if (readers === undefined)
     return Scope.addFinalizerExit(scope, (exit) => {
       run.stopListening();
       if (!run.ledger.ended) run.stop(stopperOfSignal(run.options.signal) ?? deriveStopper(exit));
       return forget(register, run, member);
     });
   const forgetting = Effect.runForkWith(run.services)(forget(register, run, member));
-  return Scope.addFinalizerExit(scope, (exit) =>
-    lingering.detach(lingering.first, exit) ? Fiber.await(forgetting) : Effect.void,
-  );
+  return Scope.addFinalizerExit(scope, (exit) => (readers.leave(exit) ? Fiber.await(forgetting) : Effect.void));
 };
 
 /** Forgets a run once it has ended. The effect is created only when the consumer leaves, to save memory while many runs wait. */
@@ -330,7 +356,7 @@ const forget = <P, E, R>(register: Register, run: Run<P, E, R>, member: GroupMem
   });
 
 /** Ends the hold of a whole response after the maximum hold time, unless the run ends first. */
-const limitHold = <P, E, R>({ lingering, run, scope }: ReadRun<P, E, R>): Effect.Effect<void> => {
+const limitHold = <P, E, R>({ readers, run, scope }: ReadRun<P, E, R>): Effect.Effect<void> => {
   const { holdMaxMs, reveal } = run.options;
   if (reveal !== "on_complete" || holdMaxMs === undefined || holdMaxMs === Number.POSITIVE_INFINITY) return Effect.void;
   const over = Effect.sync(() => {
@@ -339,7 +365,7 @@ const limitHold = <P, E, R>({ lingering, run, scope }: ReadRun<P, E, R>): Effect
     run.response.endHold();
   });
   const waits = Effect.delay(over, holdMaxMs);
-  if (lingering === undefined) return Effect.asVoid(Effect.forkIn(waits, scope));
+  if (readers === undefined) return Effect.asVoid(Effect.forkIn(waits, scope));
   return Effect.asVoid(Effect.forkDetach(Effect.raceFirst(waits, Deferred.await(run.done))));
 };
 
@@ -395,7 +421,7 @@ const begin = Effect.fnUntraced(
     run.response.begin(first);
     run.handoff.push(RunSnapshot.startEvent(run, first));
     first.whenEnded((end) => settle(run, first, end));
-    const taken = readable(register, read);
+    const taken = readable(read);
     run.start(first);
     if (options.spentBefore?.beside === true) Effect.runForkWith(run.services)(recordRepeat(run));
     yield* limitHold(read);
@@ -409,11 +435,10 @@ const begin = Effect.fnUntraced(
  * Stops a run whose consumer was interrupted during the first write. The request must not be sent, and the finalizer of the consumer's
  * scope runs too late to prevent that. A lingering run continues after an unsigned interrupt.
  */
-const stopOnInterrupt = <P, E, R>({ lingering, run }: ReadRun<P, E, R>): Effect.Effect<void> =>
+const stopOnInterrupt = <P, E, R>({ readers, run }: ReadRun<P, E, R>): Effect.Effect<void> =>
   Effect.map(Effect.exit(Effect.interruptible(Effect.void)), (exit) => {
     if (Exit.isSuccess(exit) || run.stopper !== undefined) return;
-    if (lingering === undefined || !canReturn(exit))
-      run.stop(stopperOfSignal(run.options.signal) ?? deriveStopper(exit));
+    if (readers === undefined || !canReturn(exit)) run.stop(stopperOfSignal(run.options.signal) ?? deriveStopper(exit));
   });
 
 /** Records which earlier run this run repeats, once that is known. No other step waits for this write. */

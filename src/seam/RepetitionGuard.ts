@@ -51,6 +51,7 @@ export class RepetitionGuard {
     return this.#held.length - this.#shown;
   }
 
+  /** Reads the next text. After a repetition, no further text may be read. */
   take(text: string): Guarded {
     return this.#without(this.#take(text));
   }
@@ -62,10 +63,8 @@ export class RepetitionGuard {
     let left = first;
     for (let at = 0; at < text.length && this.#open; at += 1) {
       const place = this.#taken + at;
-      if (this.#detectRepeat(text.charCodeAt(at), place)) {
-        this.#open = false;
+      if (this.#detectRepeat(text.charCodeAt(at), place))
         return { text: this.#held.slice(0, left - first), repeats: true };
-      }
       if (place - left >= heldMax) this.#atOnce = [];
       if (this.#atOnce.length > 0) continue;
       left = Math.max(left, this.#again.heldFrom ?? place + 1);
@@ -83,10 +82,7 @@ export class RepetitionGuard {
   }
 
   #end(): Guarded {
-    if (this.#open && this.#atOnce.some((one) => one.end() === "yes")) {
-      this.#open = false;
-      return { text: "", repeats: true };
-    }
+    if (this.#open && this.#atOnce.some((one) => one.end() === "yes")) return { text: "", repeats: true };
     this.#open = false;
     const text = this.#held;
     this.#held = "";

@@ -71,7 +71,7 @@ export const seamRefusals: Readonly<Record<SeamRefusal, { readonly why: string; 
   },
   seams_spent: {
     why: "The answer has been continued as often as allowed.",
-    remedy: "Raise `maxSeams`: each continuation is a request that you pay for.",
+    remedy: "Raise `max` of `Seam.of`: each continuation is a request that you pay for.",
   },
   unproven: {
     why: "The model was asked to continue, but its text does not join the shown text.",

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { IdempotencyKey, ProviderClient } from "../../src/client/index.ts";
 import { type ProtocolId, ProtocolSeam } from "../../src/provider/index.ts";
+import * as Seam from "../../src/stages/seam/Seam.ts";
 import { serverOf } from "../Servers.ts";
 import { attempt } from "./Attempt.ts";
 import { protocols } from "./Protocols.ts";
@@ -35,7 +36,7 @@ describe("IdempotencyKey", () => {
         runId: "run-of-ours",
         canContinue: true,
         continueText: "auto",
-        seam: ProtocolSeam.make<ProtocolId>({ protocol: "openai-chat", body: { stream: true } }),
+        seam: Seam.of(ProtocolSeam.make<ProtocolId>({ protocol: "openai-chat", body: { stream: true } })),
         request: (attempt) => ({ idempotencyKey: keyOf(attempt) }),
       });
       assert.isTrue(seen.completed);

@@ -27,6 +27,15 @@ describe(`classification of junk (seed ${seed})`, () => {
     cyclic.errors = [cyclic, { cause: cyclic }];
     assert.strictEqual(classify(cyclic).kind, "transport");
   });
+
+  it("lists every object once, however many errors lead to it", () => {
+    const shared = new Error("socket hang up");
+    const links = listLinks(Object.assign(new Error("a", { cause: shared }), { errors: [shared, { cause: shared }] }));
+    assert.lengthOf(
+      links.filter(({ value }) => value === shared),
+      1,
+    );
+  });
 });
 
 const canaries = [

@@ -7,6 +7,7 @@ import * as ProtocolSeam from "../../src/provider/ProtocolSeam.ts";
 import { type ProtocolId, protocols } from "../../src/provider/Protocols.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
+import * as Seam from "../../src/stages/seam/Seam.ts";
 import { FaultProvider } from "../../src/testing/faults/FaultProvider.ts";
 import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
 import { conversation, samples, seamIds } from "../samples/index.ts";
@@ -34,7 +35,7 @@ const played = <Id extends ProtocolId>(id: Id, answers: FaultScriptInput["answer
       tools: [],
       budget: { max_auto_retries: 1 },
       continueText: "auto",
-      seam: ProtocolSeam.make<ProtocolId>({ protocol: id, body, url }),
+      seam: Seam.of(ProtocolSeam.make<ProtocolId>({ protocol: id, body, url })),
       attempt: ({ bytes, delivery }) => client.stream({ protocol, url, headers: {}, body, bytes, delivery }),
       canContinue: ({ bytes, delivery, seam }) => {
         const received = collector.received();

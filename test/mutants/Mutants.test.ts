@@ -1,22 +1,12 @@
 /** Holds the lists of mutants to the sources: each still finds the one place that it changes, and proofs that exist. */
-import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { catalogue } from "../../scripts/mutants/runner/Catalogue.ts";
 import { declarationsAround, siteOf, sources } from "../../scripts/mutants/runner/Site.ts";
+import { withImports } from "./Imported.ts";
 
 const root = new URL("../..", import.meta.url).pathname;
-
-/** The text of a test file and of all files of test/ behind its imports. */
-const withImports = (file: string, read = new Set<string>()): string => {
-  if (read.has(file)) return "";
-  read.add(file);
-  const text = readFileSync(file, "utf8");
-  const imported = [...text.matchAll(/from "(\.[^"]+)"/g)]
-    .map(([, specifier]) => join(dirname(file), specifier ?? ""))
-    .filter((path) => path.startsWith(join(root, "test/")));
-  return [text, ...imported.map((path) => withImports(path, read))].join("\n");
-};
 
 const all = sources(root);
 const listed = catalogue();

@@ -16,11 +16,14 @@ export const rank: Record<Action, number> = { auto_retry_once: 0, ask_user: 1, d
 export type Suite = "quick" | "long";
 
 /**
- * The share of a suite in the runs of a product of settings: a quarter for the quick suite, the rest for the long one. The quick suite
- * has every value of each setting, because the number of ones is even both in all bits of a run's number and in every other bit.
+ * The share of a suite in the runs of a product of settings: an eighth for the quick suite, the rest for the long one. The quick suite
+ * has every value of each of four or more settings, because each condition on a run's number counts the ones of several bits.
  */
 export const share = <A>(runs: ReadonlyArray<A>, suite: Suite): ReadonlyArray<A> =>
-  runs.filter((_, index) => (isEven(index) && isEven(index & 0x55555555)) === (suite === "quick"));
+  runs.filter((_, index) => masks.every((mask) => isEven(index & mask)) === (suite === "quick"));
+
+/** The bits of a run's number whose ones are counted. */
+const masks = [0x7fffffff, 0x55555555, 0x33333333];
 
 const isEven = (index: number): boolean => index.toString(2).replaceAll("0", "").length % 2 === 0;
 

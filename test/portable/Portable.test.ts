@@ -25,7 +25,7 @@ const sourceOf = (entry: string): string => {
 };
 
 describe("an entry that runs without Node", () => {
-  for (const entry of [".", "./policy", "./provider", "./fetch", "./ai-sdk", "./effect-ai", "./otlp"]) {
+  for (const entry of [".", "./policy", "./provider", "./fetch", "./ai-sdk", "./effect-ai", "./stages", "./otlp"]) {
     it(`imports nothing of a runtime's, with all that it loads of effect: ${entry}`, async () => {
       const { complaints, outside } = await bundle(sourceOf(entry));
       assert.deepStrictEqual(outside, []);

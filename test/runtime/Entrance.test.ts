@@ -4,14 +4,16 @@ import { Context, Effect, Exit, Layer, Scope, Stream } from "effect";
 import * as Schema from "effect/Schema";
 import * as Observation from "../../src/domain/Observation.ts";
 import { ObservationError, read } from "../../src/domain/ObservationReading.ts";
-import type { RecoveryPolicy } from "../../src/policy/RecoveryPolicy.ts";
+import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import type { RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
 import type { RunOptions } from "../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
+import * as Routes from "../../src/stages/routes/Routes.ts";
 import * as S from "./Scripted.ts";
+import { scriptedSeam } from "./ScriptedSeam.ts";
 
 type Options = RunOptions<S.ScriptedPart, S.ProviderBroke, never>;
 
@@ -119,25 +121,32 @@ const fields: ReadonlyArray<string> = [
   "path",
   "path.id",
   "path.way",
-  "ownRoute",
   "finishFailures",
   "finishFailures.0",
   "routes",
-  "routes.0",
-  "routes.0.id",
-  "routes.0.provider",
-  "routes.0.provider.model",
-  "routes.0.attempt",
-  "routes.0.observe",
-  "routes.0.path",
-  "routes.0.own",
+  "seam",
+  "seam.make",
+  "seam.max",
+  "routes.own",
+  "routes.further",
+  "routes.further.0",
+  "routes.further.0.id",
+  "routes.further.0.provider",
+  "routes.further.0.provider.model",
+  "routes.further.0.attempt",
+  "routes.further.0.observe",
+  "routes.further.0.path",
+  "routes.further.0.own",
 ];
 
 /** A second route, and what goes with it. */
 const further = () => ({
-  routes: [{ id: "b", provider: { id: "b" }, attempt: breaking().attempt, observe: S.options(breaking()).observe }],
+  routes: Routes.of([
+    { id: "b", provider: { id: "b" }, attempt: breaking().attempt, observe: S.options(breaking()).observe },
+  ]),
   path: { id: "wire", way: { probe: Effect.succeed({ _tag: "works" }), dropIdle: () => undefined } },
   finishFailures: ["refused"],
+  seam: scriptedSeam(),
 });
 
 const withField = (value: unknown, [key, ...rest]: ReadonlyArray<string>, by: unknown): unknown => {
@@ -161,7 +170,7 @@ describe("The options of a run", () => {
     );
   }
 
-  const twice = further().routes.flatMap((route) => [route, route]);
+  const twice = further().routes.further.flatMap((route) => [route, route]);
   const refused: ReadonlyArray<readonly [string, unknown, RegExp]> = [
     ["budget.max_elapsed_ms", Number.POSITIVE_INFINITY, /^budget\.max_elapsed_ms: expected a finite number/],
     ["budget.max_auto_retries", 2.5, /^budget\.max_auto_retries: expected a whole number/],
@@ -182,20 +191,32 @@ describe("The options of a run", () => {
     ["path.credential", "x".repeat(2_049), /^path\.credential: expected at most 2048 characters, got 2049/],
     ["path.credential", 5, /^path\.credential: expected a digest, got 5/],
     ["path.way", {}, /^path\.way: expected an object with `probe` and `dropIdle`, got a value of type object/],
-    ["ownRoute", "yes", /^ownRoute: expected a boolean or credential, got 3 characters/],
     ["finishFailures", "refused", /^finishFailures: expected a list, got 7 characters/],
     ["finishFailures.0", "sulked", /^finishFailures\[0\]: expected "refused" or "empty" or "model_length"/],
-    ["routes", {}, /^routes: expected a list, got a value of type object/],
-    ["routes", Array(16).fill({}), /^routes: expected at most 15, got 16/],
-    ["routes.0", null, /^routes\[0\]: expected an object, got null/],
-    ["routes.0.id", long, /^routes\[0\]\.id: expected a name of 1 to 128 characters, got 300 characters/],
-    ["routes.0.id", "", /^routes\[0\]\.id: expected a name of 1 to 128 characters, got ""/],
-    ["routes", twice, /^routes\[1\]\.id: expected a unique name, got "b", which another route has/],
-    ["routes.0.provider.id", "", /^routes\[0\]\.provider\.id: expected a name, got ""/],
-    ["routes.0.path", 5, /^routes\[0\]\.path: expected the name of a path or a Path, got 5/],
-    ["routes.0.attempt", 5, /^routes\[0\]\.attempt: expected a function, got 5/],
-    ["routes.0.observe", 5, /^routes\[0\]\.observe: expected a function, got 5/],
-    ["routes.0.own", 1, /^routes\[0\]\.own: expected a boolean, got 1/],
+    [
+      "seam",
+      () => undefined,
+      /^seam: expected Seam\.of\(…\) of effect-stream-recovery\/stages, got a value of type function/,
+    ],
+    ["seam.make", 5, /^seam\.make: expected a function, got 5/],
+    ["seam.max", -1, /^seam\.max: expected a whole number, not below 0, got -1/],
+    ["linger", 30_000, /^linger: expected Linger\.of\(ms\) of effect-stream-recovery\/stages, got 30000/],
+    ["lingerMs", 30_000, /^lingerMs: expected linger: Linger\.of\(ms\) of effect-stream-recovery\/stages in its place/],
+    ["maxSeams", 1, /^maxSeams: expected seam: Seam\.of\(make, \{ max \}\) of effect-stream-recovery\/stages/],
+    ["ownRoute", true, /^ownRoute: expected routes: Routes\.of\(routes, \{ own \}\) of effect-stream-recovery\/stages/],
+    ["routes", [], /^routes: expected Routes\.of\(\[…\]\) of effect-stream-recovery\/stages, got a list/],
+    ["routes.own", "yes", /^routes\.own: expected a boolean or credential, got 3 characters/],
+    ["routes.further", {}, /^routes: expected a list, got a value of type object/],
+    ["routes.further", Array(16).fill({}), /^routes: expected at most 15, got 16/],
+    ["routes.further.0", null, /^routes\[0\]: expected an object, got null/],
+    ["routes.further.0.id", long, /^routes\[0\]\.id: expected a name of 1 to 128 characters, got 300 characters/],
+    ["routes.further.0.id", "", /^routes\[0\]\.id: expected a name of 1 to 128 characters, got ""/],
+    ["routes.further", twice, /^routes\[1\]\.id: expected a unique name, got "b", which another route has/],
+    ["routes.further.0.provider.id", "", /^routes\[0\]\.provider\.id: expected a name, got ""/],
+    ["routes.further.0.path", 5, /^routes\[0\]\.path: expected the name of a path or a Path, got 5/],
+    ["routes.further.0.attempt", 5, /^routes\[0\]\.attempt: expected a function, got 5/],
+    ["routes.further.0.observe", 5, /^routes\[0\]\.observe: expected a function, got 5/],
+    ["routes.further.0.own", 1, /^routes\[0\]\.own: expected a boolean, got 1/],
     ["policy.name", long, /^policy: expected a RecoveryPolicy|^policy\.name: expected a name/],
   ];
   it.effect("that cannot be recorded are refused before the first request, by the field and what was expected", () =>
@@ -210,6 +231,14 @@ describe("The options of a run", () => {
         assert.match(error.message, expected);
         assert.strictEqual(provider.attempts.length, 0);
       }
+    }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("a policy's name may have 128 characters", () =>
+    Effect.gen(function* () {
+      const policy = RecoveryPolicy.make({ name: "x".repeat(128) });
+      yield* S.played((yield* StreamProcessor).run(S.options(breaking(), { runId: "named", policy })));
+      assert.strictEqual((yield* S.recordOf("named")).policy, policy.name);
     }).pipe(Effect.provide(S.processor())),
   );
 
@@ -403,7 +432,12 @@ describe("What a transport reports, classify says, sizeOf weighs and a cursor is
           const classify = () => ({ kind: "server_error", [name]: value }) as never;
           yield* ends(S.options(breaking(), { classify }), told(`classify.${name}`, value));
         }
-        const policy = { name: "mine", version: "1", rows: [], decide: () => value } as unknown as RecoveryPolicy;
+        const policy = {
+          name: "mine",
+          version: "1",
+          rows: [],
+          decide: () => value,
+        } as unknown as RecoveryPolicy.RecoveryPolicy;
         yield* ends(S.options(breaking(), { policy }), told("policy", value));
       }
     }),

@@ -4,7 +4,9 @@
  */
 import { none, type Observation } from "../../src/domain/Observation.ts";
 import type { SeamProof, SeamRefusal } from "../../src/domain/SeamWords.ts";
+import type { RunSeam } from "../../src/runtime/contract/RunOptions.ts";
 import type { SeamJoin, SeamPassed, SeamPlan, TextSeam } from "../../src/seam/TextSeam.ts";
+import * as Seam from "../../src/stages/seam/Seam.ts";
 import type { ScriptedPart } from "./Scripted.ts";
 
 interface SeamScript {
@@ -13,31 +15,34 @@ interface SeamScript {
   readonly refusal?: SeamRefusal;
   /** Parts that have left, as the seam heard of them. */
   readonly heard?: Array<string>;
+  /** Maximum continuations. */
+  readonly max?: number;
 }
 
-/** Makes the seam of a run. */
-export const scriptedSeam =
-  ({ heard = [], proof = "anchor", refusal }: SeamScript = {}) =>
-  (): TextSeam<ScriptedPart> => {
-    let shown = "";
-    let by = proof;
-    return {
-      begins: () => {
-        heard.push("begins");
-        shown = "";
-      },
-      left: (part, says) => {
-        heard.push(part.name);
-        if (says.shows === "text") shown += part.name;
-      },
-      plan: () => refusal ?? (shown === "" ? "blank" : { proof: by, at: shown.length, quote: shown }),
-      joins: (plan) => joins(plan),
-      refused: () => {
-        heard.push("refused");
-        by = "anchor";
-      },
-    };
+/** Makes the stage of a run. */
+export const scriptedSeam = ({ max, ...script }: SeamScript = {}): RunSeam<ScriptedPart> =>
+  Seam.of(() => seamOf(script), max === undefined ? {} : { max });
+
+const seamOf = ({ heard = [], proof = "anchor", refusal }: SeamScript): TextSeam<ScriptedPart> => {
+  let shown = "";
+  let by = proof;
+  return {
+    begins: () => {
+      heard.push("begins");
+      shown = "";
+    },
+    left: (part, says) => {
+      heard.push(part.name);
+      if (says.shows === "text") shown += part.name;
+    },
+    plan: () => refusal ?? (shown === "" ? "blank" : { proof: by, at: shown.length, quote: shown }),
+    joins: (plan) => joins(plan),
+    refused: () => {
+      heard.push("refused");
+      by = "anchor";
+    },
   };
+};
 
 const wait: SeamPassed<ScriptedPart> = { type: "passed", parts: [], observations: [], joined: false };
 const passed = (part: ScriptedPart, says: Observation): SeamPassed<ScriptedPart> => ({

@@ -10,6 +10,7 @@ import type { RunOptions } from "../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { ProcessorConfig, StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
+import * as Routes from "../../src/stages/routes/Routes.ts";
 import { Calm } from "./Calm.ts";
 import { Dice } from "./Dice.ts";
 import { Edges } from "./Edges.ts";
@@ -131,7 +132,7 @@ const optionsOf = (
     observe,
     ...(routes === null
       ? {}
-      : { ownRoute: routes.own, routes: furtherRoutes(routes.further, { attempt, observe, ...continues }) }),
+      : { routes: Routes.of(furtherRoutes(routes.further, { attempt, observe, ...continues }), { own: routes.own }) }),
     classify: (error): Failure => {
       if (scenario.classifyThrows) throw new Error("classify threw");
       return error.failure;

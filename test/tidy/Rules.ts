@@ -36,6 +36,9 @@ const functionLinesMax = 60;
 
 const core = ["domain", "facts", "failure", "policy", "seam", "provider", "recorder", "paths", "runtime"];
 
+/** The core with the stages, which the core itself does not import: a run that uses none loads none. */
+const staged = [...core, "stages"];
+
 /** The rooms that each room of src may import besides itself; the empty name is src/index.ts. */
 const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   domain: [],
@@ -48,11 +51,12 @@ const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   paths: ["domain", "failure", "recorder"],
   runtime: ["domain", "facts", "failure", "policy", "seam", "provider", "recorder", "paths"],
   story: ["domain", "facts", "failure", "policy", "recorder"],
+  stages: core,
   client: core,
-  adapters: [...core, "client"],
-  gateway: [...core, "story", "client", "adapters"],
+  adapters: [...staged, "client"],
+  gateway: [...staged, "story", "client", "adapters"],
   testing: [...core, "client"],
-  cli: [...core, "story", "client", "adapters", "gateway", "testing"],
+  cli: [...staged, "story", "client", "adapters", "gateway", "testing"],
   "": core,
 };
 
@@ -80,16 +84,8 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["postgres"],
     ["store"],
   ],
-  runtime: [
-    ["contract"],
-    ["tools", "questions", "pacing"],
-    ["attempt"],
-    ["attach"],
-    ["run"],
-    ["recovery"],
-    ["crash"],
-    [""],
-  ],
+  runtime: [["contract"], ["tools", "questions", "pacing"], ["attempt"], ["run"], ["recovery"], ["crash"], [""]],
+  stages: [["output", "routes", "seam"], [""]],
   client: [["connection"], [""]],
   adapters: [
     ["relay/seam", "relay/document", "relay/form"],
@@ -124,7 +120,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
 const unstableHomes = /^src\/recorder\/(?:sql|postgres|store)\//;
 
 /** The entry points that load only stable `effect` modules, as the package promises. */
-const coreEntries = ["src/index.ts", "src/policy/index.ts", "src/provider/index.ts"];
+const coreEntries = ["src/index.ts", "src/policy/index.ts", "src/provider/index.ts", "src/stages/index.ts"];
 
 /** Single modules, because `effect` as a whole imports sql modules. */
 const stable = /^effect\/[A-Z]\w*$/;
@@ -170,6 +166,14 @@ const importDirection: Rule = {
   good: { "src/policy/Good.ts": 'import { x } from "../domain/RunFacts.ts";\nimport { y } from "./Rules.ts";\n' },
 };
 
+const runtimeWithoutStages: Rule = {
+  ...importDirection,
+  name: "the runtime imports no stage",
+  bad: { "src/runtime/run/Bad.ts": 'import * as Routes from "../../stages/routes/Routes.ts";\n' },
+  at: "src/runtime/run/Bad.ts:1",
+  good: { "src/stages/routes/Good.ts": 'import { releaseStreams } from "../../runtime/contract/RunOptions.ts";\n' },
+};
+
 const floorDirection: Rule = {
   name: "within a room imports go down",
   find: perSource((source) => {
@@ -205,7 +209,7 @@ const floorNeighbours: Rule = {
 const stableImports: Rule = {
   name: "the core imports stable effect modules only",
   find: perSource((source) =>
-    !(core.includes(folderOf(source.path)) || isIndex(source.path)) ||
+    !(staged.includes(folderOf(source.path)) || isIndex(source.path)) ||
     /^src\/(client|testing|adapters|gateway)\//.test(source.path)
       ? []
       : source.imports
@@ -405,6 +409,7 @@ const castReasons: Rule = {
 /** All rules, each once. */
 export const rules: ReadonlyArray<Rule> = [
   importDirection,
+  runtimeWithoutStages,
   floorDirection,
   floorNeighbours,
   stableImports,

@@ -20,6 +20,7 @@ import {
   ToolGuard,
 } from "effect-stream-recovery";
 import { Continuation, type Part, ProtocolSeam } from "effect-stream-recovery/provider";
+import { Seam } from "effect-stream-recovery/stages";
 import { type Chat, type OpenRun, resultOf, startOf } from "./Chat.ts";
 import { choose, oneLine, Person } from "./Person.ts";
 import type { Tool } from "./Tools.ts";
@@ -46,8 +47,7 @@ export const make = Effect.fn("Agent.make")(function* (chat: Chat, tools: Readon
       verify: (call) => verify(chat, tool, call),
     }),
   );
-  const agent: Agent = { chat, tools: guarded, isStopped: false };
-  return agent;
+  return { chat, tools: guarded, isStopped: false } satisfies Agent;
 });
 
 /** Runs a call: a line before the work, the work, and a line with its result. */
@@ -104,7 +104,7 @@ const requestOf = ({ chat, tools }: Agent, run: OpenRun, reached: Queue.Dequeue<
     canContinue: attempt,
     observe: (part: Part) => part.observation,
     continueText: "auto" as const,
-    seam: () => seam,
+    seam: Seam.of(() => seam),
   };
 };
 

@@ -14,6 +14,7 @@ import type { AttemptContext, RunOptions } from "../../runtime/contract/RunOptio
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
 import type { SeamPlan } from "../../seam/TextSeam.ts";
+import * as Seam from "../../stages/seam/Seam.ts";
 import { attemptOf, Call, type StepRequest } from "./Call.ts";
 import { type RecoveryBase, recoveredModel } from "./Model.ts";
 import { errorIn, type ReadPart } from "./Parts.ts";
@@ -100,7 +101,7 @@ class AgentStep {
       ...(reveal === undefined ? {} : { reveal }),
       ...(runId === undefined ? {} : { runId }),
       canContinue: attempt,
-      seam: () => ReadSeam.make({ toolChoice, onPartDelivered: (sent) => this.#hasLeft(sent) }),
+      seam: Seam.of(() => ReadSeam.make({ toolChoice, onPartDelivered: (sent) => this.#hasLeft(sent) })),
       tools: this.#call.begin(tools),
       attempt,
       observe: (sent) => sent.observation,

@@ -15,11 +15,13 @@ import { fromReader } from "../../runtime/attempt/AsyncSource.ts";
 import { envelopeBytes } from "../../runtime/attempt/Reveal.ts";
 import type { ClockOptions } from "../../runtime/contract/Clocks.ts";
 import { openPull } from "../../runtime/contract/LazyStream.ts";
-import { Presence } from "../../runtime/contract/Presence.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { RunBase, RunOptions, SpentBefore } from "../../runtime/contract/RunOptions.ts";
 import type { Taps } from "../../runtime/contract/Taps.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
+import { Presence } from "../../stages/output/Presence.ts";
+import * as Routes from "../../stages/routes/Routes.ts";
+import * as Seam from "../../stages/seam/Seam.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 import { RelayHeads } from "./RelayHeads.ts";
 import { type RelayInterrupted, recoveryHeaders, toRelayInterrupted } from "./RelayInterrupted.ts";
@@ -52,7 +54,7 @@ export interface RelayRoute {
 export interface RelayOptions {
   readonly transport: RelayTransport;
   /** The first route, if routes have names. Every response then names the route that it came from. */
-  readonly route?: Pick<RelayRoute, "id"> & { readonly own?: RunOptions<never, never, never>["ownRoute"] };
+  readonly route?: Pick<RelayRoute, "id"> & { readonly own?: boolean | "credential" };
   /** Further routes, in the order in which the run moves to them. */
   readonly routes?: ReadonlyArray<RelayRoute>;
   /** Finishes that count as failures, so that another route may take over. Default: none. */
@@ -380,13 +382,15 @@ const runOptions = (
   // may lag.
   if (plan.resumes !== true) made.record = "behind";
   if (repeated !== undefined) made.retryOf = repeated.run_id;
-  if (route?.own !== undefined) made.ownRoute = route.own;
   if (routes.length > 0)
-    made.routes = routes.map((it) => {
-      const open = attempt(it, it.id);
-      const continues = seam === undefined ? {} : { canContinue: open };
-      return { ...it, provider: it.plan.provider, attempt: open, ...continues, observe };
-    });
+    made.routes = Routes.of(
+      routes.map((it) => {
+        const open = attempt(it, it.id);
+        const continues = seam === undefined ? {} : { canContinue: open };
+        return { ...it, provider: it.plan.provider, attempt: open, ...continues, observe };
+      }),
+      route,
+    );
   if (finishFailures !== undefined) made.finishFailures = finishFailures;
   if (plan.resumes === true) made.cursor = cursorOf;
   if (seam !== undefined) made.canContinue = first;
@@ -407,8 +411,7 @@ const runOptions = (
   if (options.clocks !== undefined) made.clocks = options.clocks;
   if (options.policy !== undefined) made.policy = options.policy;
   if (seam === undefined) return made;
-  const ofRun = () => seam;
-  return Object.assign(made, { continueText: "auto" as const, seam: ofRun });
+  return Object.assign(made, { continueText: "auto" as const, seam: Seam.of(() => seam) });
 };
 
 const cursorOf = ({ cursor }: RelayPart): string | undefined => cursor;

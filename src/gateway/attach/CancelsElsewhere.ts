@@ -5,7 +5,7 @@ import { Duration, Effect, type Scope } from "effect";
 import type { SharedCancels } from "../../recorder/shared/SharedCancels.ts";
 import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 import { lateRecordMs } from "../../recorder/WriteQueue.ts";
-import * as StoredCancels from "../../runtime/attach/StoredCancels.ts";
+import * as StoredCancels from "../../runtime/run/StoredCancels.ts";
 import type { Attachments } from "./Attachments.ts";
 
 /** Cancels a run for its user. Returns true if the client may read the run and another process owns it. */

@@ -9,7 +9,7 @@
 import { Effect } from "effect";
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import type { RelayHead, RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
-import { Presence } from "../../runtime/contract/Presence.ts";
+import { Presence } from "../../stages/output/Presence.ts";
 import { attachedHeader, lingerHeader } from "../config/OwnHeaders.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";

@@ -1,7 +1,7 @@
 /**
  * Finds the problems in lists of routes, each with its position.
  */
-import { routesMax } from "../../runtime/contract/RunOptions.ts";
+import { routesMax } from "../../stages/routes/Routes.ts";
 import { isCredentialName } from "./CredentialNames.ts";
 import { isClientHeader, isHeaderText } from "./HeaderRules.ts";
 import type { JsonPath } from "./JsonText.ts";

@@ -142,7 +142,8 @@ class ByteFramer implements Framer {
   #keep(bytes: Uint8Array, from: number, to: number): void {
     const needed = this.#lineLength + to - from;
     if (needed > this.#limits.lineBytesMax) {
-      this.failure = oversize;
+      if (this.#lineLength === 0) this.#refuseLong(bytes, from, to);
+      else this.#refuseLong(this.#line, 0, this.#lineLength);
       return;
     }
     if (needed > this.#line.length) {
@@ -171,7 +172,7 @@ class ByteFramer implements Framer {
   #take(bytes: Uint8Array, lineStart: number, stop: number, ending: number): void {
     this.#pendingBytes += stop - lineStart + ending;
     if (stop - lineStart > this.#limits.lineBytesMax) {
-      this.failure = oversize;
+      this.#refuseLong(bytes, lineStart, stop);
       return;
     }
     let start = lineStart;
@@ -183,6 +184,12 @@ class ByteFramer implements Framer {
     if (start === stop) this.#dispatch();
     else if (bytes[start] === COLON) this.#comment(bytes, start, stop, stop - lineStart + ending);
     else this.#field(bytes, start, stop);
+  }
+
+  /** Refuses a line that is too long. A long line that begins a JSON or HTML body shows that the response is not a stream. */
+  #refuseLong(bytes: Uint8Array, start: number, stop: number): void {
+    const first = firstByte(bytes, start, stop);
+    this.failure = !this.#recognised && first !== undefined && isBodyStart(first) ? notAStream : oversize;
   }
 
   #comment(bytes: Uint8Array, start: number, stop: number, size: number): void {

@@ -18,18 +18,18 @@ import * as ObservationReading from "../../domain/ObservationReading.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
 import { AttemptPath } from "../../paths/Path.ts";
 import { closeGraceMs } from "../contract/Clocks.ts";
-import type { ReaderWord } from "../contract/Presence.ts";
 import type { AttemptContext, RunOptions } from "../contract/RunOptions.ts";
+import type { SeamCheck } from "../contract/Stages.ts";
+import type { ReaderWord } from "../contract/Taps.ts";
 import { Fence } from "../tools/Fence.ts";
 import type { NamedCall } from "../tools/ToolLedger.ts";
 import { sourceOf } from "./AsyncSource.ts";
-import { type AttemptEnd, ended, endOf, failureEnd, pathLost, terminalAtCleanEnd } from "./AttemptEnd.ts";
+import { type AttemptEnd, ended, endOf, failureEnd, pathLost, terminalAtCleanEnd, unproven } from "./AttemptEnd.ts";
 import type { AttemptHost, AttemptSetup, ErrorReader } from "./AttemptHost.ts";
 import { HeldMarker } from "./HeldMarker.ts";
 import { type FlowOwner, PartFlow } from "./PartFlow.ts";
 import { DirectReading, type PartReader, readStream } from "./PartReader.ts";
 import type { Batch } from "./Reveal.ts";
-import { SeamStage, unproven } from "./SeamStage.ts";
 import type { Watch, WatchListener } from "./Watch.ts";
 
 /** Progress of an attempt: created, started, first pull, response head, first part. */
@@ -72,7 +72,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   #hasOpenContent = false;
   /** Created for a protocol that separates its terminal marker from its last event. */
   #marker: HeldMarker | undefined;
-  readonly #stage: SeamStage<P> | undefined;
+  /** Checks the parts of an attempt that continues shown text. */
+  readonly #seam: SeamCheck<P> | undefined;
   #unpark: (() => void) | undefined;
   readonly flow: PartFlow<P>;
   /**
@@ -89,10 +90,8 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.path = host.path;
     this.cursor = setup.cursor;
     this.flow = new PartFlow<P>(host, this, setup.reveal);
-    this.#stage =
-      setup.seam &&
-      host.seams &&
-      new SeamStage(host.seams.join(setup.seam), { facts: setup.facts, onContinued: () => host.onContinued(this) });
+    this.#seam =
+      setup.seam && host.seams?.check(setup.seam, { facts: setup.facts, onContinued: () => host.onContinued(this) });
   }
 
   get number(): number {
@@ -177,10 +176,10 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
 
   /** Handles the end of the source. A clean end after the marker releases the parts that the seam still withheld. */
   #resolveEnd(end: AttemptEnd): AttemptEnd {
-    if (this.#stage === undefined || end._tag === "failed") return end;
+    if (this.#seam === undefined || end._tag === "failed") return end;
     // A response without a marker was cut, so it does not prove the seam. The withheld text may be a repetition of the shown text.
     if (!this.#terminalAtEnd && !this.facts.snapshot().terminal_seen) return end;
-    const rest = this.#stage.end();
+    const rest = this.#seam.end();
     if (typeof rest === "string") return unproven(rest);
     // The seam withheld a finish that counts only with a clean end. The model itself stated that finish (L5).
     const last = rest.observations.at(-1);
@@ -409,17 +408,17 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       this.#step = steps.responded;
       this.#host.onResponse();
     }
-    if (this.#stage === undefined) this.#take(parts, options);
+    if (this.#seam === undefined) this.#take(parts, options);
     else {
-      const joined = this.#join(this.#stage, parts, options);
+      const joined = this.#join(this.#seam, parts, options);
       if (joined !== undefined) this.#take(joined.parts, options, joined.observations);
     }
   }
 
   /** Joins parts to the shown text. If the seam cannot be proven, ends the attempt and returns undefined. */
-  #join<E, R>(stage: SeamStage<P>, parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): Batch<P> | undefined {
+  #join<E, R>(seam: SeamCheck<P>, parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): Batch<P> | undefined {
     const observations = parts.map((part) => ObservationReading.read(options.observe(part)));
-    // Parts that the stage withholds also reset the clocks.
+    // Parts that the seam withholds also reset the clocks.
     for (const { keep_alive } of observations) if (keep_alive) this.#watch?.keepAlive();
     this.#watch?.recordParts(this.#host.now(), observations.some(isProgress));
     // The last observation before a clean end determines whether the response is complete, so withheld parts count too.
@@ -427,7 +426,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       if (isProgress(observation) && observation.terminal_at_end !== true) this.#hasOpenContent = true;
       this.#mayEnd(observation);
     }
-    const joined = stage.take({ parts, observations });
+    const joined = seam.take({ parts, observations });
     if (typeof joined !== "string") return joined;
     this.decide(unproven(joined));
     return undefined;
@@ -472,7 +471,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     let observations: Array<Observation> | undefined;
     let progress = false;
     let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;
-    const hasCursor = this.#stage === undefined && options.cursor !== undefined;
+    const hasCursor = this.#seam === undefined && options.cursor !== undefined;
     for (const part of parts) {
       const read = said?.[observations?.length ?? 0] ?? ObservationReading.read(options.observe(part));
       const observation = read.closes === undefined ? read : this.#due(read);
@@ -485,7 +484,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       }
       if (observation.keep_alive) this.#watch?.keepAlive();
       if (observation.finish !== undefined) this.finish = observation.finish;
-      if (this.#stage === undefined && (this.#terminalAtEnd || observation.terminal_at_end === true))
+      if (this.#seam === undefined && (this.#terminalAtEnd || observation.terminal_at_end === true))
         this.#mayEnd(observation);
       if (observation.terminal) {
         this.#host.note(this.number, "terminal_candidate", observation.finish);

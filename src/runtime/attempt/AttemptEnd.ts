@@ -10,6 +10,7 @@ import * as Schema from "effect/Schema";
 import { Failure } from "../../domain/Failure.ts";
 import * as FailureReading from "../../domain/FailureReading.ts";
 import { none, type Observation } from "../../domain/Observation.ts";
+import type { SeamFault } from "../../domain/SeamWords.ts";
 import * as TransportCodes from "../../domain/TransportCodes.ts";
 import * as FailureClassifier from "../../failure/FailureClassifier.ts";
 
@@ -23,6 +24,10 @@ export const ended: AttemptEnd = { _tag: "ended" };
 
 /** Makes a failed end. */
 export const failureEnd = (failure: Failure, cause: unknown): AttemptEnd => ({ _tag: "failed", failure, cause });
+
+/** Makes the end of an attempt whose seam is not proven. */
+export const unproven = (fault: SeamFault): AttemptEnd =>
+  failureEnd({ kind: "protocol", reason: "seam_unproven", code: fault }, undefined);
 
 /** Failure code of an attempt that was ended because its path was silent and a probe found it lost. */
 export const pathLost = "path_lost";

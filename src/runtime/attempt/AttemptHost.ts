@@ -2,12 +2,12 @@
  * The interface between an attempt and its run, and the setup of an attempt.
  */
 import type * as Deferred from "effect/Deferred";
-import type { Observation } from "../../domain/Observation.ts";
 import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
 import type { Path } from "../../paths/Path.ts";
-import type { SeamJoin, SeamPlan } from "../../seam/TextSeam.ts";
+import type { SeamPlan } from "../../seam/TextSeam.ts";
 import type { AttemptContext, Withdrawn } from "../contract/RunOptions.ts";
+import type { SeamSlot } from "../contract/Stages.ts";
 import type { Taps } from "../contract/Taps.ts";
 import type { SettledCall } from "../contract/ToolCall.ts";
 import type { NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
@@ -18,13 +18,8 @@ import type { Carried, Reveal } from "./Reveal.ts";
 /** Evidence that an attempt records. */
 type Noted = "late_part_refused" | "terminal_candidate" | "watchdog" | "suspended";
 
-/** The seams of a run, as its attempts use them. */
-export interface AttemptSeams<P> {
-  /** Called once for each part that was handed over, in order. */
-  readonly recordSent: (part: P, observation: Observation) => void;
-  /** Starts a continuation. */
-  readonly join: (plan: SeamPlan) => SeamJoin<P>;
-}
+/** The seam of a run, as its attempts use it. */
+export type AttemptSeams<P> = Pick<SeamSlot<P, never>, "recordSent" | "check">;
 
 /** Services that a run provides to its attempts of type `A`. */
 export interface AttemptHost<P, A> {

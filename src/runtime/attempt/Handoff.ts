@@ -13,9 +13,8 @@
 import type * as Cause from "effect/Cause";
 import * as Effect from "effect/Effect";
 import type { RunEvent, RunInterrupted } from "../contract/RunEvent.ts";
+import type { Taken } from "../contract/Stages.ts";
 import type { Room, Tee } from "../contract/Taps.ts";
-
-type Taken<P> = Effect.Effect<readonly [RunEvent<P>, ...Array<RunEvent<P>>], RunInterrupted | Cause.Done>;
 
 /** Parts that have arrived and that the reader has not taken yet. */
 export interface Slot<P> {

@@ -7,9 +7,8 @@
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import { none } from "../../domain/Observation.ts";
-import type { ReaderWord } from "../contract/Presence.ts";
 import type { PartEvent } from "../contract/RunEvent.ts";
-import type { Taps } from "../contract/Taps.ts";
+import type { ReaderWord, Taps } from "../contract/Taps.ts";
 import type { ReadyCall } from "../contract/ToolCall.ts";
 import { completedCalls, type LedgerAttempt, type NamedCall, type ToolLedger } from "../tools/ToolLedger.ts";
 import type { AttemptSeams } from "./AttemptHost.ts";

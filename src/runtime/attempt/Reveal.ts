@@ -12,7 +12,7 @@
  * `isOverfull` is true.
  */
 import type { Observation } from "../../domain/Observation.ts";
-import type { Presence } from "../contract/Presence.ts";
+import type { ReaderState } from "../contract/Taps.ts";
 
 /**
  * Hold mode. `live` holds nothing, `on_complete` holds everything, `undiscardable` holds what a caller that cannot discard must not receive
@@ -79,7 +79,7 @@ interface RevealOptions<P> {
   /** True if the finish of a response that shows nothing may count as a failure. */
   readonly holdsEnd?: boolean;
   /** Presence of the run's reader; without it, the reader is always present. */
-  readonly presence?: Pick<Presence, "isAway" | "keptBytes"> | undefined;
+  readonly presence?: Pick<ReaderState, "isAway" | "keptBytes"> | undefined;
 }
 
 /** Withholds the parts of one attempt until they may be shown. */
@@ -100,7 +100,7 @@ export class Reveal<P> {
   /** Released parts that wait for the reader; undefined while the reader is present. */
   #waiting: Filling<P> | undefined;
   #waitingBytes = 0;
-  readonly #presence: Pick<Presence, "keptBytes"> | undefined;
+  readonly #presence: Pick<ReaderState, "keptBytes"> | undefined;
   #isOverfull = false;
 
   constructor(

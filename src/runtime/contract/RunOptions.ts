@@ -13,6 +13,7 @@ import type { Path } from "../../paths/Path.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import type { SeamPlan, TextSeam } from "../../seam/TextSeam.ts";
 import type { ClockOptions } from "./Clocks.ts";
+import type { BrokenText, Lingering, RouteGate, RouteHost, SeamSlot } from "./Stages.ts";
 import type { Taps } from "./Taps.ts";
 import type { SettledCall } from "./ToolCall.ts";
 
@@ -42,7 +43,7 @@ export interface AttemptContext {
    * have taken the corresponding events yet. A continuation must not send withdrawn parts.
    */
   readonly discarded: ReadonlyArray<Withdrawn>;
-  /** The `id` of the attempt's route among `routes`; undefined for the run's own first route. */
+  /** The `id` of the attempt's route among the run's `routes`; undefined for the run's own first route. */
   readonly route: string | undefined;
   /**
    * The seam that the continuation must prove. The request quotes the end of the shown text, or sends the text as a prefill. Set only with
@@ -82,6 +83,44 @@ export interface RunRoute<P, E, R> {
   readonly own?: boolean;
 }
 
+/** The routes of a run, with the stage that moves the run between them. `Routes.of` makes this value. */
+export interface RunRoutes<P, E, R> {
+  /** The routes after the first, in the order of failover. */
+  readonly further: ReadonlyArray<RunRoute<P, E, R>>;
+  /** True if the statuses 400, 401 and 404 of the first route are the route's fault; `credential` if only 401 is. */
+  readonly own: boolean | "credential";
+  /** Returns the routes as a run may use them, or what is wrong with them. */
+  readonly admit: <P, E, R>(routes: RunRoutes<P, E, R>) => RunRoutes<P, E, R> | string;
+  /** Creates the gate of a run; undefined if it has only one route. */
+  readonly begin: <P, E, R>(
+    routes: RunRoutes<P, E, R>,
+    options: RunOptions<P, E, R>,
+    host: RouteHost,
+  ) => RouteGate<RunOptions<P, E, R>> | undefined;
+}
+
+/** The stage that continues shown text. `Seam.of` makes this value. */
+export interface RunSeam<P> {
+  /** Creates the seam of a run. */
+  readonly make: () => TextSeam<P>;
+  /** Maximum continuations after shown text, each a paid request. */
+  readonly max: number;
+  /** Returns the stage as a run may use it, or what is wrong with it. */
+  readonly admit: <P>(seam: RunSeam<P>) => RunSeam<P> | string;
+  /** Creates the slot of a run. */
+  readonly begin: <P, B extends BrokenText>(seam: RunSeam<P>) => SeamSlot<P, B>;
+}
+
+/** The stage that lets a run continue without its consumer. `Linger.of` makes this value. */
+export interface RunLinger {
+  /** Time that the run continues, in milliseconds. */
+  readonly ms: number;
+  /** Returns the stage as a run may use it, or what is wrong with it. */
+  readonly admit: (linger: RunLinger) => RunLinger | string;
+  /** Creates the list of lingering runs. Called once per processor. */
+  readonly begin: () => Lingering;
+}
+
 /** Retries spent before a run began. */
 export interface SpentBefore {
   /** Number of automatic retries. */
@@ -107,7 +146,7 @@ export type TextOptions<P> = TextContinues<P> | TextAsks<P>;
 /** Every break after shown text asks a question. With a seam, the question offers a continuation. */
 export interface TextAsks<P> {
   readonly continueText?: "ask";
-  readonly seam?: () => TextSeam<P>;
+  readonly seam?: RunSeam<P>;
 }
 
 /** Shown text is continued without a question. */
@@ -115,10 +154,10 @@ export interface TextContinues<P> {
   /** `auto` continues shown text without a question, if `seam` proves that no text is repeated or missing. Default `ask`. */
   readonly continueText: "auto";
   /**
-   * Creates the seam that joins a continuation to the shown text: `ProtocolSeam.make` for decoded events, `PlainSeam.make` for the caller's
-   * own parts. Called once per run. Required with `auto`.
+   * Joins a continuation to the shown text: `Seam.of(…)` of `effect-stream-recovery/stages`, with `ProtocolSeam.make` for decoded events or
+   * `PlainSeam.make` for the caller's own parts. Required with `auto`.
    */
-  readonly seam: () => TextSeam<P>;
+  readonly seam: RunSeam<P>;
 }
 
 /** Options of a run, except those about continuing shown text. */
@@ -143,15 +182,10 @@ export interface RunBase<P, E, R> {
    */
   readonly path?: string | Path;
   /**
-   * Further routes, in the order of failover; the run's own `provider`, `attempt` and `observe` form the first. Maximum
-   * 16 (`routesMax`) including the first. Only a replay changes route, and no route is tried twice.
+   * Further routes: `Routes.of([…])` of `effect-stream-recovery/stages`. The run's own `provider`, `attempt` and `observe` form the first
+   * route. Only a replay changes route, and no route is tried twice.
    */
-  readonly routes?: ReadonlyArray<RunRoute<P, E, R>>;
-  /**
-   * True if the statuses 400, 401 and 404 of the first route are the route's fault; `credential` if only 401 is. Default false: all three
-   * are the caller's fault.
-   */
-  readonly ownRoute?: boolean | "credential";
+  readonly routes?: RunRoutes<P, E, R>;
   /**
    * The group of runs (one agent and its sub-agents) that share `max_group_retries` and `max_group_wasted_tokens`. Counted per
    * processor, in the scope of the `path`'s credential, and forgotten an hour after its last use.
@@ -211,8 +245,6 @@ export interface RunBase<P, E, R> {
    * `seam`. Without it, no attempt is continued.
    */
   readonly canContinue?: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
-  /** Maximum continuations after shown text, each a paid request. Default 2. */
-  readonly maxSeams?: number;
   /** Reads the cursor from which this response can resume after the given part. */
   readonly cursor?: (part: P) => string | undefined;
   /** Renews the credentials after the provider has rejected them (`rejected.auth`). Tried once per run. */
@@ -230,12 +262,12 @@ export interface RunBase<P, E, R> {
   /** Limits on what the run may spend. Absent fields use their defaults. */
   readonly budget?: Partial<Budget>;
   /**
-   * Time that the run continues without its consumer, in milliseconds; maximum one day (`lingerMsMax`). A consumer that leaves without a
-   * signed cancel can come back through `StreamProcessor.attach` within this time, and within the same time after the end of the run. After
-   * that the run counts as cancelled by its user. Anything that `attempt` uses must outlive its consumer. Default 0: the run ends with its
-   * consumer.
+   * Lets the run continue without its consumer: `Linger.of(ms)` of `effect-stream-recovery/stages`, for at most one day. A consumer that
+   * leaves without a signed cancel can come back through `StreamProcessor.attach` within this time, and within the same time after the end
+   * of the run. After that the run counts as cancelled by its user. Anything that `attempt` uses must outlive its consumer. Without it, the
+   * run ends with its consumer.
    */
-  readonly lingerMs?: number;
+  readonly linger?: RunLinger;
   /** Replaces the default policy. */
   readonly policy?: RecoveryPolicy;
   /** @internal Retries that were spent elsewhere before the run began. These retries reduce the budget. */
@@ -258,12 +290,6 @@ export interface RunBase<P, E, R> {
   /** Returns the size of a held part, in bytes. A negative or non-numeric size is replaced by the default size. */
   readonly sizeOf?: (part: P, observation: Observation) => number;
 }
-
-/** Maximum `lingerMs`: one day. */
-export const lingerMsMax = 86_400_000;
-
-/** Maximum number of routes of a run, including the first. */
-export const routesMax = 16;
 
 /** Returns true if an empty response is a failure of the run. */
 export const shouldFailOnEmpty = ({
@@ -295,8 +321,9 @@ export interface TakeUpOptions<P, E, R> {
  */
 export const releaseStreams = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R> => {
   // Destructured here. Destructured parameters would show up in the published types, which omit the internal options.
-  const { canContinue, continueText, group, provider, refreshCredentials, requestTokens, tools } = options;
-  const text: TextOptions<P> = continueText === "auto" ? { continueText, seam: failAfterEnd } : {};
+  const { canContinue, group, provider, refreshCredentials, requestTokens, tools } = options;
+  const text: TextOptions<P> =
+    options.continueText === "auto" ? { continueText: "auto", seam: { ...options.seam, make: failAfterEnd } } : {};
   return {
     provider,
     tools,

@@ -10,7 +10,6 @@
  */
 import type * as Effect from "effect/Effect";
 import type { Observation } from "../../domain/Observation.ts";
-import type { Presence } from "./Presence.ts";
 import type { PartEvent, RunEvent } from "./RunEvent.ts";
 
 /**
@@ -34,11 +33,35 @@ export interface Room {
   readonly freed: Effect.Effect<void>;
 }
 
+/** A change of the reader: it left, it returned, or the parts held for it were evicted. */
+export type ReaderWord = "left" | "back" | "evicted";
+
+/** Notified synchronously of changes of the run's reader. The callback must not block or throw. */
+export interface ReaderListener {
+  readonly reader: (word: ReaderWord) => void;
+}
+
+/** Tells whether a run has a reader. While it has none, nothing is handed over (L4). */
+export interface ReaderState {
+  /** True if the run has no reader at the moment. */
+  readonly isAway: boolean;
+  /** True if output was discarded, so that no reader can receive the whole response any more. */
+  readonly isEvicted: boolean;
+  /** Bytes of output that are kept for a returning reader. They count towards the limits of held parts. */
+  readonly keptBytes: number;
+  /** Sets the listener of the run. */
+  setListener(listener: ReaderListener): void;
+  /** Drops the listener of an ended run, because the state outlives its run and must not keep it in memory (L11). */
+  clearListener(listener: ReaderListener): void;
+  /** Marks the run as evicted because the held parts exceed their limits. */
+  evict(): void;
+}
+
 /** The optional taps of one run. The seam and the hold are not optional. */
 export interface Taps<P> {
   readonly tee?: Tee<P>;
   readonly room?: Room;
   readonly weighed?: Weighed<P>;
   /** Tracks the run's reader; without it, the reader is always present. */
-  readonly presence?: Presence;
+  readonly presence?: ReaderState;
 }

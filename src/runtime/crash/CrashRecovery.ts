@@ -20,8 +20,8 @@ import { waitingRuns } from "../../recorder/RunPages.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { OutageLog } from "../../recorder/shared/OutageLog.ts";
-import * as StoredCancels from "../attach/StoredCancels.ts";
 import { notifyAnswered } from "../questions/DurableQuestions.ts";
+import * as StoredCancels from "../run/StoredCancels.ts";
 import * as CrashPlan from "./CrashPlan.ts";
 import { endByHand, isOverdue, type Outcome, type Row, type TakeoverOptions, takeOver } from "./Takeover.ts";
 

@@ -16,7 +16,7 @@ import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import type { SharedCancels } from "../../recorder/shared/SharedCancels.ts";
 import type { FactsFault } from "../../recorder/shared/SharedFacts.ts";
 import { findLate } from "../../recorder/WriteQueue.ts";
-import * as StoredCancels from "../attach/StoredCancels.ts";
+import * as StoredCancels from "../run/StoredCancels.ts";
 import { takeOver } from "./Takeover.ts";
 
 /** Maximum wait for the end of a run that is being cancelled, in milliseconds. */

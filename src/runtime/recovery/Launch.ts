@@ -57,9 +57,7 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
   const inResponse = setup.request === "resume" || setup.seam !== undefined;
   if (inResponse) run.response.resume(next, broken.attempt);
   else run.response.begin(next);
-  if (!inResponse) run.seams?.beginResponse(setup.mode === "continue");
-  else if (setup.seam !== undefined && setup.mode === "continue") run.seams?.countContinuation(broken);
-  else if (setup.seam !== undefined && setup.mode === "replay") run.seams?.countRepeat();
+  run.seams?.onLaunch(setup, broken);
   const started = RunSnapshot.startEvent(run, next);
   // Withdrawn only once the next attempt is certain, because a run that ends earlier keeps the parts that it showed.
   run.handoff.push(...(run.discardable ? discards : []), started);

@@ -10,10 +10,9 @@
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
-import { type Failure, flags } from "../../domain/Failure.ts";
+import type { Failure } from "../../domain/Failure.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { isEmpty } from "../../facts/EmptyResponse.ts";
-import { joinAttempts } from "../../facts/Growth.ts";
 import { finishFailure } from "../../failure/tables/FinishWords.ts";
 import * as RetryBudget from "../../policy/RetryBudget.ts";
 import { isOutcomeQuestion, runStateAfter } from "../../policy/Rules.ts";
@@ -24,7 +23,6 @@ import { goes } from "../attempt/Departure.ts";
 import { runClock } from "../attempt/RunClocks.ts";
 import { shouldFailOnEmpty } from "../contract/RunOptions.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
-import { lookMs } from "../run/Routes.ts";
 import type { Run } from "../run/Run.ts";
 import * as RunSnapshot from "../run/RunSnapshot.ts";
 import { ask, askAgain, carryOut, isWorthAsking } from "./Asking.ts";
@@ -241,12 +239,12 @@ const findBreak = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: Attempt
   }
   // A connection that breaks after the marker does not make a response incomplete. But an empty response is still a failure.
   if (behindMarker.has(end.failure.kind) && isEmptyFailure(run, attempt)) return broken({ kind: "empty" }, end.cause);
-  const atSeam = findSeamBreak(run, attempt, end);
+  const found = broken(end.failure, end.cause);
+  const atSeam = run.seams?.broke(found, run);
   if (atSeam !== undefined) return atSeam;
   const { firstBreak, chain } = run.response;
   const refused = attempt.setup.request === "resume" && nothing && end.failure.kind === "rejected";
   if (!refused || firstBreak === undefined) {
-    const found = broken(end.failure, end.cause);
     run.response.recordBreak(found);
     return found;
   }
@@ -259,49 +257,6 @@ const factsOf = <P>({ facts, setup }: Attempt<P>): AttemptFacts => {
   const own = facts.snapshot();
   return setup.seam === undefined || own.shown === "nothing" ? own : { ...own, shown: "text" };
 };
-
-/**
- * Returns the failure to decide on if a continuation of shown text broke before its seam. The interrupted response is decided again, but a
- * caller that cannot discard gets a decision about the continuation.
- */
-const findSeamBreak = <P, E, R>(
-  run: Run<P, E, R>,
-  attempt: Attempt<P>,
-  { cause, failure }: Extract<AttemptEnd, { readonly _tag: "failed" }>,
-): BrokenAttempt<P> | undefined => {
-  const { seams } = run;
-  const { seam } = attempt.setup;
-  const before = seams?.interruptedAttempt;
-  if (seam === undefined || before === undefined) return undefined;
-  const showedNothing = attempt.facts.snapshot().shown === "nothing";
-  // The effects of the continuation count too, but its marker is not the marker of the response.
-  const own = () => ({ ...attempt.facts.snapshot(), terminal_seen: false });
-  const again = { ...before, facts: () => joinAttempts([before.facts(), own()]) };
-  if (seam.proof === "prefill" && showedNothing && refusesForm.has(failure.status) && failure.kind === "rejected") {
-    seams?.onPrefillRefused(seam);
-    run.spending.uncountRetry();
-    return again;
-  }
-  if (failure.kind !== "protocol" || failure.reason !== "seam_unproven") {
-    const { delivery, progress } = attempt.facts.snapshot();
-    // A provider that has already sent content is not believed if it claims that it processed nothing.
-    const isUnprocessed = flags(failure).not_processed && (progress === "none" || progress === "started");
-    if (delivery === "not_sent" || isUnprocessed) seams?.uncountContinuation();
-    if (!showedNothing || seams?.mayRepeat !== false) return undefined;
-    // The continuation broke before its seam as often as allowed, so the interrupted response is decided again.
-    return run.discardable ? again : { ...again, attempt, failure, cause };
-  }
-  seams?.giveUp();
-  const fault = failure.code ?? "differs";
-  run.note(attempt.number, "seam", fault);
-  run.telemetry.reportSeam("unproven", fault);
-  if (run.discardable && showedNothing) return again;
-  // The whole response is kept, so none of it may be requested again. The caller must learn why the continuation broke (L12).
-  return { ...again, attempt, failure, cause: cause ?? before.cause };
-};
-
-/** Statuses with which a provider rejects the form of a request. */
-const refusesForm: ReadonlySet<number | undefined> = new Set([400, 422]);
 
 const behindMarker: ReadonlySet<Failure["kind"]> = new Set(["transport", "stalled", "truncated", "protocol"]);
 
@@ -421,8 +376,8 @@ const inTime = <A, P, E, R>(run: Run<P, E, R>, wait: Effect.Effect<A>): Effect.E
  */
 const elsewhere = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<"elsewhere"> => {
   if (run.routes === undefined) return Effect.never;
-  const look = Effect.delay(lookAgain(run, broken), lookMs);
-  return Effect.as(Effect.repeat(look, { until: ({ decision }) => decision.route === "next" }), "elsewhere");
+  const isNext = Effect.map(lookAgain(run, broken), ({ decision }) => decision.route === "next");
+  return Effect.as(run.routes.lookUntil(isNext), "elsewhere");
 };
 
 const launchOnNextRoute = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, incident: RunIncident) =>

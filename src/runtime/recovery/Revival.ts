@@ -13,15 +13,14 @@ import * as Orphan from "../../recorder/Orphan.ts";
 import { isOfStore } from "../../recorder/RecorderError.ts";
 import type { AttemptRecord, RunRecord } from "../../recorder/RunRecord.ts";
 import { type RunRecorder, recorderWaitMs } from "../../recorder/RunRecorder.ts";
-import * as StoredCancels from "../attach/StoredCancels.ts";
 import { Attempt } from "../attempt/Attempt.ts";
 import { Reveal } from "../attempt/Reveal.ts";
 import type { AttemptDiscarded } from "../contract/RunEvent.ts";
 import type { Written } from "../run/Backlog.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import { Chain } from "../run/Chain.ts";
-import { Routes } from "../run/Routes.ts";
 import type { Run } from "../run/Run.ts";
+import * as StoredCancels from "../run/StoredCancels.ts";
 
 /** A rebuilt run: its failure, and the pending step on its record. The step is undefined if the decision has to be taken again. */
 export interface Revived<P> {
@@ -62,9 +61,7 @@ const rebuild = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<Revived<P> | string> {
   const due = Orphan.findDueStep(record);
   const refused =
-    (yield* refusal(run.shared.recorder, record, due, transcript)) ??
-    Routes.problem(run.options.routes, record) ??
-    enter();
+    (yield* refusal(run.shared.recorder, record, due, transcript)) ?? problemOfRoute(run, record) ?? enter();
   // Checked after the run is admitted, because a cancel that arrives later reaches the run directly.
   const stands = refused === undefined && (yield* isCancelPending(run));
   if (stands === "unknown") {
@@ -86,6 +83,14 @@ const rebuild = Effect.fnUntraced(function* <P, E, R>(
   yield* releaseRun(run);
   return refused ?? (recorded ? "the processor was closed meanwhile" : "the run could not be recorded");
 });
+
+/** Returns a sentence with the reason if the run lacks the route of its last recorded attempt; undefined if it has it. */
+const problemOfRoute = <P, E, R>({ routes }: Run<P, E, R>, { attempts }: RunRecord): string | undefined => {
+  const id = attempts.at(-1)?.route;
+  return id === undefined || routes?.has(id) === true
+    ? undefined
+    : `routes: expected one with the id "${id}", which the run uses`;
+};
 
 /** Returns true if the user cancelled the run and no process has handled the cancel yet. */
 const isCancelPending = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<boolean | "unknown"> => {
@@ -169,9 +174,7 @@ export const restore = <P, E, R>(
     { ...(last?.run ?? fresh), waited_ms: record.waited_ms ?? 0 },
     Tokens.inputOf(record.attempts.map(({ facts }) => facts)),
   );
-  const isSent = ({ facts, seam }: RunRecord["attempts"][number]) =>
-    seam !== undefined && facts.delivery !== "not_sent";
-  run.seams?.restore(record.attempts.filter(isSent).length);
+  run.seams?.restore(record.attempts);
   if (run.routes !== undefined) run.switchRoute(run.routes.restore(record));
   const attempts = record.attempts.map((attempt) => attemptOf(run, record, attempt, cursor));
   const [first, ...resumed] = attempts.slice(-Orphan.lastResponse(record).length);

@@ -42,22 +42,20 @@ import { Handoff } from "../attempt/Handoff.ts";
 import { type Carried, modeOf, Reveal, weigherOf } from "../attempt/Reveal.ts";
 import { RunClocks, runClock } from "../attempt/RunClocks.ts";
 import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
-import type { PresenceListener, ReaderWord } from "../contract/Presence.ts";
 import { hasFinishFailures, type RunOptions, releaseStreams } from "../contract/RunOptions.ts";
-import type { Taps } from "../contract/Taps.ts";
+import type { RouteGate, SeamSlot } from "../contract/Stages.ts";
+import type { ReaderListener, ReaderWord, Taps } from "../contract/Taps.ts";
 import { isRecordNeeded, unrecordedCallEnd } from "../tools/CallRecording.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import { factsRaised, type Written } from "./Backlog.ts";
-import type { Chain } from "./Chain.ts";
+import type { BrokenAttempt, Chain } from "./Chain.ts";
 import { EarlierSpending } from "./EarlierSpending.ts";
 import type { Loss } from "./Loss.ts";
 import { OpenQuestion } from "./OpenQuestion.ts";
 import { ResponseUnderWay } from "./ResponseUnderWay.ts";
-import { Routes } from "./Routes.ts";
 import * as RunPolicy from "./RunPolicy.ts";
 import { RunStop } from "./RunStop.ts";
 import { RunWriter } from "./RunWriter.ts";
-import { Seams } from "./Seams.ts";
 import type { Shared } from "./Shared.ts";
 import { nothingSpent, Spending, type SpentBudget } from "./Spending.ts";
 import { BoundedReads, type StoreReads, unboundedReads } from "./StoreReads.ts";
@@ -67,7 +65,7 @@ import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 type Late<P, E, R> = (run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure) => Effect.Effect<void>;
 
 /** One live run. */
-export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, PresenceListener {
+export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, ReaderListener {
   readonly runId: string;
   readonly shared: Shared;
   readonly telemetry: RunTelemetry<R>;
@@ -95,9 +93,9 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
   readonly clocks: RunClocks;
   #endIsRecorded = false;
   /** Joins the text of continuations to the shown text; undefined if the caller gave no seam. */
-  readonly seams: Seams<P> | undefined;
+  readonly seams: SeamSlot<P, BrokenAttempt<P>> | undefined;
   /** The routes of the run; undefined if it has only one. */
-  readonly routes: Routes<P, E, R> | undefined;
+  readonly routes: RouteGate<RunOptions<P, E, R>> | undefined;
   #departure: Departure | undefined;
   /** Releases the run's place among its provider's waiting retries (U3). */
   #leavePlace: (() => void) | undefined;
@@ -134,8 +132,8 @@ export class Run<P, E, R> implements AttemptHost<P, Attempt<P>>, LedgerRun, Pres
     const runtimeTools = options.tools.filter((tool) => tool.executor === "runtime");
     this.sideEffects = snapshot(options.tools, runtimeTools.length > 0 && runtimeTools.every(shared.guard.made));
     this.ledger = new ToolLedger(this);
-    this.seams = options.seam && new Seams(options.seam, options.maxSeams);
-    this.routes = Routes.of(options, this);
+    this.seams = options.seam?.begin(options.seam);
+    this.routes = options.routes?.begin(options.routes, options, this);
     this.isVolatile = options.record === "behind" && shared.recorder.durable;
     this.#writer = new RunWriter(this, shared.recorder, shared.backlog, this.isVolatile ? shared.queue : undefined);
     this.reads = this.isVolatile ? new BoundedReads(shared.queue, () => this.now()) : unboundedReads;

@@ -8,10 +8,13 @@ import type { Entry } from "../../recorder/RunRecord.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import { standingOf } from "../attempt/Departure.ts";
 import type { AttemptStarted } from "../contract/RunEvent.ts";
+import type { RouteFacts } from "../contract/Stages.ts";
 import { type GroupMember, groupKey } from "../pacing/Groups.ts";
 import type { BrokenAttempt } from "./Chain.ts";
-import { oneRoute } from "./Routes.ts";
 import type { Run } from "./Run.ts";
+
+/** The route facts of a run with a single route. */
+const oneRoute: RouteFacts = { next_route: "none", route_failures: 0, own_route: false, moves: 0 };
 
 /**
  * Returns the run's facts for a decision about an attempt.
@@ -39,7 +42,7 @@ export const factsOf = <P, E, R>(
     ...spent,
     throttle_wait_ms: shared.throttle.own.waitMs(options.provider.id, run.now()),
     ...standingOf(run),
-    ...(run.routes?.facts(attempt.setup) ?? oneRoute(options)),
+    ...(run.routes?.facts(attempt.setup) ?? oneRoute),
     ...tokensOf(run, cost),
     same_partial: run.response.isSamePartial(attempt),
     ...shared.groups.facts(memberOf(run), run.now()),

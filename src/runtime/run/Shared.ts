@@ -6,7 +6,6 @@ import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
 import type * as Scope from "effect/Scope";
 import type { Prices } from "../../domain/Prices.ts";
-import { Breakers } from "../../paths/Breakers.ts";
 import { Paths, type PathsService } from "../../paths/Paths.ts";
 import { type BoundedRecorder, toBounded } from "../../recorder/BoundedRecorder.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
@@ -39,7 +38,6 @@ export interface Shared {
   readonly sharedGroups: SharedGroups;
   readonly prices: Prices;
   readonly gate: RetryGate;
-  readonly breakers: Breakers;
   /** Decides whether requests may be sent, for all runs that share it. */
   readonly paths: PathsService;
   /** The origins that clients reported for runs that name no path. */
@@ -94,7 +92,6 @@ export const make = Effect.fnUntraced(function* (
     sharedGroups: new SharedGroups(groups, recorder.pacing),
     prices: yield* TokenPrices,
     gate: new RetryGate(),
-    breakers: new Breakers(),
     paths,
     origins: new ReportedOrigins(paths),
     pool: { used: 0 },

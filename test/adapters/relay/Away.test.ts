@@ -4,7 +4,7 @@ import { Effect, Fiber } from "effect";
 import * as Relay from "../../../src/adapters/relay/Relay.ts";
 import type { RelayEvent } from "../../../src/adapters/relay/RelayReader.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import { Presence } from "../../../src/runtime/contract/Presence.ts";
+import { Presence } from "../../../src/stages/output/Presence.ts";
 import {
   call,
   client,

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, type Fiber, Random } from "effect";
 import * as Relay from "../../../src/adapters/relay/Relay.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import { Presence } from "../../../src/runtime/contract/Presence.ts";
+import { Presence } from "../../../src/stages/output/Presence.ts";
 import { seeded } from "../../Seeded.ts";
 import { polled, Socket } from "./CopyCases.ts";
 import { call, head, layer, pass, planOf, reset, role, type Step, scripted, settle, stop, text } from "./RelayCases.ts";

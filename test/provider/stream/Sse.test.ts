@@ -181,6 +181,17 @@ describe("Sse: failures", () => {
     assert.strictEqual(framer.feed(encode("\n\ndata: a\n\n")).length, 0, "it is sticky");
   });
 
+  it("a JSON or HTML body on one line above the limit is no stream, whole or in pieces", () => {
+    for (const body of [`{"a":"${"x".repeat(40)}"}`, `<html>${"x".repeat(40)}\n`, `  [${"1,".repeat(40)}`]) {
+      assert.deepInclude(frames(body, limits).failure, { reason: "not_a_stream" });
+      const framer = Sse.makeFramer(limits);
+      for (const byte of encode(body)) framer.feed(Uint8Array.of(byte));
+      assert.deepInclude(framer.failure, { reason: "not_a_stream" });
+    }
+    const long = `data: a\n\n{"a":"${"x".repeat(40)}"}`;
+    assert.deepInclude(frames(long, limits).failure, { reason: "oversize" }, "the body was recognised as a stream");
+  });
+
   it("a line at its limit is not", () => {
     assert.strictEqual(frames(`data: ${"x".repeat(14)}\n\n`, limits).fed.length, 1);
   });

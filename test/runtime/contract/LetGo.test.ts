@@ -2,6 +2,7 @@
 import { assert, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { releaseStreams } from "../../../src/runtime/contract/RunOptions.ts";
+import * as Seam from "../../../src/stages/seam/Seam.ts";
 import * as S from "../Scripted.ts";
 
 it("keep what a late decision reads, and let go of the request", () => {
@@ -11,7 +12,7 @@ it("keep what a late decision reads, and let go of the request", () => {
     ...bare,
     ...S.options(S.scripted(), { canContinue: true }),
     continueText: "auto" as const,
-    seam: () => assert.fail("an ended run joins nothing"),
+    seam: Seam.of<S.ScriptedPart>(() => assert.fail("an ended run joins nothing")),
     group: "g",
     refreshCredentials: Effect.die("an ended run refreshes nothing"),
     requestTokens: 7,

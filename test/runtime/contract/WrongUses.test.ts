@@ -1,14 +1,8 @@
 /** Each wrong use must fail to compile: `npm run types` reports a directive that hides no error. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Stream } from "effect";
-import {
-  Observation,
-  PlainSeam,
-  type ReadyCall,
-  RecoveryPolicy,
-  type RunOptions,
-  type ToolGuard,
-} from "../../../src/index.ts";
+import { Observation, type ReadyCall, RecoveryPolicy, type RunOptions, type ToolGuard } from "../../../src/index.ts";
+import { PlainSeam, Routes, Seam } from "../../../src/stages/index.ts";
 
 type Options = RunOptions<string, never, never>;
 
@@ -22,12 +16,12 @@ describe("options that do not compile", () => {
     // @ts-expect-error a flag builds no continuation
     const wrong: Options = { ...base, canContinue: true };
     // @ts-expect-error neither does it on a further route
-    const onRoute: Options = { ...base, routes: [{ ...base, id: "b", canContinue: true }] };
+    const onRoute: Options = { ...base, routes: Routes.of([{ ...base, id: "b", canContinue: true }]) };
     assert.isDefined([right, wrong, onRoute]);
   });
 
   it("continue text without a seam", () => {
-    const right: Options = { ...base, continueText: "auto", seam };
+    const right: Options = { ...base, continueText: "auto", seam: Seam.of(seam) };
     // @ts-expect-error `auto` needs a seam
     const wrong: Options = { ...base, continueText: "auto" };
     assert.isDefined([right, wrong]);
@@ -36,9 +30,9 @@ describe("options that do not compile", () => {
   it("give one seam to all runs", () => {
     const one = seam();
     // @ts-expect-error a seam holds the text of one run
-    const wrong: Options = { ...base, seam: one };
+    const wrong: Options = { ...base, seam: Seam.of(one) };
     // @ts-expect-error `make` gives a maker, so a function around it gives no seam
-    const wrapped: Options = { ...base, seam: () => seam };
+    const wrapped: Options = { ...base, seam: Seam.of(() => seam) };
     assert.notStrictEqual(seam(), one);
     assert.isDefined([wrong, wrapped]);
   });

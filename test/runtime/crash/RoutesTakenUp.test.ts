@@ -7,6 +7,7 @@ import { TestClock } from "effect/testing";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as Routes from "../../../src/stages/routes/Routes.ts";
 import * as S from "../Scripted.ts";
 
 type Script = ReadonlyArray<S.Step>;
@@ -54,7 +55,7 @@ const routed = (first: ReadonlyArray<Script>, further: Readonly<Record<string, R
     observe: (it: S.ScriptedPart) => it.says,
   }));
   return {
-    options: S.options(primary, { routes, transcript: "t" }),
+    options: S.options(primary, { routes: Routes.of(routes), transcript: "t" }),
     requests: () => [primary.attempts.length, ...others.map(({ provider }) => provider.attempts.length)],
   };
 };

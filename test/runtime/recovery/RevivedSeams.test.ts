@@ -4,6 +4,7 @@ import { Deferred, Effect, Fiber, Layer } from "effect";
 import * as Observation from "../../../src/domain/Observation.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as Seam from "../../../src/stages/seam/Seam.ts";
 import * as S from "../Scripted.ts";
 import { scriptedSeam } from "../ScriptedSeam.ts";
 
@@ -12,11 +13,12 @@ const layer = StreamProcessor.layer.pipe(
 );
 
 /** A seam that knows the text shown earlier from its caller's own transcript. */
-const knowing = (shown: string) => () => {
-  const seam = scriptedSeam()();
-  seam.left({ name: shown, says: Observation.text(shown.length) }, Observation.text(shown.length));
-  return seam;
-};
+const knowing = (shown: string) =>
+  Seam.of(() => {
+    const seam = scriptedSeam().make();
+    seam.left({ name: shown, says: Observation.text(shown.length) }, Observation.text(shown.length));
+    return seam;
+  });
 
 describe("A text that was being continued when its process died", () => {
   for (const [name, seam, end] of [

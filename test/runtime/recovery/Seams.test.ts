@@ -4,6 +4,7 @@ import { Effect, Fiber, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import { none } from "../../../src/domain/Observation.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as Seam from "../../../src/stages/seam/Seam.ts";
 import * as S from "../Scripted.ts";
 import { scriptedSeam } from "../ScriptedSeam.ts";
 
@@ -205,7 +206,7 @@ describe("Text that was shown before a break", () => {
 
   it.effect("raises a question at once if the run may have no seam", () =>
     Effect.gen(function* () {
-      const it = yield* played([broken], { maxSeams: 0 });
+      const it = yield* played([broken], { seam: scriptedSeam({ max: 0 }) });
       assert.strictEqual(it.lines.at(-1), "end stopped text_shown");
     }),
   );
@@ -216,9 +217,9 @@ describe("Text that was shown before a break", () => {
     [
       "the seam throws",
       {
-        seam: () => {
+        seam: Seam.of<S.ScriptedPart>(() => {
           throw new Error("no seam");
-        },
+        }),
       },
     ],
   ] as const) {

@@ -9,6 +9,8 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as PlainSeam from "../../../src/seam/PlainSeam.ts";
 import type { TextSeam } from "../../../src/seam/TextSeam.ts";
+import * as Routes from "../../../src/stages/routes/Routes.ts";
+import * as Seam from "../../../src/stages/seam/Seam.ts";
 import { GrammarCheck } from "../../../src/testing/GrammarCheck.ts";
 import * as S from "../Scripted.ts";
 import { scriptedSeam } from "../ScriptedSeam.ts";
@@ -41,10 +43,12 @@ const played = (
     return { ...seen, provider, record: yield* S.recordOf(runId) };
   }).pipe(Effect.provide(S.processor(answers)));
 
-const plain = PlainSeam.make<S.ScriptedPart>({
-  text: ({ name, says }) => (says.shows === "text" ? name : undefined),
-  withText: (part, name) => ({ ...part, name }),
-});
+const plain = Seam.of(
+  PlainSeam.make<S.ScriptedPart>({
+    text: ({ name, says }) => (says.shows === "text" ? name : undefined),
+    withText: (part, name) => ({ ...part, name }),
+  }),
+);
 
 /** The text that the caller has in the end. */
 const textOf = ({ events }: Pick<S.Seen, "events">): string =>
@@ -87,7 +91,7 @@ const boom = (): never => {
 
 /** A seam whose every join throws in one of its methods. */
 const inJoin = (method: "end" | "take"): TextSeam<S.ScriptedPart> => {
-  const seam = scriptedSeam()();
+  const seam = scriptedSeam().make();
   return { ...seam, joins: (plan) => ({ ...seam.joins(plan), [method]: boom }) };
 };
 
@@ -102,11 +106,11 @@ const refusal = S.fail({ kind: "rejected", reason: "invalid_request", status: 40
 describe("A seam that throws", () => {
   for (const [where, throwing, second, expected, unable] of [
     ["its making", boom, rest, asked("text_shown")],
-    ["left", () => ({ ...scriptedSeam()(), left: boom }), rest, asked("text_shown")],
-    ["plan", () => ({ ...scriptedSeam()(), plan: boom }), rest, asked("text_shown")],
+    ["left", () => ({ ...scriptedSeam().make(), left: boom }), rest, asked("text_shown")],
+    ["plan", () => ({ ...scriptedSeam().make(), plan: boom }), rest, asked("text_shown")],
     [
       "joins",
-      () => ({ ...scriptedSeam()(), joins: boom }),
+      () => ({ ...scriptedSeam().make(), joins: boom }),
       rest,
       [...retried, ...asked("text_shown")],
       [...retried, ...asked("recovery_refused")],
@@ -120,13 +124,13 @@ describe("A seam that throws", () => {
     ],
     [
       "refused",
-      () => ({ ...scriptedSeam({ proof: "prefill" })(), refused: boom }),
+      () => ({ ...scriptedSeam({ proof: "prefill" }).make(), refused: boom }),
       [refusal],
       [...retried, ...asked("text_shown")],
     ],
     [
       "begins, which nothing calls here",
-      () => ({ ...scriptedSeam()(), begins: boom }),
+      () => ({ ...scriptedSeam().make(), begins: boom }),
       rest,
       [...joined, "done", "completed"],
     ],
@@ -136,7 +140,7 @@ describe("A seam that throws", () => {
         `in ${where}, of a caller that can${discardable ? "" : "not"} discard, shows nothing twice and asks`,
         () =>
           Effect.gen(function* () {
-            const it = yield* played([broken, second], { seam: throwing, discardable });
+            const it = yield* played([broken, second], { seam: Seam.of(throwing), discardable });
             assert.deepStrictEqual(it.lines.slice(4), discardable ? expected : (unable ?? expected));
           }),
       );
@@ -145,8 +149,8 @@ describe("A seam that throws", () => {
 
   it.effect("in begins, called if a run restarts, joins nothing further", () =>
     Effect.gen(function* () {
-      const seam = () => ({ ...scriptedSeam()(), begins: boom });
-      const it = yield* played([[start, S.wait(1), reset], broken], { seam });
+      const seam = () => ({ ...scriptedSeam().make(), begins: boom });
+      const it = yield* played([[start, S.wait(1), reset], broken], { seam: Seam.of(seam) });
       assert.deepStrictEqual(it.lines.slice(-3), asked("text_shown"));
     }),
   );
@@ -202,8 +206,7 @@ describe("Continued text, combined with other features of a run", () => {
             ? S.fail({ kind: "server_error", status })
             : S.fail({ kind: "rejected", status, reason: status === 402 ? "quota" : "not_found" });
         const it = yield* played([broken, [failed], [failed], [failed]], {
-          ownRoute: true,
-          routes: [{ ...route, observe: (part) => part.says }],
+          routes: Routes.of([{ ...route, observe: (part) => part.says }], { own: true }),
         });
         assert.strictEqual(other.attempts.length, 0);
         assert.strictEqual(textOf(it), "one two");

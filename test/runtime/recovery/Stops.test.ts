@@ -8,6 +8,7 @@ import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { InterruptSignature } from "../../../src/runtime/contract/InterruptSignature.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as Linger from "../../../src/stages/output/Linger.ts";
 import * as S from "../Scripted.ts";
 
 describe("A user's cancel", () => {
@@ -227,7 +228,7 @@ describe("A stop during the first write of a run", () => {
       it.effect(`${how}${lingerMs > 0 ? ", of a run that lingers," : ""} is heard before the request is sent`, () =>
         Effect.gen(function* () {
           const provider = S.scripted([S.start, S.never]);
-          const options = S.options(provider, { runId: "r", ...(lingerMs > 0 ? { lingerMs } : {}) });
+          const options = S.options(provider, { runId: "r", ...(lingerMs > 0 ? { linger: Linger.of(lingerMs) } : {}) });
           const run = Stream.runDrain((yield* StreamProcessor).run(options));
           const fiber = yield* Effect.forkDetach(Effect.exit(how === "a timeout" ? Effect.timeout(run, 300) : run), {
             startImmediately: true,

@@ -7,10 +7,10 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, Stream } from "effect";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import { Presence } from "../../../src/runtime/contract/Presence.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
+import { Presence } from "../../../src/stages/output/Presence.ts";
 import * as S from "../Scripted.ts";
 
 const layer = (methods: Partial<RunRecorder["Service"]>) =>

@@ -5,6 +5,7 @@ import { TestClock } from "effect/testing";
 import type { Failure } from "../../../src/domain/Failure.ts";
 import { Groups, groupKey, groupsMax, idleMs } from "../../../src/runtime/pacing/Groups.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import * as Linger from "../../../src/stages/output/Linger.ts";
 import * as S from "../Scripted.ts";
 
 const member = (runId: string, group = "g") => ({ runId, group });
@@ -63,7 +64,7 @@ describe("A group", () => {
       const left = vi.spyOn(Groups.prototype, "leave");
       yield* Effect.addFinalizer(() => Effect.sync(() => left.mockRestore()));
       const processor = yield* StreamProcessor;
-      for (const more of [{ group: "g" }, { group: "g", lingerMs: 1_000 }, {}]) {
+      for (const more of [{ group: "g" }, { group: "g", linger: Linger.of(1_000) }, {}]) {
         const run = S.options(S.scripted(S.hello), { runId: `r${left.mock.calls.length}`, ...more });
         yield* S.played(processor.run(run));
       }

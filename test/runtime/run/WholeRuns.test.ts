@@ -9,9 +9,9 @@ import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { fromReader, type Polled } from "../../../src/runtime/attempt/AsyncSource.ts";
-import { Presence } from "../../../src/runtime/contract/Presence.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import { Presence } from "../../../src/stages/output/Presence.ts";
 import { inGroups, take } from "../../recorder/Committing.ts";
 import * as S from "../Scripted.ts";
 

@@ -2,13 +2,14 @@
  * Joins the texts of a simulated provider. The scenario says how many parts of a continuation are the anchor, and when it goes wrong.
  */
 import type { Observation } from "../../../src/domain/Observation.ts";
+import type { RunSeam } from "../../../src/runtime/contract/RunOptions.ts";
 import type { SeamJoin, SeamPassed, TextSeam } from "../../../src/seam/TextSeam.ts";
+import * as Seam from "../../../src/stages/seam/Seam.ts";
 import type { Part } from "../Journal.ts";
 import type { World } from "../Scenario.ts";
 
-export const seamOf =
-  ({ anchor, behind, proof }: NonNullable<World["seam"]>) =>
-  (): TextSeam<Part> => {
+export const seamOf = ({ anchor, behind, proof }: NonNullable<World["seam"]>): RunSeam<Part> =>
+  Seam.of((): TextSeam<Part> => {
     let shown = 0;
     let by = proof;
     return {
@@ -24,7 +25,7 @@ export const seamOf =
         by = "anchor";
       },
     };
-  };
+  });
 
 class Join implements SeamJoin<Part> {
   #before: number;

@@ -13,6 +13,8 @@ import type { AttemptContext, RunOptions, TextOptions } from "../../../runtime/c
 import type { ReadyCall } from "../../../runtime/contract/ToolCall.ts";
 import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
 import { type GuardedTool, ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
+import * as Linger from "../../../stages/output/Linger.ts";
+import * as Routes from "../../../stages/routes/Routes.ts";
 import { FaultProvider, type RequestLog } from "../../../testing/index.ts";
 import { Door } from "../stage/Door.ts";
 import { ScriptedPerson } from "../stage/ScriptedPerson.ts";
@@ -228,7 +230,7 @@ const makeOptions = (place: Place, runId: string, handlers: Handlers): RunOption
   ...(place.scenario.secondRoute === undefined
     ? {}
     : {
-        routes: [
+        routes: Routes.of([
           {
             id: place.scenario.secondRoute,
             provider: { id: `${place.scenario.protocol}-second`, model: "fault-model", reasoning: false },
@@ -236,7 +238,7 @@ const makeOptions = (place: Place, runId: string, handlers: Handlers): RunOption
             attempt: (attempt: AttemptContext) => request(place, attempt),
             observe: (part: Part) => part.observation,
           },
-        ],
+        ]),
       }),
 });
 
@@ -259,7 +261,7 @@ const makePlainOptions = (place: Place, runId: string, handlers: Handlers): RunO
     observe: (part) => part.observation,
     ...(scenario.reveal === undefined ? {} : { reveal: scenario.reveal }),
     ...(scenario.clocks === undefined ? {} : { clocks: scenario.clocks }),
-    ...(scenario.leavesAfter === undefined ? {} : { lingerMs: lingersMs }),
+    ...(scenario.leavesAfter === undefined ? {} : { linger: Linger.of(lingersMs) }),
     ...(scenario.canContinue === true || place.joiner !== undefined ? { canContinue: attempt } : {}),
     ...text,
     ...(scenario.canRefresh === true ? { refreshCredentials: Effect.void } : {}),

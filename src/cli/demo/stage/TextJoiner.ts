@@ -7,6 +7,7 @@ import * as ProtocolSeam from "../../../provider/ProtocolSeam.ts";
 import type { Part, ProtocolId } from "../../../provider/Protocols.ts";
 import type { RunEvent } from "../../../runtime/contract/RunEvent.ts";
 import type { AttemptContext, TextOptions } from "../../../runtime/contract/RunOptions.ts";
+import * as Seam from "../../../stages/seam/Seam.ts";
 
 /** Configures the continuation of shown text. */
 export interface GoesOn {
@@ -49,13 +50,15 @@ export class TextJoiner {
     const prefills = prefill === undefined ? [] : [{ origin, model: "*", form: prefill }];
     return {
       continueText: "auto",
-      seam: ProtocolSeam.make<ProtocolId>({
-        protocol: this.#protocol,
-        body: this.#body,
-        url: this.#url,
-        model: "fault-model",
-        prefills,
-      }),
+      seam: Seam.of(
+        ProtocolSeam.make<ProtocolId>({
+          protocol: this.#protocol,
+          body: this.#body,
+          url: this.#url,
+          model: "fault-model",
+          prefills,
+        }),
+      ),
     };
   }
 
