@@ -58,7 +58,7 @@ describe("the table of wires", () => {
 describe("a stream that no run recovers", () => {
   const shapes: ReadonlyArray<readonly [string, string, Record<string, string>, string | undefined]> = [
     ["events", "/v1/other", { "content-type": "text/event-stream" }, "unknown_path"],
-    ["lines of JSON", "/api/chat", { "content-type": "application/x-ndjson" }, "unknown_format"],
+    ["lines of JSON", "/v1/complete", { "content-type": "application/x-ndjson" }, "unknown_format"],
     [
       "Bedrock's frames",
       "/model/M/converse-stream",
