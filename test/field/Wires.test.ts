@@ -61,7 +61,7 @@ describe("the table of wires", () => {
 describe("a stream that no run recovers", () => {
   const shapes: ReadonlyArray<readonly [string, string, Record<string, string>, string | undefined]> = [
     ["events", "/v1/other", { "content-type": "text/event-stream" }, "unknown_path"],
-    ["lines of JSON", "/other", { "content-type": "application/x-ndjson" }, "unknown_path"],
+    ["lines of JSON", "/v1/complete", { "content-type": "application/x-ndjson" }, "unknown_format"],
     ["frames of Amazon's APIs", "/other", { "content-type": "application/vnd.amazon.eventstream" }, "unknown_path"],
     [
       "a JSON array",

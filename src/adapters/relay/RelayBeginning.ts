@@ -352,6 +352,8 @@ type Draft = { -readonly [Key in keyof RelayedBase]: RelayedBase[Key] };
 type RelayedRun = RunOptions<RelayPart, unknown, never>;
 type RelayedBase = RunBase<RelayPart, unknown, never>;
 
+const observe = (part: RelayPart) => part.observation;
+
 const runOptions = (
   { plan, run_id }: RelayRun,
   options: RelayOptions,
@@ -362,7 +364,6 @@ const runOptions = (
   const { later, repeated } = before;
   const beside = isMarkedRetry(plan.request);
   const attempt = attempts(options, heads, seam, services);
-  const observe = (part: RelayPart) => part.observation;
   const tolerant =
     options.tolerance === undefined ? plan : { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } };
   const { continueText = "ask", finishFailures, route, routes = [] } = options;
