@@ -400,10 +400,7 @@ const runOptions = (
   if (options.emptyIsFailure !== undefined) made.emptyIsFailure = options.emptyIsFailure;
   const { head } = options;
   // A client that has no head yet can still get a refusal as an HTTP status.
-  if (typeof head === "object") {
-    const patienceMs = () => (heads.sent ? undefined : waits.remainingWait(head.withinMs));
-    made.patienceMs = patienceMs;
-  }
+  if (typeof head === "object") made.patienceMs = () => (heads.sent ? undefined : waits.remainingWait(head.withinMs));
   if (later !== undefined) made.spentBefore = { asked: later, beside };
   if (options.path !== undefined) made.path = options.path;
   if (options.group !== undefined) made.group = options.group;
