@@ -352,8 +352,6 @@ type Draft = { -readonly [Key in keyof RelayedBase]: RelayedBase[Key] };
 type RelayedRun = RunOptions<RelayPart, unknown, never>;
 type RelayedBase = RunBase<RelayPart, unknown, never>;
 
-const observe = (part: RelayPart) => part.observation;
-
 const runOptions = (
   { plan, run_id }: RelayRun,
   options: RelayOptions,
@@ -364,6 +362,7 @@ const runOptions = (
   const { later, repeated } = before;
   const beside = isMarkedRetry(plan.request);
   const attempt = attempts(options, heads, seam, services);
+  const observe = (part: RelayPart) => part.observation;
   const tolerant =
     options.tolerance === undefined ? plan : { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } };
   const { continueText = "ask", finishFailures, route, routes = [] } = options;
@@ -399,8 +398,7 @@ const runOptions = (
   if (options.asks !== undefined) made.asks = options.asks;
   if (options.emptyIsFailure !== undefined) made.emptyIsFailure = options.emptyIsFailure;
   const { head } = options;
-  // A client that has no head yet can still get a refusal as an HTTP status.
-  if (typeof head === "object") made.patienceMs = () => (heads.sent ? undefined : waits.remainingWait(head.withinMs));
+  if (typeof head === "object") made.patienceMs = patienceOf(heads, waits, head.withinMs);
   if (later !== undefined) made.spentBefore = { asked: later, beside };
   if (options.path !== undefined) made.path = options.path;
   if (options.group !== undefined) made.group = options.group;
@@ -411,6 +409,10 @@ const runOptions = (
   if (seam === undefined) return made;
   return Object.assign(made, { continueText: "auto" as const, seam: Seam.of(() => seam) });
 };
+
+/** Time for which a client without a head can still get a refusal as an HTTP status. */
+const patienceOf = (heads: RelayHeads, waits: RelayWaits, withinMs: number) => () =>
+  heads.sent ? undefined : waits.remainingWait(withinMs);
 
 const cursorOf = ({ cursor }: RelayPart): string | undefined => cursor;
 
