@@ -28,7 +28,7 @@ const flags = {
   ),
 };
 
-/** The `faults` command: serves scripted responses in all protocols and breaks them, until it is interrupted. */
+/** The `faults` command: serves scripted responses in every protocol and breaks them, until it is interrupted. */
 export const faultsCommand = Command.make(
   "faults",
   flags,
@@ -51,7 +51,7 @@ export const faultsCommand = Command.make(
     "Serve scripted provider responses over HTTP and break them: resets, cuts, clean ends without a terminal event, stalls, errors",
   ),
   Command.withExamples([
-    { command: "stream-recovery faults", description: "A healthy provider in all protocols" },
+    { command: "stream-recovery faults", description: "A healthy provider in every protocol" },
     {
       command: "stream-recovery faults --port 4010 --script faults.json --log",
       description:

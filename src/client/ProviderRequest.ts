@@ -4,6 +4,7 @@
 import type { Dispatcher } from "@effect/platform-node/Undici";
 import { Effect } from "effect";
 import type { Protocol, ProtocolId, Tolerance } from "../provider/Protocols.ts";
+import * as Sse from "../provider/stream/Sse.ts";
 import type { Connector } from "./connection/Connector.ts";
 import type { Exchange, Reporters } from "./connection/Exchange.ts";
 
@@ -32,7 +33,9 @@ export interface ProviderRequest<S, Id extends string = ProtocolId> extends Repo
   readonly body?: unknown;
 }
 
-type SentRequest = Pick<ProviderRequest<never>, "url" | "method" | "headers" | "idempotencyKey" | "body">;
+type SentRequest = Pick<ProviderRequest<never>, "url" | "method" | "headers" | "idempotencyKey" | "body"> & {
+  readonly protocol: Pick<Protocol, "framing">;
+};
 
 /** The connections over which requests are sent. */
 export interface HttpConnections {
@@ -60,7 +63,9 @@ const dispatch = (wire: HttpConnections, request: SentRequest, given: RequestHea
   try {
     const url = new URL(request.url);
     const [body, type] = bodyOf(request.body);
-    const headers = new Headers({ accept: "text/event-stream", "accept-encoding": "identity", ...type });
+    const { framing = Sse.framing } = request.protocol;
+    const [accept = ""] = framing.contentType.split(";");
+    const headers = new Headers({ accept, "accept-encoding": "identity", ...type });
     if (request.idempotencyKey !== undefined) headers.set("idempotency-key", request.idempotencyKey);
     for (const [name, value] of Object.entries(given)) headers.set(name, value);
     exchange.requestBytes = body?.byteLength ?? 0;

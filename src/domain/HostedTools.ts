@@ -94,7 +94,7 @@ export const effectOf = (name: string, declared: ReadonlyArray<ToolBoundary> = [
 };
 
 /**
- * Lists everything that a request exposes: the tools of its body, in any of the four protocols, and the state that it appends to at the
+ * Lists everything that a request exposes: the tools of its body, in any protocol, and the state that it appends to at the
  * provider.
  *
  * Tools that a caller runs are `runtime` and `unknown`, because only the caller can declare their effect. A Responses `conversation` counts

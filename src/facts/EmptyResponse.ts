@@ -22,6 +22,6 @@ export const isEmpty = ({ counters, progress, terminal_seen }: AttemptFacts, fin
   (progress === "reasoning" || counters.characters > 0 || (counters.output_tokens ?? 0) <= outputTokensMax) &&
   !otherEnd.test(finish ?? "");
 
-/** Matches finish reasons that mean something other than the model's normal end, in all four protocols and in servers that imitate them. */
+/** Matches finish reasons that mean something other than the model's normal end, in all protocols and in servers that imitate them. */
 const otherEnd =
   /length|limit|max|window|filter|safety|refus|block|prohibit|recitation|spii|guard|toxic|sensitive|language|sequence|pause|time|error|other|cancel|abort/i;

@@ -81,7 +81,7 @@ const pageCode = ({ body, headers }: ErrorResponse): { readonly code?: string } 
     : {};
 
 /**
- * Classifies the error inside a stream event of any of the four protocols.
+ * Classifies the error inside a stream event of any protocol.
  *
  * @param json the parsed `data` of the event
  * @returns a failure that is `in_band`; undefined if the event carries no error

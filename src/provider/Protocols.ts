@@ -9,8 +9,12 @@
  */
 import { anthropicMessages } from "./anthropic/Protocol.ts";
 import { bedrockConverse, bedrockInvoke } from "./bedrock/Protocol.ts";
+import { codeAssist } from "./code-assist/Protocol.ts";
+import { cohereChat } from "./cohere/Protocol.ts";
 import { googleGemini } from "./gemini/Protocol.ts";
+import { ollama } from "./ollama/Protocol.ts";
 import { openAiChat } from "./openai-chat/Protocol.ts";
+import { openAiCompletions } from "./openai-completions/Protocol.ts";
 import { openAiResponses } from "./openai-responses/Protocol.ts";
 import type { Target } from "./protocol/Address.ts";
 import type { WireProtocol } from "./protocol/WireProtocol.ts";
@@ -20,7 +24,11 @@ export type { WireProtocol } from "./protocol/WireProtocol.ts";
 export type { End, SseComment, SseEvent, Tolerance } from "./stream/Protocol.ts";
 
 /** The protocols of the package, in the order of every table. */
-const all = [anthropicMessages, openAiChat, openAiResponses, googleGemini, bedrockConverse, bedrockInvoke] as const;
+const all = [
+  ...([anthropicMessages, openAiChat, openAiResponses, googleGemini] as const),
+  ...([codeAssist, ollama, openAiCompletions, cohereChat] as const),
+  ...([bedrockConverse, bedrockInvoke] as const),
+] as const;
 
 /** The ids of the package's wire protocols. */
 export type ProtocolId = (typeof all)[number]["id"];

@@ -8,8 +8,12 @@ export * as AnthropicMessages from "./anthropic/Decode.ts";
 export * as BedrockConverse from "./bedrock/Converse.ts";
 export * as BedrockInvoke from "./bedrock/Invoke.ts";
 export * as Continuation from "./Continuation.ts";
+export * as CodeAssist from "./code-assist/Decode.ts";
+export * as Cohere from "./cohere/Decode.ts";
 export * as Gemini from "./gemini/Decode.ts";
+export * as Ollama from "./ollama/Decode.ts";
 export * as OpenAiChat from "./openai-chat/Decode.ts";
+export * as OpenAiCompletions from "./openai-completions/Decode.ts";
 export * as OpenAiResponses from "./openai-responses/Decode.ts";
 export * as ProtocolSeam from "./ProtocolSeam.ts";
 export type {

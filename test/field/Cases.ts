@@ -8,7 +8,7 @@ import type { RelayOptions } from "../../src/adapters/relay/RelayBeginning.ts";
 import type { RelayHead } from "../../src/adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import { reset, type Step } from "../adapters/relay/RelayCases.ts";
-import { ids, type Said } from "../samples/index.ts";
+import { ids, type Said, talkIds } from "../samples/index.ts";
 import { good, written } from "./Wires.ts";
 
 /** One response and the end of its connection. Without a head it answers with 200 and an event stream. */
@@ -55,6 +55,10 @@ const only = (...ids: ReadonlyArray<ProtocolId>): { readonly protocols: Readonly
   protocols: ids,
 });
 const all = { protocols: ids };
+/** The protocols of conversations: a completion of a text may be empty by right. */
+const talks = { protocols: talkIds };
+/** The protocols that can send a part of a call: Ollama sends a call whole or not at all. */
+const partial = { protocols: talkIds.filter((id) => id !== "ollama") };
 const hidden = { reveal: "on_complete" } as const;
 const shown = { reveal: "live" } as const;
 const whole = { outcome: "whole", end } as const;
@@ -64,7 +68,7 @@ const calls: ReadonlyArray<Case> = [
   {
     name: "The request's output limit cuts a call's arguments, and the provider reports the call as finished",
     reports: "vllm #53270, #46303",
-    ...all,
+    ...partial,
     ...hidden,
     attempts: (it) => [[written(it, [half], { tokens: 16 }), end]],
     options: { limit: 16 },
@@ -75,7 +79,7 @@ const calls: ReadonlyArray<Case> = [
   {
     name: "The request's output limit cuts a call's arguments after text",
     reports: "vllm #53270, #46303",
-    ...all,
+    ...partial,
     ...shown,
     attempts: (it) => [textFirst(written(it, [{ text: "So." }, half], { tokens: 16 }))],
     options: { limit: 16 },
@@ -86,7 +90,7 @@ const calls: ReadonlyArray<Case> = [
   {
     name: "Arguments are cut at the same place each time",
     reports: "pi #9897, agenc-core #1714",
-    ...all,
+    ...partial,
     ...hidden,
     attempts: (it) => [[written(it, [half]), end]],
     requests: 2,
@@ -96,7 +100,7 @@ const calls: ReadonlyArray<Case> = [
   {
     name: "Arguments are cut at a different place each time",
     reports: "pi #9897",
-    ...all,
+    ...partial,
     ...shown,
     attempts: (it) => [" -rf", " -r x", " -r y", " -r z"].map((cmd) => [written(it, [cut(cmd)]), end]),
     requests: 4,
@@ -106,7 +110,7 @@ const calls: ReadonlyArray<Case> = [
   {
     name: "Arguments are cut once",
     reports: "vllm #53270",
-    ...all,
+    ...partial,
     ...shown,
     attempts: (it) => [
       [written(it, [half]), end],
@@ -118,7 +122,7 @@ const calls: ReadonlyArray<Case> = [
   {
     name: "Arguments are cut after text",
     reports: "vllm #53270",
-    ...all,
+    ...partial,
     ...shown,
     attempts: (it) => [textFirst(written(it, [{ text: "So." }, half]))],
     requests: 1,
@@ -128,7 +132,7 @@ const calls: ReadonlyArray<Case> = [
   {
     name: "Arguments are cut after text, with `on_break: as_provider`",
     reports: "vllm #53270",
-    ...all,
+    ...partial,
     ...shown,
     attempts: (it) => [textFirst(written(it, [{ text: "So." }, half]))],
     options: { ending: "as_provider" },
@@ -247,7 +251,7 @@ const emptyTurns: ReadonlyArray<readonly [name: string, reports: string, said: R
 
 const empties: ReadonlyArray<Case> = emptyTurns.flatMap(([name, reports, said, tokens]) => {
   const empty = (it: ProtocolId): Attempt => [written(it, said, { tokens }), end];
-  const of = { reports, ...all };
+  const of = { reports, ...talks };
   return [
     {
       name: `A response with ${name}, once`,

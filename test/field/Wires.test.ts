@@ -18,7 +18,10 @@ const answering = (asked: IncomingMessage, response: ServerResponse): void => {
 };
 
 /** A body that every protocol accepts as its own. */
-const body = { messages: [], input: "x", contents: [], prompt: "x", model: "m", anthropic_version: "x" };
+const body = {
+  ...{ messages: [], input: "x", contents: [], prompt: "x", model: "m" },
+  ...{ request: { contents: [] }, anthropic_version: "x" },
+};
 
 const ask = (url: string, { body: field, method, target }: WireExample, wire?: Wire): Promise<Got> =>
   send(`${url}${target}`, {
@@ -58,7 +61,7 @@ describe("the table of wires", () => {
 describe("a stream that no run recovers", () => {
   const shapes: ReadonlyArray<readonly [string, string, Record<string, string>, string | undefined]> = [
     ["events", "/v1/other", { "content-type": "text/event-stream" }, "unknown_path"],
-    ["lines of JSON", "/api/chat", { "content-type": "application/x-ndjson" }, "unknown_format"],
+    ["lines of JSON", "/v1/complete", { "content-type": "application/x-ndjson" }, "unknown_format"],
     ["frames of Amazon's APIs", "/other", { "content-type": "application/vnd.amazon.eventstream" }, "unknown_path"],
     [
       "a JSON array",

@@ -1,5 +1,5 @@
 /**
- * Plays failures whose messages were false or lost in the field, in all four protocols: the client reads what really happened.
+ * Plays failures whose messages were false or lost in the field, in every protocol: the client reads what really happened.
  */
 import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
@@ -42,7 +42,10 @@ const played = (protocol: ProtocolId, answers: ReadonlyArray<Answer>, headers: R
   });
 
 /** The message of an error document of any of the protocols. */
-const messageOf = ({ text }: Got): string => String(JSON.parse(text).error.message);
+const messageOf = ({ text }: Got): string => {
+  const { error, message } = JSON.parse(text);
+  return String(message ?? error.message ?? error);
+};
 
 const agents = { unknown: {}, codex: { "user-agent": "codex_exec/0.169.0 (x)", originator: "codex_exec" } };
 

@@ -3,6 +3,8 @@
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { Context, Effect, Layer, Random, References, type Scope } from "effect";
+import { defaultNames } from "../../src/gateway/config/GatewayOptions.ts";
+import type { Upstreams } from "../../src/gateway/config/Options.ts";
 import { Gateway } from "../../src/gateway/Gateway.ts";
 import { type GatewayProgram, layer, type PageServices } from "../../src/gateway/GatewayLayers.ts";
 import type { Page } from "../../src/gateway/proxy/PageHandler.ts";
@@ -43,6 +45,13 @@ export interface Fronted {
   readonly until: <A>(look: (runs: ReadonlyArray<RunRecord>) => A | undefined) => Effect.Effect<A>;
 }
 
+/** The addresses of a server that speaks every protocol. */
+export const upstreamsAt = (url: string): Upstreams => ({
+  // The names are those of every upstream.
+  ...(Object.fromEntries(defaultNames.map((name) => [name, url])) as unknown as Upstreams),
+  openai: `${url}/v1`,
+});
+
 /** Starts a gateway with a store in memory, in front of an address. */
 export const front = (
   upstream: string,
@@ -50,7 +59,7 @@ export const front = (
   page?: Layer.Layer<Page, never, PageServices>,
 ): Effect.Effect<Fronted, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const upstreams = { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream, bedrock: upstream };
+    const upstreams = upstreamsAt(upstream);
     // A test that leaves a stalled stream behind does not wait for it.
     const limits = { drainMs: 50, ...program.limits };
     const services = yield* Layer.build(

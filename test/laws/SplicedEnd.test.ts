@@ -10,7 +10,7 @@ import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import * as Seam from "../../src/stages/seam/Seam.ts";
 import { FaultProvider } from "../../src/testing/faults/FaultProvider.ts";
 import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
-import { conversation, ids } from "../samples/index.ts";
+import { conversation, samples, seamIds } from "../samples/index.ts";
 
 const content = [{ text: 20 }];
 const whole = Array.from({ length: 20 }, (_, at) => `r1.${at}·`).join("");
@@ -60,11 +60,12 @@ const played = <Id extends ProtocolId>(id: Id, answers: FaultScriptInput["answer
   }).pipe(Effect.scoped, Effect.provide(layers));
 
 describe("L5 at a seam", () => {
-  it("every protocol of text has a splice", () => {
-    for (const id of ids) assert.isDefined(protocols.get(id).splice, id);
+  it("a protocol without a splice forbids to continue its text", () => {
+    for (const id of protocols.ids.filter((id) => !seamIds.includes(id)))
+      assert.strictEqual(protocols.get(id).seamRefusal(samples[id].bare), "no_seam", id);
   });
 
-  for (const id of ids) {
+  for (const id of seamIds) {
     it.live(`${id}: a joined text is complete with its continuation's own finish, and has no other`, () =>
       Effect.gen(function* () {
         const { completed, continued, record, terminals, text } = yield* played(id, [cut, { goes_on: {} }]);

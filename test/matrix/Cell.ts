@@ -6,15 +6,23 @@
 import type { ToolEffect } from "../../src/domain/SideEffects.ts";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { ClockOptions } from "../../src/runtime/contract/Clocks.ts";
-import type { FaultScript } from "../../src/testing/index.ts";
-import { allIds, ids, samples } from "../samples/index.ts";
+import { Answers as Answering, type FaultScript } from "../../src/testing/index.ts";
+import { allIds, hasLines, ids, samples } from "../samples/index.ts";
 import type { Event } from "../samples/Sample.ts";
 
-/** The protocols of the matrix, in the order of its table. */
-export const protocols = allIds;
+const isPlayed = (id: ProtocolId): boolean => samples[id].has.thoughts && samples[id].has.calls !== "none";
 
-/** Those whose streams are text, for cells that write raw text into them. */
-export const textProtocols = ids;
+/** The protocols of the matrix, in the order of its table: those whose responses have thoughts and calls. */
+export const protocols = allIds.filter(isPlayed);
+
+/** The protocols of server-sent events, for cells with bytes that such a protocol alone can have. */
+export const sseProtocols = ids.filter((id) => isPlayed(id) && !hasLines(id));
+
+/** The protocols in which only a clean end after the finish is the terminal marker. */
+export const endsClean = (id: ProtocolId): boolean => Answering.needsCleanEnd(id);
+
+/** The protocols in which a call arrives whole, in one event. */
+export const hasWholeCalls = (id: ProtocolId): boolean => samples[id].has.calls === "whole";
 
 /** Reveal modes: parts as they arrive, parts of an answer proven whole, or plain parts that the caller cannot discard. */
 export const modes = ["live", "on_complete", "parts"] as const;

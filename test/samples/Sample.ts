@@ -6,6 +6,7 @@
 import type { Schema } from "effect";
 import type { JsonRecord } from "../../src/domain/Json.ts";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
+import type { Family } from "../../src/provider/protocol/Address.ts";
 import type { Frame, Taken } from "../gateway/clients/StandIn.ts";
 
 /** Content of a response. */
@@ -39,9 +40,18 @@ export type Event = object | string;
 export interface Sample {
   readonly id: ProtocolId;
   /** The gateway's upstream for this protocol. */
-  readonly vendor: "openai" | "anthropic" | "gemini" | "bedrock";
+  readonly vendor: Family;
   /** Encoding of the frames. Binary messages are text of one character a byte. If omitted, UTF-8. */
   readonly encoding?: "latin1";
+  /** The content that a response may have besides text. A call arrives in pieces, or whole in one event. */
+  readonly has: {
+    readonly thoughts: boolean;
+    readonly calls: "pieces" | "whole" | "none";
+    /** True if the provider runs tools of its own. */
+    readonly hosted: boolean;
+    /** True if an error has a code or a type besides its message. */
+    readonly codes: boolean;
+  };
   /** Path and query of a request for a stream. */
   readonly path: string;
   /** Path of a request for a document. */
@@ -53,7 +63,9 @@ export interface Sample {
   /** Requests of the protocol's clients, which an account may always make. */
   readonly calls: ReadonlyArray<string>;
 
-  /** The field of a body that holds the conversation. */
+  /** The field of a body that holds the whole request, if it is wrapped. */
+  readonly wrapper?: "request";
+  /** The field of a request that holds the conversation. */
   readonly history: "messages" | "input" | "contents";
   /** The role of the model in a conversation. */
   readonly assistant: "assistant" | "model";

@@ -49,6 +49,7 @@ const finishOf = (said: ReadonlyArray<Said>, finish?: string): string =>
 export const anthropicMessages: Sample = {
   id: "anthropic-messages",
   vendor: "anthropic",
+  has: { thoughts: true, calls: "pieces", hosted: true, codes: true },
   path: "/v1/messages",
   documentPath: "/v1/messages",
   base: "",

@@ -64,6 +64,7 @@ const usageOf = ([inputTokens, outputTokens]: readonly [number, number]) => ({
 const shared = {
   encoding: "latin1",
   vendor: "bedrock",
+  has: { thoughts: true, calls: "pieces", hosted: true, codes: true },
   base: "",
   key: (key: string) => ({ authorization: `Bearer ${key}` }),
   streams: () => ({}),

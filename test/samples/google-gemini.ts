@@ -32,6 +32,7 @@ const partsOf = (it: Said, piece?: number): ReadonlyArray<object> => {
 export const googleGemini: Sample = {
   id: "google-gemini",
   vendor: "gemini",
+  has: { thoughts: true, calls: "whole", hosted: true, codes: true },
   path: "/v1beta/models/m:streamGenerateContent?alt=sse",
   documentPath: "/v1beta/models/m:generateContent",
   base: "/v1beta",

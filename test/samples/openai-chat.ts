@@ -39,6 +39,7 @@ const messageOf = (it: Said): object => {
 export const openAiChat: Sample = {
   id: "openai-chat",
   vendor: "openai",
+  has: { thoughts: true, calls: "pieces", hosted: true, codes: true },
   path: "/v1/chat/completions",
   documentPath: "/v1/chat/completions",
   base: "/v1",

@@ -94,6 +94,7 @@ const whole = (items: ReadonlyArray<Item>, { finish = "completed", number = 1, u
 export const openAiResponses: Sample = {
   id: "openai-responses",
   vendor: "openai",
+  has: { thoughts: true, calls: "pieces", hosted: true, codes: true },
   path: "/v1/responses",
   documentPath: "/v1/responses",
   base: "/v1",

@@ -70,9 +70,9 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["stream"],
     ["continuation", "seam"],
     ["protocol"],
-    ["openai-chat", "openai-responses", "anthropic", "gemini"],
-    // Reads the events of a protocol below.
-    ["bedrock"],
+    ["openai-chat", "openai-responses", "anthropic", "gemini", "ollama"],
+    // Envelopes and dialects of the protocols below.
+    ["code-assist", "openai-completions", "cohere", "bedrock"],
     [""],
   ],
   recorder: [

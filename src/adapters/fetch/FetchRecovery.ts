@@ -1,6 +1,6 @@
 /**
  * Recovers broken model streams in a `fetch` function, for clients that accept one: openai, @anthropic-ai/sdk, LangChain, and any other
- * client of one of the four protocols.
+ * client of one of the protocols.
  *
  * ```ts
  * const fetch = recoveringFetch();

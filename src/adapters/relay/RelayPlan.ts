@@ -96,7 +96,7 @@ const planOf = (
   const outputTokensMax = address.outputTokens?.(body);
   // The model in the URL has precedence over the one in the body.
   const model = claim.model || Json.string(body.model);
-  const streaming = claim.streaming ?? body.stream === true;
+  const streaming = claim.streaming ?? address.isStreaming?.(body) ?? body.stream === true;
   const kept = address.keeping?.(body, streaming) ?? "nothing";
   const harmless = Json.own(declared, serverSideState.name) === "read_only";
   return {
@@ -104,7 +104,7 @@ const planOf = (
     protocol,
     streaming,
     provider: { id: label(host), ...(model === "" ? {} : { model: label(model) }) },
-    tools: declare(toolsOf(body, kept === "request"), declared),
+    tools: declare(toolsOf(address.requestIn?.(body) ?? body, kept === "request"), declared),
     ...(kept === "response" && !harmless ? { stores: true } : {}),
     ...(address.isResumable?.(body, streaming) === true ? { resumes: true } : {}),
     tolerance: choices === undefined || choices < 1 ? {} : { choices },

@@ -209,7 +209,7 @@ export const recordOf = (headers: RelayHeaders): Readonly<Record<string, string>
   return record;
 };
 
-/** Headers that contain a credential in one of the four protocols. */
+/** Headers that contain a credential in one of the protocols. */
 const secrets = ["authorization", "x-api-key", "api-key", "x-goog-api-key"] as const;
 
 /** Headers that select the account that pays. */

@@ -31,11 +31,17 @@ export const digestOf = (parts: ReadonlyArray<RelayPart>, framing: Framing = Sse
     bytes += part.bytes.byteLength;
     if (bytes > digestBytesMax) continue;
     for (const frame of framer.feed(part.bytes)) {
-      if (!Sse.isComment(frame)) read(Json.parse(frame.data)?.json, words, levelsMax);
+      if (!Sse.isComment(frame)) read(eventIn(Json.parse(frame.data)?.json), words, levelsMax);
     }
   }
   const { digest } = words;
   return digest === undefined || bytes <= digestBytesMax ? digest : `${digest}.${bytes}`;
+};
+
+/** Returns the event inside an envelope of Code Assist, and any other event itself. */
+const eventIn = (json: unknown): unknown => {
+  const inner = Json.record(Json.record(json)?.response);
+  return inner !== undefined && "candidates" in inner ? inner : json;
 };
 
 /** Members that contain text of the model, in any of the protocols. */

@@ -9,7 +9,7 @@ import { entries } from "../../gateway/config/Options.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 import type { RouteSettings } from "../../gateway/config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../../gateway/config/UpstreamSettings.ts";
-import type { ProtocolId } from "../../provider/Protocols.ts";
+import { protocols } from "../../provider/Protocols.ts";
 
 /** Formats the addresses, upstreams, routes, tokens and clients that these settings would serve. */
 export const servedText = (settings: GatewaySettings, program: ProgramOptions): string =>
@@ -97,14 +97,10 @@ const tokenLine = ({ metrics, name, page, paths, upstreams }: GatewaySettings["t
   return `${name}: ${permits.join(", ")}`;
 };
 
-const protocols: ReadonlyArray<ProtocolId> = [
-  ...(["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const),
-];
-
 /** Lists the clients of the table with their default treatment. */
 const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
   tableOf(manner.clients).map((row) => {
-    const treated = protocols.map((protocol) => {
+    const treated = protocols.ids.map((protocol) => {
       const shipped = shippedTreatment(row, protocol);
       const reveal = row.configured.reveal ?? manner.reveal ?? shipped.reveal;
       return { protocol, said: `${reveal}, ${row.configured.onBreak ?? manner.onBreak ?? shipped.onBreak}` };

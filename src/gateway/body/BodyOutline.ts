@@ -35,7 +35,12 @@ export const conversation: ReadonlySet<string> = new Set([
   "instructions",
   "systemInstruction",
   "system_instruction",
+  // Ollama's conversation of `/api/generate`, as tokens.
+  "context",
 ]);
+
+/** Members of an object in the outermost one that contain the conversation, because Code Assist wraps a request of Gemini. */
+export const wrapped: ReadonlySet<string> = new Set(["contents", "systemInstruction"]);
 
 /** Members, at any level, that describe a tool or a format. Recognising a request does not require them. */
 export const schemas: ReadonlySet<string> = new Set([
@@ -92,6 +97,7 @@ const readOutline = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> => {
 export const outlineOf = (bytes: Uint8Array): OutlineText =>
   new OutlineText(bytes, {
     bytesMax: outlineBytesMax,
-    shouldOmit: (name, level) => (level === 1 && conversation.has(name)) || schemas.has(name),
+    shouldOmit: (name, level) =>
+      (level === 1 && conversation.has(name)) || (level === 2 && wrapped.has(name)) || schemas.has(name),
     textMax: () => textBytesMax,
   });

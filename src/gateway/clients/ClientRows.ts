@@ -34,6 +34,10 @@ export const unknownTreatment: Treatment = {
 export const protocolDifferences: Readonly<Partial<Record<ProtocolId, Difference>>> = {
   "openai-chat": { firstNoOp: "comment" },
   "openai-responses": { firstNoOp: "comment" },
+  // Before the first event, the form of a completion is unknown.
+  "openai-completions": { firstNoOp: "comment" },
+  // Nothing may precede `message-start`.
+  "cohere-chat": { firstNoOp: "comment" },
 };
 
 /** Name of the row for clients that no other row matches. */

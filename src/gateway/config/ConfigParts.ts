@@ -3,6 +3,7 @@
  * clients. Options.ts defines their keys.
  */
 import { Schema } from "effect";
+import { protocols } from "../../provider/Protocols.ts";
 import { patienceMaxMs } from "../clients/ClientOverrides.ts";
 import { numberMax, wholeNumber } from "./Option.ts";
 import { pathPatternExpression, pathPatternForm, pathPatternsMax } from "./PathPattern.ts";
@@ -41,16 +42,7 @@ export const certificate = Schema.Struct({
 export const upstream = Schema.Struct({
   url: text("Base URL, as a client of this server would use it: `http(s)://host[:port][/path]`"),
   protocols: Schema.optionalKey(
-    Schema.Array(
-      Schema.Literals([
-        "openai-chat",
-        "openai-responses",
-        "anthropic-messages",
-        "google-gemini",
-        "bedrock-converse",
-        "bedrock-invoke",
-      ]),
-    ).annotate(
+    Schema.Array(Schema.Literals(protocols.ids)).annotate(
       describe(
         "Protocols that it accepts; if omitted, those of the vendor that owns the host, and any for your own server",
       ),

@@ -53,9 +53,9 @@ export interface AdmittedToken extends GatewayToken {
 /** All settings of a gateway: validated options with defaults applied. */
 export interface GatewaySettings extends Filled<typeof server> {
   readonly tls: ListenTls | undefined;
-  /** Addresses of the three upstreams that need no prefix. */
+  /** Addresses of the upstreams that need no prefix. */
   readonly upstreams: Upstreams;
-  /** All upstreams by name, including the three in `upstreams`. */
+  /** All upstreams by name, including those in `upstreams`. */
   readonly servers: ReadonlyMap<string, UpstreamSettings>;
   /** Further routes, by the name of the upstream to which clients address their requests. */
   readonly routes: ReadonlyMap<string, RouteList>;
@@ -110,7 +110,7 @@ const makeManner = ({ clients, holdMaxMs, onBreak, reveal }: GatewayOptions): Ga
   ...(clients === undefined ? {} : { clients }),
 });
 
-/** Creates the three default upstreams and the named ones. An upstream's own settings override the general ones. */
+/** Creates the default upstreams and the named ones. An upstream's own settings override the general ones. */
 const makeServers = (options: GatewayOptions): Pick<GatewaySettings, "servers" | "upstreams"> => {
   const { clocks: { connect } = {}, named = [], tolerance } = options;
   const addresses = { ...upstreamsDefault, ...options.upstreams };
@@ -123,15 +123,13 @@ const makeServers = (options: GatewayOptions): Pick<GatewaySettings, "servers" |
     });
   for (const name of defaultNames) add({ name, url: addresses[name], headers: [] });
   for (const upstream of named) add(upstream);
-  const urlOf = (name: UpstreamName) => servers.get(name)?.url ?? addresses[name];
-  const upstreams = {
-    ...{ openai: urlOf("openai"), anthropic: urlOf("anthropic"), gemini: urlOf("gemini"), bedrock: urlOf("bedrock") },
-  };
-  return { servers, upstreams };
+  const urls = defaultNames.map((name) => [name, servers.get(name)?.url ?? addresses[name]]);
+  // The names are the keys of the table from which the type is derived, so the cast is safe.
+  return { servers, upstreams: Object.fromEntries(urls) as Upstreams };
 };
 
 /** Names of the upstreams that need no prefix. */
-export const defaultNames = ["openai", "anthropic", "gemini", "bedrock"] as const;
+export const defaultNames = Object.keys(upstreamsDefault) as ReadonlyArray<UpstreamName>; // the keys of the table
 
 /** Name of the token in the `token` option. */
 export const tokenNameDefault = "default";

@@ -7,6 +7,7 @@ import { type Redacted, Schema } from "effect";
 import type { Prices } from "../../domain/Prices.ts";
 import type { Budget } from "../../domain/RunFacts.ts";
 import type { StricterRules } from "../../policy/RecoveryPolicy.ts";
+import type { Family } from "../../provider/protocol/Address.ts";
 import { PrefillRule } from "../../provider/seam/Prefills.ts";
 import { retentionDefault } from "../../recorder/retention/Retention.ts";
 import { leaseMsDefault } from "../../recorder/sql/SqlRunRecorder.ts";
@@ -120,17 +121,24 @@ const address = (name: string, of: string, byDefault: string): Option<string, st
   apart: true,
 });
 
-/** Addresses of the three upstreams that need no prefix. */
+/** Addresses of the upstreams that need no prefix, one for each family of protocols. */
 export const upstreams = {
   openai: address("openai", "OpenAI or a compatible server", "https://api.openai.com/v1"),
   anthropic: address("anthropic", "Anthropic", "https://api.anthropic.com"),
   gemini: address("gemini", "Gemini", "https://generativelanguage.googleapis.com"),
+  "code-assist": address(
+    "code-assist",
+    "Code Assist, which gemini-cli calls for users with a Google account",
+    "https://cloudcode-pa.googleapis.com",
+  ),
+  ollama: address("ollama", "Ollama's own API", "http://127.0.0.1:11434"),
+  cohere: address("cohere", "Cohere", "https://api.cohere.com"),
   bedrock: address(
     "bedrock",
     "Amazon Bedrock; the region of a client's signature replaces the one in it",
     "https://bedrock-runtime.us-east-1.amazonaws.com",
   ),
-};
+} satisfies Record<Family, Option>;
 
 /** Ways in which a healthy stream of an upstream may differ from its protocol. */
 export const tolerance = {
@@ -178,7 +186,7 @@ export const server = {
   }),
   named: apart<ReadonlyArray<UpstreamSettings>>()(
     "none",
-    "Servers that receive requests, by name. `openai`, `anthropic` and `gemini` need no prefix; any other name is reached under `/u/NAME/`",
+    "Servers that receive requests, by name. `openai`, `anthropic`, `gemini`, `code-assist`, `ollama` and `cohere` need no prefix; any other name is reached under `/u/NAME/`",
     byName(upstream),
     { key: "upstreams" },
   ),
@@ -393,9 +401,6 @@ export type UpstreamName = keyof typeof upstreams;
 export type Upstreams = Readonly<Record<UpstreamName, string>>;
 
 /** The providers' own addresses, which are also the defaults of their SDKs. */
-export const upstreamsDefault: Upstreams = {
-  openai: upstreams.openai.default,
-  anthropic: upstreams.anthropic.default,
-  gemini: upstreams.gemini.default,
-  bedrock: upstreams.bedrock.default,
-};
+export const upstreamsDefault: Upstreams =
+  // Every entry of the table has a text as its default.
+  Object.fromEntries(Object.entries(upstreams).map(([name, entry]) => [name, entry.default])) as unknown as Upstreams;

@@ -165,7 +165,18 @@ const fieldPattern = /^[\w-]{1,64}(?:\.[\w-]{1,64})?$/;
  * choices, and storage.
  */
 const kept: ReadonlySet<string> = new Set([
-  ...["messages", "input", "contents", "prompt", "tools", "functions", "mcp_servers", "container"],
+  ...[
+    "messages",
+    "input",
+    "contents",
+    "prompt",
+    "tools",
+    "functions",
+    "mcp_servers",
+    "container",
+    "context",
+    "request",
+  ],
   ...["stream", "n", "generationConfig.candidateCount", "generation_config.candidate_count"],
   ...["generationConfig", "generation_config", "background", "store", "conversation", "previous_response_id"],
 ]);

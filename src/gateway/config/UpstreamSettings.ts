@@ -25,7 +25,7 @@ export interface AwsCredential {
 
 /** A validated upstream. The files and variables that it names are already resolved. */
 export interface UpstreamSettings {
-  /** Name of the upstream. `openai`, `anthropic` and `gemini` need no path prefix; any other upstream has the prefix `/u/NAME/`. */
+  /** Name of the upstream. Those of `upstreams` in Options.ts need no path prefix; any other upstream has the prefix `/u/NAME/`. */
   readonly name: string;
   /** Base URL, in the form in which a client of this server configures it: `http(s)://host[:port][/path]` and nothing else. */
   readonly url: string;

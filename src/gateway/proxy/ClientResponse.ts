@@ -311,7 +311,10 @@ const defect: Refused = {
  */
 export const errorBody = ({ code, message, reason, status }: Refused, upstream?: UpstreamName): object => {
   const said = `stream-recovery gateway: ${message}`;
-  if (upstream === "gemini") return { error: { code: status, message: said, status: reason.toUpperCase() } };
+  if (upstream === "gemini" || upstream === "code-assist")
+    return { error: { code: status, message: said, status: reason.toUpperCase() } };
+  if (upstream === "ollama") return { error: said };
+  if (upstream === "cohere") return { message: said };
   if (upstream === "bedrock") return { __type: `gateway_${reason}`, message: said };
   const error = { type: `gateway_${reason}`, message: said, param: null, code: code ?? reason };
   return upstream === "anthropic" ? { type: "error", error } : { error };

@@ -42,7 +42,8 @@ export const searchBody = ({ isOutline, json, plain }: KnownBody, protocol: stri
   Effect.suspend(() => {
     if (!isOutline) return Effect.succeed(search(json, protocol));
     const searcher = new Searcher(protocol);
-    let whole = searcher.look(json, 0);
+    // The items of a conversation in a wrapped request are not searched.
+    let whole = searcher.look(json, 0) && json.request === undefined;
     const items = new ItemTexts(plain, {
       bytesMax: itemBytesMax,
       textMax: (name) => (markKeys.has(name) ? markBytesMax : otherBytesMax),

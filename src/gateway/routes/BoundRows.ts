@@ -34,6 +34,8 @@ const chat = "openai-chat";
 const responses = "openai-responses";
 const anthropic = "anthropic-messages";
 const gemini = "google-gemini";
+const codeAssist = "google-code-assist";
+const ollama = "ollama";
 
 const isText = (value: unknown): boolean => Json.string(value) !== "";
 
@@ -164,6 +166,19 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     isBinding: hasText("cachedContent", "cached_content"),
   },
   {
+    field: "project",
+    refersTo: "a project of the Google account that a login of gemini-cli uses",
+    protocols: [codeAssist],
+    isBinding: ({ outermost, protocol, record }) => outermost && protocol === codeAssist && isText(record.project),
+  },
+  {
+    field: "context",
+    refersTo: "the conversation of an earlier response, as tokens of its model",
+    protocols: [ollama],
+    // The outline of a large body has an empty list in its place.
+    isBinding: ({ outermost, protocol, record }) => outermost && protocol === ollama && Array.isArray(record.context),
+  },
+  {
     field: "vector_store_ids",
     refersTo:
       "a store of the account (also Gemini's `fileSearchStoreNames`, Vertex's `ragResources` and `vertexAiSearch`, Azure's `data_sources`)",
@@ -213,7 +228,8 @@ export const toolRow: Omit<BoundRow, "isBinding"> & {
     "stateful tools of the provider: code in a container, a shell, and every tool that is not known to be read-only",
   protocols: [responses, anthropic, gemini],
   isBinding: ({ effect, executor, name }, protocol) =>
-    executor === "provider" && (effect !== "read_only" || (protocol !== gemini && inContainer.has(name))),
+    executor === "provider" &&
+    (effect !== "read_only" || (protocol !== gemini && protocol !== codeAssist && inContainer.has(name))),
 };
 
 /** Names of tools that run in a container, in the form of a `ToolBoundary`. */

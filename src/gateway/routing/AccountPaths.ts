@@ -5,7 +5,7 @@
  * The operator's account also contains files, stored responses of other clients, batches and admin keys. The decision uses exactly the
  * address that is sent. A path in another spelling (escapes, empty segments, upper case, a trailing slash) matches no rule.
  */
-import type { ProtocolId } from "../../provider/Protocols.ts";
+import { type ProtocolId, protocols } from "../../provider/Protocols.ts";
 import { type PathPattern, withoutVersion } from "../config/PathPattern.ts";
 
 /** The parts of a request on which the decision depends. */
@@ -81,12 +81,9 @@ const rule = (methods: string, path: string, ...protocols: ReadonlyArray<Protoco
   protocols,
 });
 
-const bedrock = ["bedrock-converse", "bedrock-invoke"] as const;
-const every = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
-
 /** Requests that need no entry in `paths`. They do not change the account, except that a provider may store a response. */
 const rules: ReadonlyArray<Rule> = [
-  rule("GET", `${openai}/models(?:/${model})?`, ...every, ...bedrock),
+  rule("GET", `${openai}/models(?:/${model})?`, ...protocols.ids),
   rule("POST", `${openai}/chat/completions`, "openai-chat"),
   rule("POST", `${openai}/embeddings`, "openai-chat", "openai-responses"),
   rule("POST", `${openai}/responses(?:/input_tokens|/compact)?`, "openai-responses"),
@@ -104,9 +101,14 @@ const rules: ReadonlyArray<Rule> = [
     `(?:${vertex}(?:/publishers/[\\w-]+)?/models|${vertex}/endpoints|/tunedModels)/[\\w.~@-]+:(?:generateContent|streamGenerateContent|countTokens|embedContent|batchEmbedContents)`,
     "google-gemini",
   ),
+  rule("POST", `(?:${openai}(?:/fim)?/completions|/infill|/completion)`, "openai-completions"),
+  rule("POST", "/v1internal:(?:generateContent|streamGenerateContent|countTokens)", "google-code-assist"),
+  rule("POST", "(?:/v2)?/chat", "cohere-chat"),
+  rule("POST", "/api/(?:chat|generate|embed|embeddings|show)", "ollama"),
+  rule("GET", "/api/(?:tags|ps|version)", "ollama"),
   rule("POST", `/model/${model}/converse(?:-stream)?`, "bedrock-converse"),
   rule("POST", `/model/${model}/invoke(?:-with-response-stream)?`, "bedrock-invoke"),
-  rule("POST", `/model/${model}/count-tokens`, ...bedrock),
+  rule("POST", `/model/${model}/count-tokens`, "bedrock-converse", "bedrock-invoke"),
 ];
 
 /** Matches the path of a stored response or conversation, and every path below it. */

@@ -5,22 +5,24 @@
  * of its own vendors: the owner of its host, or for a self-hosted server the vendors of its configured protocols.
  */
 import { type RelayHeaders, readAddress } from "../../adapters/relay/RelayTransport.ts";
-import type { ProtocolId } from "../../provider/Protocols.ts";
+import { type ProtocolId, protocols as registry } from "../../provider/Protocols.ts";
 import type { UpstreamName, Upstreams } from "../config/Options.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Refused } from "./Admission.ts";
 import { isUpstream, nowhere, type Route, type Unrouted, urlOf } from "./Route.ts";
-import { claimOf, ownerOf, type PathClaim, plainPath, type Sign, signsOf, type Vendor, vendorWords } from "./Vendor.ts";
+import {
+  accountOf,
+  claimOf,
+  ownerOf,
+  type PathClaim,
+  plainPath,
+  type Sign,
+  signsOf,
+  type Vendor,
+  vendorWords,
+} from "./Vendor.ts";
 
-/** The vendor of each protocol. */
-export const vendorOf: Readonly<Record<ProtocolId, UpstreamName>> = {
-  "anthropic-messages": "anthropic",
-  "openai-chat": "openai",
-  "openai-responses": "openai",
-  "google-gemini": "gemini",
-  "bedrock-converse": "bedrock",
-  "bedrock-invoke": "bedrock",
-};
+const vendorOf = (id: ProtocolId): UpstreamName => registry.get(id).address.family;
 
 interface Asked {
   readonly claim: PathClaim;
@@ -35,7 +37,7 @@ interface Asked {
  * Determines the address of a request at a named upstream.
  *
  * @param target the provider's path and query, without the gateway's prefixes
- * @param upstreams the configured addresses of the three vendors
+ * @param upstreams the configured addresses of the default upstreams
  */
 export const namedRouteOf = (
   target: string,
@@ -68,13 +70,17 @@ const familyOf = ({ claim, owner, path, server, signs }: Asked): UpstreamName | 
   const protocol = protocolOf(path, claim);
   if (protocols !== undefined && protocol !== undefined && !protocols.includes(protocol)) return undefined;
   // Vertex AI is an exception, because it serves models of several vendors on a host of Google.
-  if (protocols === undefined && owner !== undefined && isUpstream(owner) && claim.vertex !== true)
+  if (protocols === undefined && owner !== undefined && hasOnlyOwnPaths(owner) && claim.vertex !== true)
     return claim.upstreams.includes(owner) ? owner : undefined;
-  const families = protocols?.map((id) => vendorOf[id]) ?? claim.upstreams;
+  const families = protocols?.map(vendorOf) ?? claim.upstreams;
   const known = claim.upstreams.filter((name) => families.includes(name));
   const signed = claim.shared === true ? known.find((name) => isSigned(signs, name)) : undefined;
   return signed ?? known.find((name) => name === families[0]) ?? known[0];
 };
+
+/** True if the servers of a vendor have no paths of other vendors. Ollama and Cohere also speak OpenAI's protocol. */
+const hasOnlyOwnPaths = (owner: Vendor): owner is UpstreamName =>
+  isUpstream(owner) && owner !== "ollama" && owner !== "cohere";
 
 const isSigned = (signs: ReadonlyArray<Sign>, name: UpstreamName): boolean =>
   signs.some(({ kind, vendor }) => vendor === name && kind !== "name");
@@ -82,17 +88,19 @@ const isSigned = (signs: ReadonlyArray<Sign>, name: UpstreamName): boolean =>
 /** Returns the protocol of a model request by its path; undefined if the path does not identify one. */
 const protocolOf = (path: string, { shared, upstreams, vertex }: PathClaim): ProtocolId | undefined => {
   if (/\/chat\/completions(?:\/|$)/i.test(path)) return "openai-chat";
+  if (/\/completions(?:\/|$)|^\/(?:infill|completion)$/i.test(path)) return "openai-completions";
   if (/(?:^|\/)responses(?:\/|$)/i.test(path)) return "openai-responses";
   if (vertex === true) return /\/publishers\/anthropic\//i.test(path) ? "anthropic-messages" : "google-gemini";
   if (upstreams[0] === "bedrock") return /\/converse[^/]*$/i.test(path) ? "bedrock-converse" : "bedrock-invoke";
   if (shared === true) return undefined;
   const [likeliest] = upstreams;
-  return likeliest === "anthropic" ? "anthropic-messages" : likeliest === "gemini" ? "google-gemini" : undefined;
+  return likeliest === "openai" ? undefined : registry.ids.find((id) => vendorOf(id) === likeliest);
 };
 
 const mayCarry = ({ claim, owner, server, upstreams }: Asked, { at, vendor }: Sign, family: UpstreamName): boolean => {
   // The client's credentials are not sent: the upstream's own credential replaces them.
-  if (hasOwnCredential(server) || vendor === owner) return true;
+  if (hasOwnCredential(server) || (owner !== undefined && (vendor === owner || vendor === accountOf(owner))))
+    return true;
   // Anthropic's version and beta headers are options, not credentials. Servers of other vendors accept them too.
   if (
     at.startsWith("anthropic-") &&
@@ -101,8 +109,9 @@ const mayCarry = ({ claim, owner, server, upstreams }: Asked, { at, vendor }: Si
   )
     return true;
   if (isUpstream(vendor) && new URL(upstreams[vendor]).origin === new URL(server.url).origin) return true;
-  if (owner !== undefined) return at.startsWith("anthropic-") && family === "anthropic" && !isUpstream(owner);
-  return !isUpstream(vendor) || (server.protocols?.some((id) => vendorOf[id] === vendor) ?? vendor === family);
+  if (owner !== undefined) return at.startsWith("anthropic-") && family === "anthropic" && !hasOnlyOwnPaths(owner);
+  const isOf = (name: UpstreamName) => vendor === name || vendor === accountOf(name);
+  return !isUpstream(vendor) || (server.protocols?.some((id) => isOf(vendorOf(id))) ?? isOf(family));
 };
 
 const foreign = ({ name }: UpstreamSettings, { at, vendor }: Sign): Refused => ({

@@ -5,9 +5,10 @@
 
 import { type RelayAddress, type RelayHeaders, readAddress } from "../../adapters/relay/RelayTransport.ts";
 import { signatureOf } from "../../adapters/relay/RequestSignature.ts";
-import type { UpstreamName, Upstreams } from "../config/Options.ts";
+import { type UpstreamName, type Upstreams, upstreamsDefault } from "../config/Options.ts";
 import type { Refused } from "./Admission.ts";
 import {
+  accountOf,
   claimOf,
   isPrivate,
   ownerOf,
@@ -21,9 +22,7 @@ import {
 
 /** The destination of a request that is not refused. */
 export interface Route {
-  /**
-   * One of the three upstreams; for any other server, the vendor of its protocols. The gateway writes its errors in that vendor's protocol.
-   */
+  /** A default upstream; for any other server, the vendor of its protocols. The gateway writes its errors in that vendor's protocol. */
   readonly upstream: UpstreamName;
   /** Absolute address, with the request's query. */
   readonly url: string;
@@ -156,19 +155,18 @@ const mayCarry = (claim: PathClaim, { kind, vendor }: Sign, name: UpstreamName, 
 
 /**
  * True if an upstream belongs to a vendor: by its name, by its domain, or because it has the configured address of the vendor. A vendor
- * that is none of the three may own any host that belongs to no known vendor, because the operator has configured that host.
+ * without a default upstream may own any host that belongs to no known vendor, because the operator has configured that host.
  */
 const isAtHome = (vendor: Vendor, name: UpstreamName, upstreams: Upstreams): boolean => {
-  if (vendor === name) return true;
+  if (vendor === accountOf(name)) return true;
   const owner = ownerOf(hostOf(upstreams[name]));
-  if (owner === vendor) return true;
+  if (owner !== undefined && (owner === vendor || accountOf(owner) === vendor)) return true;
   if (!isUpstream(vendor)) return owner === undefined;
   return parseConfigured(upstreams[vendor]).origin === parseConfigured(upstreams[name]).origin;
 };
 
-/** True if the vendor is one of the three whose upstreams need no prefix. */
-export const isUpstream = (vendor: Vendor): vendor is UpstreamName =>
-  vendor === "openai" || vendor === "anthropic" || vendor === "gemini" || vendor === "bedrock";
+/** True if the vendor has an upstream that needs no prefix. */
+export const isUpstream = (vendor: Vendor): vendor is UpstreamName => Object.hasOwn(upstreamsDefault, vendor);
 
 const hostOf = (address: string): string => parseConfigured(address).hostname;
 
@@ -220,6 +218,6 @@ const behind = (base: string, target: string): string =>
 
 /** Removes the version from the path if the base address ends with it. */
 const once = (base: string, target: string): string => {
-  const version = /\/v1(?:beta|alpha)?\w*$/.exec(base)?.[0];
+  const version = /\/v[12](?:beta|alpha)?\w*$/.exec(base)?.[0];
   return version !== undefined && target.startsWith(`${version}/`) ? target.slice(version.length) : target;
 };

@@ -9,7 +9,7 @@ import { dropOldest } from "../../domain/Limits.ts";
 import type { UpstreamName } from "../config/Options.ts";
 import { tokenHeader } from "../config/OwnHeaders.ts";
 
-/** A vendor other than the three that have an upstream by default. */
+/** A vendor that has no upstream by default. */
 type ForeignVendor = keyof typeof foreignWords;
 
 /** A vendor with known credentials or paths. */
@@ -18,14 +18,12 @@ export type Vendor = UpstreamName | ForeignVendor;
 const foreignWords = {
   azure: "Azure",
   cerebras: "Cerebras",
-  cohere: "Cohere",
   databricks: "Databricks",
   fireworks: "Fireworks",
   github: "GitHub",
   groq: "Groq",
   huggingface: "Hugging Face",
   nvidia: "NVIDIA",
-  ollama: "Ollama",
   openrouter: "OpenRouter",
   perplexity: "Perplexity",
   replicate: "Replicate",
@@ -37,9 +35,15 @@ export const vendorWords: Readonly<Record<Vendor, string>> = {
   openai: "OpenAI",
   anthropic: "Anthropic",
   gemini: "Google",
+  "code-assist": "Google Code Assist",
+  ollama: "Ollama",
+  cohere: "Cohere",
   bedrock: "AWS",
   ...foreignWords,
 };
+
+/** Returns the vendor whose credentials a vendor accepts: Google's accounts are also those of Code Assist. */
+export const accountOf = (vendor: Vendor): Vendor => (vendor === "code-assist" ? "gemini" : vendor);
 
 /**
  * Returns the vendor that owns the domain of a host. Returns undefined for an unknown domain, and for hosts that a cloud rents to
@@ -65,6 +69,7 @@ export const isPrivate = (hostname: string): boolean =>
 const owners: ReadonlyArray<readonly [domain: string, vendor: Vendor]> = [
   ["openai.com", "openai"],
   ["anthropic.com", "anthropic"],
+  ["cloudcode-pa.googleapis.com", "code-assist"],
   ["googleapis.com", "gemini"],
   // GitHub Models runs on an Azure host but uses GitHub's keys.
   ["models.inference.ai.azure.com", "github"],
@@ -93,8 +98,8 @@ const owners: ReadonlyArray<readonly [domain: string, vendor: Vendor]> = [
 export interface PathClaim {
   /** Upstreams whose servers may have the path, most likely first. */
   readonly upstreams: ReadonlyArray<UpstreamName>;
-  /** The only vendor with this path, if it is none of the three that have an upstream by default. */
-  readonly foreign?: ForeignVendor;
+  /** The only vendor with this path, if no default upstream has it. */
+  readonly foreign?: Vendor;
   /** True for a path of Vertex AI, which also accepts Anthropic's headers. */
   readonly vertex?: true;
   /** True if any vendor may have the path, so that the path does not identify the vendor. */
@@ -136,11 +141,14 @@ export const claimOf = (path: string): PathClaim => {
  * The claim of a path that any vendor may have, for example `/v1/models`. The request goes to OpenAI unless it has a sign of another
  * vendor.
  */
-const everyVendors: PathClaim = { upstreams: ["openai", "anthropic", "gemini"], shared: true };
+const everyVendors: PathClaim = {
+  upstreams: ["openai", "anthropic", "gemini", "code-assist", "ollama", "cohere"],
+  shared: true,
+};
 
 const googles: PathClaim = { upstreams: ["gemini"] };
 const vertex: PathClaim = { upstreams: ["gemini", "anthropic", "openai"], vertex: true };
-const foreign = (vendor: ForeignVendor): PathClaim => ({
+const foreign = (vendor: Vendor): PathClaim => ({
   upstreams: ["openai", "anthropic", "gemini"],
   foreign: vendor,
 });
@@ -153,20 +161,23 @@ const googleCalls =
 
 /** The first matching pattern decides. */
 const pathClaims: ReadonlyArray<readonly [RegExp, PathClaim]> = [
+  // Paths of Code Assist, which gemini-cli calls for users with a Google account.
+  [/^\/v1internal(?:[:/]|$)/, { upstreams: ["code-assist"] }],
   [/\/publishers\/[^/]+\/models\/|^\/v1\w*\/projects\/[^/]+\/locations(?:\/|$)/, vertex],
   [/^(?:\/upload|\/download|\/resumable\/upload)?\/v1(?:beta|alpha)\w*(?:\/|$)/, googles],
   [/^(?:\/upload|\/download|\/resumable\/upload)\/v1(?:\/|$)/, googles],
   [new RegExp(`:(?:${googleCalls})(?:/|$)`), googles],
   [/^\/v1\/(?:tunedmodels|cachedcontents|corpora|filesearchstores|interactions)(?:\/|$)/, googles],
-  // Paths of Code Assist, which gemini-cli calls for users with a Google account.
-  [/^\/v1internal(?:[:/]|$)/, googles],
   [/(?:^|\/)v1\/(?:messages|complete|organizations)(?:\/|$)/, { upstreams: ["anthropic"] }],
   // Requests that claude-code sends to Anthropic besides messages, some of them without a credential.
   [/^\/api\/(?:hello|oauth|claude_\w+|event_logging)(?:\/|$)/, { upstreams: ["anthropic"] }],
   [/^\/model\/[^/]+\/(?:invoke|converse|count-tokens)/, { upstreams: ["bedrock"] }],
   [/^\/openai\/deployments\//, foreign("azure")],
-  [/^\/api\/(?:chat|generate|embed|embeddings|tags|show|ps|pull)(?:\/|$)/, foreign("ollama")],
-  [/^\/v2\/(?:chat|embed|rerank)(?:\/|$)/, foreign("cohere")],
+  [/^\/api\/(?:chat|generate|embed|embeddings|tags|show|ps|version)(?:\/|$)/, { upstreams: ["ollama"] }],
+  // Requests that change the models of a server. The default upstream is this machine's own Ollama, so only an upstream of the
+  // operator gets them, by its name.
+  [/^\/api\/(?:pull|push|create|copy|delete|blobs)(?:\/|$)/, foreign("ollama")],
+  [/^\/v2\/(?:chat|embed|rerank|classify|models)(?:\/|$)/, { upstreams: ["cohere"] }],
   // Anthropic also serves this path of OpenAI's.
   [/^(?:\/v1)?\/chat\/completions(?:\/|$)/, { upstreams: ["openai", "anthropic"] }],
   [

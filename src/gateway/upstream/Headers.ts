@@ -135,11 +135,11 @@ export const withoutBuffering = (headers: RelayHeaders): RelayHeaders => {
   return stays;
 };
 
-/** True if the response declares itself an event stream. */
+/** True if the response declares itself a stream of events: server-sent events, or lines of JSON. */
 export const isEventStream = (headers: RelayHeaders): boolean =>
   headers.some(([name, value]) => isNamed(name, "content-type") && eventStreams.test(value));
 
-const eventStreams = /^\s*(?:text\/event-stream|application\/vnd\.amazon\.eventstream)\b/i;
+const eventStreams = /^\s*(?:text\/event-stream|application\/x-ndjson|application\/vnd\.amazon\.eventstream)\b/i;
 
 /** Flattens headers to a list of names and values, which Node and undici write. */
 export const flatOf = (headers: RelayHeaders): Array<string> => {

@@ -7,6 +7,7 @@ import { type RelayRequest, readAddress } from "../../adapters/relay/RelayTransp
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { type ProtocolId, protocols } from "../../provider/Protocols.ts";
+import type { Family } from "../../provider/protocol/Address.ts";
 import { replayedWire, type Wire } from "./Wires.ts";
 
 /** True if a request may be replayed, judged by its method and absolute address. For a POST, the body decides too. */
@@ -21,7 +22,7 @@ export const mayBeReplayed = (method: string, url: string): boolean => wireAt(me
  */
 export const replayPlan = (
   request: RelayRequest,
-  upstream: keyof typeof protocolOf,
+  upstream: Family,
   body: Json.JsonRecord | undefined,
 ): RelayPlan | undefined => {
   const wire = wireAt(request.method, request.url);
@@ -30,7 +31,7 @@ export const replayPlan = (
   const model = /\/models\/([^/:]+):\w+$/.exec(pathOf(address.pathname))?.[1] ?? Json.string(body?.model);
   return {
     request,
-    protocol: protocols.get(wire.protocol ?? protocolOf[upstream]),
+    protocol: protocols.get(wire.protocol ?? protocolOf(upstream)),
     streaming: false,
     isOpaque: true,
     provider: { id: label(address.host), ...(model === "" ? {} : { model: label(model) }) },
@@ -39,12 +40,9 @@ export const replayPlan = (
   };
 };
 
-const protocolOf = {
-  openai: "openai-chat",
-  anthropic: "anthropic-messages",
-  gemini: "google-gemini",
-  bedrock: "bedrock-converse",
-} as const satisfies Readonly<Record<string, ProtocolId>>;
+/** The first protocol of an upstream. */
+const protocolOf = (upstream: Family): ProtocolId =>
+  protocols.ids.find((id) => protocols.get(id).address.family === upstream) ?? "openai-chat";
 
 const wireAt = (method: string, url: string): Wire | undefined => {
   const address = readAddress(url);

@@ -5,7 +5,7 @@
  * Requests to a model are recognised by their protocols (`RelayPlan`). The paths in this table recognise the others: requests that may be
  * replayed, and requests that are only forwarded.
  */
-import { type ProtocolId, protocols } from "../../provider/Protocols.ts";
+import { type ProtocolId, protocols, type WireProtocol } from "../../provider/Protocols.ts";
 
 /**
  * Reasons why a POST with a streamed response is not a run. `unknown_path`: this table does not contain the path. `unknown_format`: the
@@ -48,21 +48,18 @@ const post = (target: string, stream?: boolean): WireExample => ({
 
 const get = (target: string): WireExample => ({ method: "GET", target });
 
-const addresses: Readonly<Record<ProtocolId, ReadonlyArray<WireExample>>> = {
-  "anthropic-messages": [post("/v1/messages", true)],
-  "openai-chat": [post("/v1/chat/completions", true), post("/openai/deployments/D/chat/completions", true)],
-  "openai-responses": [post("/v1/responses", true)],
-  "google-gemini": [
-    post("/v1beta/models/M:streamGenerateContent?alt=sse"),
-    post("/v1/projects/P/locations/L/publishers/google/models/M:streamGenerateContent?alt=sse"),
-  ],
-  "bedrock-converse": [post("/model/M/converse-stream")],
-  "bedrock-invoke": [post("/model/M/invoke-with-response-stream")],
-};
+/**
+ * Examples of a protocol's streaming requests. The body asks for the stream unless the address does, or the protocol's default is to
+ * stream.
+ */
+const examplesOf = ({ address }: WireProtocol): ReadonlyArray<WireExample> =>
+  address.examples.map((target) =>
+    /:stream|-stream$/.test(target) || address.isStreaming?.({}) === true ? post(target) : post(target, true),
+  );
 
 const recovered: ReadonlyArray<Wire> = protocols.ids.map((id) => ({
   name: protocols.get(id).name,
-  examples: addresses[id],
+  examples: examplesOf(protocols.get(id)),
   treatment: "recovered",
   note: "",
 }));
@@ -70,6 +67,14 @@ const recovered: ReadonlyArray<Wire> = protocols.ids.map((id) => ({
 const untilFirstByte = "until its first byte reaches the client";
 
 const replayed: ReadonlyArray<Wire> = [
+  {
+    name: "Code Assist token counts",
+    examples: [post("/v1internal:countTokens")],
+    treatment: "replayed",
+    note: untilFirstByte,
+    path: /\/v1internal:countTokens$/,
+    protocol: "google-code-assist",
+  },
   {
     name: "Embeddings",
     examples: [post("/v1/embeddings")],
@@ -103,14 +108,6 @@ const replayed: ReadonlyArray<Wire> = [
     protocol: "openai-responses",
   },
   {
-    name: "Completions and FIM as one document",
-    examples: [post("/v1/completions"), post("/v1/fim/completions", false)],
-    treatment: "replayed",
-    note: untilFirstByte,
-    path: /(?<!\/chat)\/completions$/,
-    protocol: "openai-chat",
-  },
-  {
     name: "Bedrock token counts",
     examples: [post("/model/M/count-tokens")],
     treatment: "replayed",
@@ -129,11 +126,11 @@ const replayed: ReadonlyArray<Wire> = [
 
 const passes: ReadonlyArray<Wire> = [
   {
-    name: "Code Assist (gemini-cli with a Google login)",
-    examples: [post("/v1internal:streamGenerateContent?alt=sse")],
+    name: "The account of a Google login",
+    examples: [post("/v1internal:loadCodeAssist")],
     treatment: "passed",
-    reason: "unknown_format",
-    note: "each event is an envelope around Gemini's",
+    reason: "other_api",
+    note: "gemini-cli asks for it before its model requests",
     path: /\/v1internal:\w+$/,
   },
   {
@@ -153,28 +150,20 @@ const passes: ReadonlyArray<Wire> = [
     path: /\/interactions(?:\/[^/]+)*$/,
   },
   {
-    name: "Completions and FIM as a stream",
-    examples: [post("/v1/completions", true), post("/v1/fim/completions", true), post("/v1/complete", true)],
+    name: "Anthropic's text completions",
+    examples: [post("/v1/complete", true)],
     treatment: "passed",
     reason: "unknown_format",
     note: "",
-    path: /\/(?:completions|complete)$/,
+    path: /\/complete$/,
   },
   {
-    name: "Ollama's own API",
-    examples: [post("/api/chat"), post("/api/generate")],
-    treatment: "passed",
-    reason: "unknown_format",
-    note: "lines of JSON; its `/v1` is recovered",
-    path: /\/api\/(?:chat|generate)$/,
-  },
-  {
-    name: "Cohere",
-    examples: [post("/v2/chat", true)],
+    name: "Cohere's first API",
+    examples: [post("/v1/chat", true)],
     treatment: "passed",
     reason: "unknown_format",
     note: "",
-    path: /\/v[12]\/chat$/,
+    path: /\/v1\/chat$/,
   },
   {
     name: "A stored response",

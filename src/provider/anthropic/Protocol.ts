@@ -30,6 +30,8 @@ const claim = ({ has, path }: Target): Claim | undefined => {
 
 /** The address of `POST …/messages`. */
 const address: Address = {
+  family: "anthropic",
+  examples: ["/v1/messages"],
   vendor: "https://api.anthropic.com/v1",
   path: () => "/messages",
   headers: (key) => ({ ...version, ...(key === undefined ? {} : { "x-api-key": key }) }),

@@ -25,13 +25,17 @@ const claimOf =
 /** SDKs escape the colon of a model's name. */
 const decoded = (model: string): string => model.replaceAll(/%3a/gi, ":");
 
-const vendor = "https://bedrock-runtime.us-east-1.amazonaws.com";
+const shared = {
+  family: "bedrock",
+  vendor: "https://bedrock-runtime.us-east-1.amazonaws.com",
+  headers: bearer,
+} as const;
 
 /** The address of `POST /model/MODEL/converse-stream`. */
 const converseAddress: Address = {
-  vendor,
+  ...shared,
+  examples: ["/model/M/converse-stream"],
   path: (model) => `/model/${encodeURIComponent(model)}/converse-stream`,
-  headers: bearer,
   claim: claimOf("converse", "converse-stream"),
   isRequestBody: (body) => Array.isArray(body.messages),
   choices: () => undefined,
@@ -40,9 +44,9 @@ const converseAddress: Address = {
 
 /** The address of `POST /model/MODEL/invoke-with-response-stream`. Only Anthropic's models take a body with `anthropic_version`. */
 const invokeAddress: Address = {
-  vendor,
+  ...shared,
+  examples: ["/model/M/invoke-with-response-stream"],
   path: (model) => `/model/${encodeURIComponent(model)}/invoke-with-response-stream`,
-  headers: bearer,
   claim: claimOf("invoke", "invoke-with-response-stream"),
   isRequestBody: (body) => Array.isArray(body.messages) && Json.string(body.anthropic_version) !== "",
   choices: () => undefined,
@@ -102,7 +106,7 @@ export const bedrockConverse = wireProtocol(Converse.protocol, {
       refusal("invalid", "body", "expected another protocol: requests of Bedrock Converse are not continued"),
     turn: { list: "messages", content: "content", bare: false, part: (text) => ({ text }) },
   },
-  seamRefusal: () => undefined,
+  seamRefusal: () => "no_seam",
   noOp,
   givenUp,
   takesComments: false,
@@ -115,7 +119,7 @@ export const bedrockInvoke = wireProtocol(Invoke.protocol, {
   name: "Bedrock invoke (Anthropic's models)",
   address: invokeAddress,
   continuation: anthropicMessages.continuation,
-  seamRefusal: anthropicMessages.seamRefusal,
+  seamRefusal: () => "no_seam",
   noOp,
   givenUp,
   takesComments: false,

@@ -1,5 +1,5 @@
 /**
- * Adds the user's next message to a request of any of the four protocols, after a response that `Continuation.build` wrote.
+ * Adds the user's next message to a request of any protocol, after a response that `Continuation.build` wrote.
  */
 import * as Json from "../../domain/Json.ts";
 import { carryOn, goOn } from "./Words.ts";

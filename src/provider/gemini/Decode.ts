@@ -77,7 +77,7 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   const outer = Json.record(parsed.json) ?? Json.record(Json.list(parsed.json)[0]) ?? {};
   // Code Assist, the endpoint of Gemini CLI, wraps every chunk in `response`.
   const chunk = outer.candidates === undefined ? (Json.record(outer.response) ?? outer) : outer;
-  const failure = errorOf(event, outer);
+  const failure = errorOf(event, outer) ?? (chunk === outer ? undefined : errorOf(event, chunk));
   const [next, observation, content = nothing] =
     failure === undefined ? onChunk(state, chunk) : [{ ...state, failure: state.failure ?? failure }, failed(failure)];
   return [next, { protocol: id, event, json: parsed.json, content, observation }];

@@ -20,6 +20,11 @@ const claim = ({ path, query }: Target): Claim | undefined => {
 
 /** The address of `POST …/models/MODEL:streamGenerateContent?alt=sse`. */
 const address: Address = {
+  family: "gemini",
+  examples: [
+    "/v1beta/models/M:streamGenerateContent?alt=sse",
+    "/v1/projects/P/locations/L/publishers/google/models/M:streamGenerateContent?alt=sse",
+  ],
   vendor: "https://generativelanguage.googleapis.com/v1beta",
   path: (model) => `/models/${encodeURIComponent(model)}:streamGenerateContent`,
   query: { alt: "sse" },

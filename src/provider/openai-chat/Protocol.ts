@@ -13,6 +13,8 @@ import { splice } from "./Splice.ts";
 
 /** The address of `POST …/chat/completions`. */
 const address: Address = {
+  family: "openai",
+  examples: ["/v1/chat/completions", "/openai/deployments/D/chat/completions"],
   vendor: "https://api.openai.com/v1",
   path: () => "/chat/completions",
   headers: bearer,

@@ -33,6 +33,8 @@ const canResume = (body: Json.JsonRecord, streaming: boolean): boolean => stream
 
 /** The address of `POST …/responses`. */
 const address: Address = {
+  family: "openai",
+  examples: ["/v1/responses"],
   vendor: "https://api.openai.com/v1",
   path: () => "/responses",
   headers: bearer,

@@ -24,8 +24,14 @@ export interface Claim {
  */
 export type Keeping = "nothing" | "response" | "request";
 
+/** The servers to which a protocol's requests go by default. They share a base address, credentials and the form of errors. */
+export type Family = "openai" | "anthropic" | "gemini" | "code-assist" | "ollama" | "cohere" | "bedrock";
+
 /** The addresses of a protocol's requests. */
 export interface Address {
+  readonly family: Family;
+  /** Targets of streaming requests, as examples for tables and tests. The first one is the protocol's own. */
+  readonly examples: ReadonlyArray<string>;
   readonly vendor: string;
   /** Returns the path of a streaming request, relative to a base address that includes the version. */
   readonly path: (model: string) => string;
@@ -36,6 +42,10 @@ export interface Address {
   readonly claim: (target: Target) => Claim | undefined;
   /** Returns true if a body has the fields that the protocol requires. Another server may use the same path. */
   readonly isRequestBody: (body: Json.JsonRecord) => boolean;
+  /** Returns the request in a body that wraps it. Omitted if the body is the request. */
+  readonly requestIn?: (body: Json.JsonRecord) => Json.JsonRecord;
+  /** Returns true if a body asks for a stream and the address does not decide it. If omitted, `stream: true` asks for one. */
+  readonly isStreaming?: (body: Json.JsonRecord) => boolean;
   /** Returns the number of choices that a body requests, if stated. */
   readonly choices: (body: Json.JsonRecord) => number | undefined;
   /** Returns the output token limit in the body, if set. Omitted if the protocol has none. */

@@ -61,3 +61,13 @@ export interface Protocol<S = unknown, Id extends string = string> {
 
 /** A part, reduced to its observation. */
 export type Observed = Pick<Part, "observation">;
+
+/** Returns a protocol under another id, for a wire that carries the same events. */
+export const renamed = <S, Id extends string>(protocol: Protocol<S>, id: Id): Protocol<S, Id> => ({
+  ...protocol,
+  id,
+  step: (state, event) => {
+    const [next, part] = protocol.step(state, event);
+    return [next, { ...part, protocol: id }];
+  },
+});

@@ -14,15 +14,13 @@ export interface AnswerProtocol {
   /** True if a request path, without its query, belongs to this protocol. */
   readonly serves: (path: string) => boolean;
   readonly write: (answer: NumberedAnswer) => ReadonlyArray<AnswerEvent>;
-  /** Content type of a stream. If omitted, that of server-sent events. */
-  readonly contentType?: string;
   readonly errorBody: (status: number) => object;
   /** Headers of a response with an error status, besides its type and length. */
   readonly errorHeaders?: (status: number) => Readonly<Record<string, string>>;
+  /** Content type of a stream. Default: that of server-sent events. A protocol with another type has no comments, so it needs a `ping`. */
+  readonly contentType?: string;
   /** The protocol's own keep-alive event. Omitted if the protocol uses an SSE comment. */
   readonly ping?: AnswerEvent;
-  /** Bytes that keep a stream alive and are no event of the protocol. If omitted, an SSE comment. */
-  readonly comment?: AnswerEvent;
   /** End of a complete answer: a terminal event, or the clean end of the body if the protocol has no such event. */
   readonly endsWith: "event" | "clean_end";
   /** True if a stream may end with this event. */

@@ -10,10 +10,14 @@ import type { Block } from "../script/FaultScript.ts";
 import type { AnswerProtocol } from "./AnswerProtocol.ts";
 import { anthropicMessages } from "./AnthropicMessages.ts";
 import { bedrockConverse, bedrockInvoke } from "./Bedrock.ts";
+import { codeAssist } from "./CodeAssist.ts";
+import { cohereChat } from "./Cohere.ts";
 import { computeRest, type GivenText } from "./Continuer.ts";
 import { googleGemini } from "./GoogleGemini.ts";
 import { type AnswerEvent, type FinishName, type Item, number } from "./Items.ts";
+import { ollama } from "./Ollama.ts";
 import { openAiChat } from "./OpenAiChat.ts";
+import { openAiCompletions } from "./OpenAiCompletions.ts";
 import { openAiResponses } from "./OpenAiResponses.ts";
 
 export type { AnswerProtocol } from "./AnswerProtocol.ts";
@@ -38,6 +42,10 @@ export const answerProtocols: ReadonlyArray<AnswerProtocol> = [
   openAiChat,
   openAiResponses,
   googleGemini,
+  codeAssist,
+  ollama,
+  openAiCompletions,
+  cohereChat,
   bedrockConverse,
   bedrockInvoke,
 ];

@@ -170,7 +170,6 @@ const shared = {
     "x-amzn-errortype": `${errorTypes[status] ?? "InternalFailure"}:http://internal.amazon.com/coral/com.amazon.bedrock/`,
   }),
   ping: pingFrame,
-  comment: pingFrame,
   endsWith: "event",
 } as const;
 

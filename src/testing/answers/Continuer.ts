@@ -15,10 +15,12 @@ export type GivenText =
 /**
  * Finds the text that a request asks to continue; undefined if there is none.
  *
- * @param body a request of any of the four protocols
+ * @param body a request of any protocol
  */
 export const givenText = (body: unknown): GivenText | undefined => {
-  const request = Json.record(body) ?? {};
+  const outer = Json.record(body) ?? {};
+  // Code Assist wraps a request of Gemini.
+  const request = Json.record(outer.request) ?? outer;
   const turns = Json.list(request.messages ?? request.input ?? request.contents);
   const last = turns.at(-1);
   const { role } = Json.record(last) ?? {};

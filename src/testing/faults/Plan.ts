@@ -144,7 +144,7 @@ const streamUnits = (
   recorded: Uint8Array | undefined,
 ): ReadonlyArray<Unit> => {
   const raw = recorded ?? (answer.raw === undefined ? undefined : Buffer.from(answer.raw));
-  if (raw !== undefined) return splitEvents(raw);
+  if (raw !== undefined) return splitEvents(raw, protocol.contentType === undefined ? blankLine : lineEnd);
   return render(protocol, request, optionsOf(answer)).map((event, at) => unitOf(event, at, answer));
 };
 
@@ -160,13 +160,16 @@ const unitOf = ({ frame, ...rest }: AnswerEvent, at: number, { ids }: Answer): U
   bytes: Buffer.concat([Buffer.from(ids === true ? `id: ${at}\n` : ""), Buffer.from(frame)]),
 });
 
-/** Cuts recorded bytes after every blank line, so that events can be counted and paced. The bytes stay unchanged. */
-const splitEvents = (raw: Uint8Array): ReadonlyArray<Unit> => {
+const blankLine = /(?:\r\n\r\n|\n\n|\r\r)[\r\n]*/g;
+const lineEnd = /\n/g;
+
+/** Cuts recorded bytes after the end of every event, so that events can be counted and paced. The bytes stay unchanged. */
+const splitEvents = (raw: Uint8Array, eventEnd: RegExp): ReadonlyArray<Unit> => {
   // latin1 maps each byte to one code unit, so text offsets are byte offsets.
   const text = Buffer.from(raw).toString("latin1");
   const units: Array<Unit> = [];
   let start = 0;
-  for (const match of text.matchAll(/(?:\r\n\r\n|\n\n|\r\r)[\r\n]*/g)) {
+  for (const match of text.matchAll(eventEnd)) {
     const end = match.index + match[0].length;
     units.push(plainUnit(raw.subarray(start, end)));
     start = end;

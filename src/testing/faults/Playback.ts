@@ -157,8 +157,8 @@ const keepAliveForEver = ({ answer, protocol }: Playback, body: Write): Effect.E
     ),
   );
 
-const keepAliveBytes = (style: KeepAlive["style"], protocol: AnswerProtocol): Uint8Array =>
-  Buffer.from(((style === "event" ? protocol.ping : undefined) ?? protocol.comment ?? commentFrame).frame);
+const keepAliveBytes = (style: KeepAlive["style"], { contentType, ping }: AnswerProtocol): Uint8Array =>
+  Buffer.from((style === "event" || contentType !== undefined ? (ping ?? commentFrame) : commentFrame).frame);
 
 const headBytes = ({ headers, status }: Plan): Uint8Array => {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value.replace(/[\r\n]+/g, " ")}\r\n`);

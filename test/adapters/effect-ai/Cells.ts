@@ -41,12 +41,15 @@ export interface Played {
   readonly sentText: ReadonlyArray<string>;
 }
 
+/** A protocol in which prompts of `effect/ai` can be written. */
+export type Written = ProviderModel.Options["protocol"];
+
+export const writtenIds: ReadonlyArray<Written> = [
+  ...(["anthropic-messages", "openai-chat", "openai-responses", "google-gemini"] as const),
+];
+
 /** A chat with one server that continues until the model calls no more tools. */
-export const play = (
-  protocol: ProviderModel.Options["protocol"],
-  script: FaultScriptInput,
-  options: EffectAi.Options = {},
-) =>
+export const play = (protocol: Written, script: FaultScriptInput, options: EffectAi.Options = {}) =>
   Effect.gen(function* () {
     const server = yield* FaultProvider.make({ script });
     const ran: Array<string> = [];

@@ -4,8 +4,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { Break, FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
-import { ids } from "../../samples/index.ts";
-import { type Played, play, wrongs } from "./Cells.ts";
+import { type Played, play, writtenIds, wrongs } from "./Cells.ts";
 
 type Content = NonNullable<NonNullable<FaultScriptInput["answers"]>[number]["content"]>;
 
@@ -104,7 +103,7 @@ const check = ({ name, shape }: Cell, played: Played): void => {
 };
 
 describe("EffectAi through Chat, on real sockets", () => {
-  for (const id of ids) {
+  for (const id of writtenIds) {
     it.live(`${id}: ${cells.length} cells without a duplicate, a second run, a cut argument or a silent end`, () =>
       Effect.gen(function* () {
         const all = yield* Effect.forEach(
@@ -132,7 +131,7 @@ describe("EffectAi through Chat, on real sockets", () => {
         { content: [{ reasoning: 2 }, { text: 2 }], break: { kind: "end", at: "event", n: 1 } },
         { content: [{ text: 2 }] },
       ];
-      for (const id of ids) {
+      for (const id of writtenIds) {
         const played = yield* play(id, { answers, after: "error" }, { reasoning: "held" });
         assert.isTrue(played.finished, `${id}: ${played.rule} ${String(played.error)}`);
         assert.deepStrictEqual(played.ran, ["r1.t1", "r3.t1"]);

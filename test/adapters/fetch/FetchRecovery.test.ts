@@ -4,6 +4,7 @@ import { Effect, ManagedRuntime } from "effect";
 import { recoveringFetch } from "../../../src/adapters/fetch/FetchRecovery.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import type { Answer } from "../../../src/testing/script/FaultScript.ts";
+import { hasLines, talkIds } from "../../samples/index.ts";
 import { bodies, protocols, read, setup } from "./Cases.ts";
 
 const reset = (at: "before_head" | "after_head") => ({ content: [{ text: 3 }], break: { kind: "rst", at } }) as const;
@@ -24,7 +25,8 @@ describe.concurrent("recoveringFetch", () => {
         assert.strictEqual(response.status, 200);
         assert.strictEqual(response.url, server.endpoint(protocol));
         assert.strictEqual(response.headers.get("x-request-id"), "req_1");
-        assert.strictEqual(response.headers.get("content-type"), "text/event-stream; charset=utf-8");
+        const type = hasLines(protocol) ? "application/x-ndjson" : "text/event-stream; charset=utf-8";
+        assert.strictEqual(response.headers.get("content-type"), type);
         assert.match(response.headers.get("x-recovery-run") ?? "", /^run_/);
         assert.strictEqual(response.headers.get("x-recovery-attempts"), "1");
       }),
@@ -66,17 +68,19 @@ describe.concurrent("recoveringFetch", () => {
       }),
     );
 
-    it.live(`hands out no call of a ${protocol} answer before its end is proven`, () =>
-      Effect.gen(function* () {
-        const called = { content: [{ tool: "pay", input: { amount: 1 } }] } as const;
-        const cut = { ...called, break: { kind: "rst", at: "terminal" } } as const;
-        const { post } = yield* setup({ answers: [cut, cut, called] });
-        const body = yield* Effect.promise(async () => read(await post(protocol)));
-        assert.isUndefined(body.error);
-        assert.notInclude(body.text, "r1.t");
-        assert.notInclude(body.text, "r2.t");
-        assert.include(body.text, "r3.t1");
-      }),
+    it.live.skipIf(!talkIds.includes(protocol))(
+      `hands out no call of a ${protocol} answer before its end is proven`,
+      () =>
+        Effect.gen(function* () {
+          const called = { content: [{ tool: "pay", input: { amount: 1 } }] } as const;
+          const cut = { ...called, break: { kind: "rst", at: "terminal" } } as const;
+          const { post } = yield* setup({ answers: [cut, cut, called] });
+          const body = yield* Effect.promise(async () => read(await post(protocol)));
+          assert.isUndefined(body.error);
+          assert.notInclude(body.text, "r1.t");
+          assert.notInclude(body.text, "r2.t");
+          assert.include(body.text, "r3.t1");
+        }),
     );
 
     it.live(`hands the ${protocol} provider's own error event on where nothing more helps, and then breaks`, () =>

@@ -4,16 +4,17 @@ import { AiError, LanguageModel, type Response, Tool, Toolkit } from "effect/ai"
 import { ProviderModel } from "../../../src/adapters/provider-model/index.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
-import { ids, textAnswer } from "../../samples/index.ts";
+import { textAnswer } from "../../samples/index.ts";
+import { type Written, writtenIds } from "../effect-ai/Cells.ts";
 
 const Bash = Tool.make("bash", { parameters: Schema.Struct({ serial: Schema.String }), success: Schema.String });
 const toolkit = Toolkit.make(Bash);
 
-const modelOf = (protocol: ProviderModel.Options["protocol"], url: string, more: Partial<ProviderModel.Options> = {}) =>
+const modelOf = (protocol: Written, url: string, more: Partial<ProviderModel.Options> = {}) =>
   ProviderModel.layer({ protocol, model: "m", url, apiKey: Redacted.make("not-a-key"), ...more });
 
 /** Streams one answer and keeps its parts and its error. */
-const streamed = (protocol: ProviderModel.Options["protocol"], script: FaultScriptInput) =>
+const streamed = (protocol: Written, script: FaultScriptInput) =>
   Effect.gen(function* () {
     const server = yield* FaultProvider.make({ script });
     const parts: Array<Response.AnyPart> = [];
@@ -40,7 +41,7 @@ const streamed = (protocol: ProviderModel.Options["protocol"], script: FaultScri
   }).pipe(Effect.provide(toolkit.toLayer({ bash: () => Effect.succeed("") })), Effect.scoped);
 
 describe("ProviderModel", () => {
-  for (const id of ids) {
+  for (const id of writtenIds) {
     it.live(`${id}: streams text, reasoning, a call, usage and the finish`, () =>
       Effect.gen(function* () {
         const content = [{ reasoning: 2 }, { text: 3 }, { tool: "bash", input: { cmd: "ü" } }];

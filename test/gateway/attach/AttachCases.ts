@@ -57,12 +57,14 @@ export const providerOf = (said: Said): Effect.Effect<Provider & { readonly at: 
       request.resume();
       const events = typeof said === "function" ? said(asked.length) : said;
       let next = 0;
+      // Only lines of JSON begin with a brace.
+      const type = events[0]?.[0] === "{".charCodeAt(0) ? "application/x-ndjson" : "text/event-stream";
       let closed = false;
       response.on("close", () => {
         closed = true;
       });
       const send = (count: number) => {
-        if (!response.headersSent) response.writeHead(200, { "content-type": "text/event-stream" });
+        if (!response.headersSent) response.writeHead(200, { "content-type": type });
         for (const event of events.slice(next, next + count)) response.write(event);
         next += count;
       };

@@ -1,5 +1,5 @@
 /**
- * Plays recorded responses to clients that are killed and come back: each response begins with a comment that says which one it is, so
+ * Plays recorded responses to clients that are killed and come back: each response begins with a comment or a line that says which one it is, so
  * that a client which got another one's is seen.
  */
 import { readdirSync, readFileSync } from "node:fs";
@@ -9,6 +9,7 @@ import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
 import { eventually, found, turn } from "../../Polling.ts";
 import { decode } from "../../provider/Decoded.ts";
 import { bytesOf, recordings } from "../../Recordings.ts";
+import { hasLines } from "../../samples/index.ts";
 import { bodies } from "../GatewayCases.ts";
 import { again, ask, attach, type Client, type Sent, type Stage, stage, whole } from "./AttachCases.ts";
 
@@ -18,11 +19,11 @@ export interface Recorded {
   readonly events: ReadonlyArray<Buffer>;
 }
 
-/** An event ends with an empty line, whatever its lines end with. */
-const eventsIn = (bytes: Uint8Array): ReadonlyArray<Buffer> =>
+/** An event ends with an empty line, whatever its lines end with, or with its line. */
+const eventsIn = (protocol: ProtocolId, bytes: Uint8Array): ReadonlyArray<Buffer> =>
   Buffer.from(bytes)
     .toString("latin1")
-    .split(/(?<=\n\r?\n)/)
+    .split(hasLines(protocol) ? /(?<=\n)/ : /(?<=\n\r?\n)/)
     .map((event) => Buffer.from(event, "latin1"));
 
 /** Those that come to their end without an error: no repeat attaches to another one once it has ended. */
@@ -30,7 +31,7 @@ const wholeOnes = (protocol: ProtocolId, all: ReadonlyArray<{ readonly name: str
   all.flatMap(({ bytes, name }): ReadonlyArray<Recorded> => {
     const { end, failure, parts } = decode(protocols.get(protocol), [bytes]);
     const fails = failure !== undefined || parts.some(({ observation }) => observation.failure !== undefined);
-    return end.complete && !fails ? [{ name, events: eventsIn(bytes) }] : [];
+    return end.complete && !fails ? [{ name, events: eventsIn(protocol, bytes) }] : [];
   });
 
 /** The recorded responses of the repository. */
@@ -82,12 +83,16 @@ export const playOf = (
   lingerMs?: number,
 ): Effect.Effect<Play, never, Scope.Scope> =>
   Effect.map(
-    stage((nth) => [Buffer.from(`: response ${nth}\n\n`), ...recorded.events], {
+    stage((nth) => [Buffer.from(markOf(protocol, nth)), ...recorded.events], {
       tokens: holders,
       ...(lingerMs === undefined ? {} : { lingerMs }),
     }),
     (it) => ({ stage: it, protocol, recorded }),
   );
+
+/** Says which response it is: a comment, or a line without content. */
+const markOf = (protocol: ProtocolId, nth: number): string =>
+  hasLines(protocol) ? `{"response":"","number":${nth}}\n` : `: response ${nth}\n\n`;
 
 /** A client that was killed behind an event, and what it had. */
 export interface Killed {
@@ -141,8 +146,8 @@ const back = ({ body, play }: Killed, headers: Record<string, string> = {}, as =
   ask(play.stage, play.protocol, { ...mine, ...headers }, as);
 
 /** The bytes of a response. */
-const bytesOfNth = ({ recorded }: Play, nth: number): Buffer =>
-  Buffer.concat([Buffer.from(`: response ${nth}\n\n`), ...recorded.events]);
+const bytesOfNth = ({ protocol, recorded }: Play, nth: number): Buffer =>
+  Buffer.concat([Buffer.from(markOf(protocol, nth)), ...recorded.events]);
 
 /** A client got a response to its last byte. */
 const isWhole = (one: Killed, client: Client, nth = one.nth) =>

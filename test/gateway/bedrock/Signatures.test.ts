@@ -4,6 +4,7 @@ import { connect } from "node:http2";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Redacted } from "effect";
 import { signatureOf, validMs } from "../../../src/adapters/relay/RequestSignature.ts";
+import { upstreamsDefault } from "../../../src/gateway/config/Options.ts";
 import { type AwsCredential, regionOf } from "../../../src/gateway/config/UpstreamSettings.ts";
 import { routeOf } from "../../../src/gateway/routing/Route.ts";
 import { upstreamHeadersOf } from "../../../src/gateway/upstream/Headers.ts";
@@ -67,12 +68,7 @@ describe("the signature of a request", () => {
 });
 
 describe("the address of a request to Bedrock", () => {
-  const upstreams = {
-    openai: "https://api.openai.com/v1",
-    anthropic: "https://api.anthropic.com",
-    gemini: "https://generativelanguage.googleapis.com",
-    bedrock: "https://bedrock-runtime.us-east-1.amazonaws.com",
-  };
+  const upstreams = upstreamsDefault;
   const at = (
     headers: ReadonlyArray<readonly [string, string]>,
     bedrock = upstreams.bedrock,

@@ -2,7 +2,7 @@
  * Compares the outline of a body with what `JSON.parse` makes of the whole of it.
  */
 import { assert } from "@effect/vitest";
-import { conversation, outlineOf, schemas } from "../../../src/gateway/body/BodyOutline.ts";
+import { conversation, outlineOf, schemas, wrapped } from "../../../src/gateway/body/BodyOutline.ts";
 import { readIn } from "../../adapters/relay/form/JsonScanCases.ts";
 import { nearlyJson, parsed } from "../../adapters/relay/form/JsonTexts.ts";
 import { seeded } from "../../Seeded.ts";
@@ -12,7 +12,7 @@ export const leftOf = (value: unknown, level = 0): unknown => {
   if (Array.isArray(value)) return value.map((item) => leftOf(item, level + 1));
   if (typeof value !== "object" || value === null) return value;
   const left = Object.entries(value).map(([name, member]) => {
-    const isOut = (level === 0 && conversation.has(name)) || schemas.has(name);
+    const isOut = (level === 0 && conversation.has(name)) || (level === 1 && wrapped.has(name)) || schemas.has(name);
     return [name, isOut ? emptied(member) : leftOf(member, level + 1)] as const;
   });
   return Object.fromEntries(left);

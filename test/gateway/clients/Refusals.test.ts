@@ -59,7 +59,11 @@ const asks = (url: string, protocol: ProtocolId, client: keyof typeof agents, st
   return Effect.promise(() => send(`${url}${path}`, { body, headers }));
 };
 
-const messageOf = ({ text }: Got): string => JSON.parse(text).error.message;
+/** The message of an error document, which is its `error` in Ollama's protocol, and beside it in Cohere's. */
+const messageOf = ({ text }: Got): string => {
+  const { error, message } = JSON.parse(text);
+  return message ?? error.message ?? error;
+};
 
 /** The words that pi considers a transient fault, copied from pi. */
 const pi =

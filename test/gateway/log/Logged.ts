@@ -7,6 +7,7 @@ import { type GatewayProgram, layer } from "../../../src/gateway/GatewayLayers.t
 import type { AccessRecord } from "../../../src/gateway/log/AccessRecord.ts";
 import { lineOf } from "../../../src/gateway/log/LogLine.ts";
 import * as RecoveryPage from "../../../src/gateway/page/RecoveryPage.ts";
+import { upstreamsAt } from "../GatewayCases.ts";
 
 /** A line, as JSON says it. */
 export type Line = AccessRecord & { readonly level: string; readonly message: string };
@@ -23,7 +24,7 @@ export const logging = (upstream: string, program: GatewayProgram = {}, level: "
       lines.push(JSON.parse(lineOf("json", event)));
       wake();
     });
-    const upstreams = { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream, bedrock: upstream };
+    const upstreams = upstreamsAt(upstream);
     const built = layer({ db: "memory", port: 0, upstreams, limits: { drainMs: 50 }, ...program }, RecoveryPage.layer);
     const log = Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, level));
     const services = yield* Layer.build(Layer.provide(built, log));

@@ -6,6 +6,7 @@ import { Gateway } from "../../../src/gateway/Gateway.ts";
 import { type GatewayProgram, layer, type PageServices } from "../../../src/gateway/GatewayLayers.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { longMs, type Provider, providerOf } from "../attach/AttachCases.ts";
+import { upstreamsAt } from "../GatewayCases.ts";
 
 /** What a client shows. */
 export const credential = { authorization: "Bearer sk-0123456789abcdef0123456789abcdef" } as const;
@@ -24,7 +25,7 @@ export const node = (
   program: GatewayProgram = {},
 ): Effect.Effect<Node, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const upstreams = { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream, bedrock: upstream };
+    const upstreams = upstreamsAt(upstream);
     const limits = { drainMs: 50, ...program.limits };
     const options = { db, port: 0, upstreams, lingerMs: longMs, ...program, limits };
     const quiet = Layer.succeed(References.MinimumLogLevel, "None");

@@ -1,5 +1,5 @@
 /**
- * An empty response is requested again by the gateway, as a stream and as a document, in all four protocols.
+ * An empty response is requested again by the gateway, as a stream and as a document, in every protocol.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -63,11 +63,15 @@ for (const protocol of protocols)
   for (const streams of [true, false])
     describe.concurrent(`${protocol}, ${streams ? "a stream" : "a document"}`, () => {
       it.live(
-        "with nothing in it and at most a few output tokens is requested again, and its client sees only the second one",
+        "with nothing in it and at most a few output tokens is requested again unless it is a completion, and its client sees only the second one",
         () =>
           Effect.gen(function* () {
             for (const tokens of [0, 1, 8])
-              assert.deepStrictEqual(yield* played(protocol, streams, { tokens }), goodAfter(2));
+              assert.deepStrictEqual(
+                yield* played(protocol, streams, { tokens }),
+                // A completion may be empty by right.
+                protocol === "openai-completions" ? once : goodAfter(2),
+              );
           }),
       );
 

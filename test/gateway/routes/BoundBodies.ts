@@ -27,6 +27,8 @@ export const boundBodies: ReadonlyArray<readonly [field: string, protocol: Proto
   ["store", "openai-responses", { model: "m", input: "hi", stream: true }],
   ["store", "openai-chat", chat({ store: true })],
   ["background", "openai-responses", responses({ background: true })],
+  ["project", "google-code-assist", { model: "m", project: "p", request: { contents: [] } }],
+  ["context", "ollama", { model: "m", prompt: "hi", context: [1, 2] }],
   ["prompt.id", "openai-responses", responses({ prompt: { id: "pmpt_1" } })],
   ["encrypted_content", "openai-responses", item({ type: "reasoning", summary: [], encrypted_content: "gAAA" })],
   ["encrypted_content", "openai-responses", item({ type: "compaction", encrypted_content: "gAAA" })],

@@ -40,7 +40,7 @@ const account = [
     "GET /v1/containers",
   ],
   ...["POST /v1/images/generations", "POST /v1/audio/speech", "POST /v1/realtime/client_secrets", "GET /v1/assistants"],
-  ...["POST /v1/completions", "POST /v1/moderations", "DELETE /v1/models/ft:gpt-4o:org::1", "POST /v1/models"],
+  ...["POST /v1/complete", "POST /v1/moderations", "DELETE /v1/models/ft:gpt-4o:org::1", "POST /v1/models"],
   ...["GET /v1/messages/batches", "POST /v1/messages/batches", "GET /v1/organizations/users", "POST /v1/complete"],
   ...["GET /v1/organizations/api_keys", "GET /v1/messages", "GET /v1/skills"],
   ...["GET /v1beta/files", "POST /upload/v1beta/files", "GET /v1beta/cachedContents", "POST /v1beta/interactions"],
@@ -54,14 +54,8 @@ const account = [
     "POST /v1/projects/p/locations/l/publishers/mistralai/models/m:rawPredict",
     "GET /v1/projects/p/locations/l/jobs",
   ],
-  ...[
-    "POST /v1internal:onboardUser",
-    "POST /model/m/async-invoke",
-    "POST /api/chat",
-    "POST /key/generate",
-    "GET /",
-    "GET ",
-  ],
+  ...["POST /v1internal:onboardUser", "POST /model/m/async-invoke", "POST /api/pull", "POST /key/generate", "GET /"],
+  "GET ",
 ];
 
 /** Spellings of what is refused, and of what is sent only as it is written. */

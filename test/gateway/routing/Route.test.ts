@@ -45,7 +45,7 @@ describe("routeOf", () => {
 
   it("takes a base address with any path, with the version or without it, and never says the version twice", () => {
     const at = (base: string, target: string) =>
-      urlOf(target, [], { openai: base, anthropic: base, gemini: base, bedrock: base });
+      urlOf(target, [], { ...upstreamsDefault, openai: base, anthropic: base, gemini: base, bedrock: base });
     assert.strictEqual(at("http://h:1", "/v1/chat/completions"), "http://h:1/v1/chat/completions");
     assert.strictEqual(at("http://h:1/", "/v1/chat/completions"), "http://h:1/v1/chat/completions");
     assert.strictEqual(at("http://h:1/openai/v1", "/v1/chat/completions"), "http://h:1/openai/v1/chat/completions");
@@ -135,7 +135,15 @@ describe("routeOf, where another vendor's credential or path is carried", () => 
     ],
     ["/model/anthropic.claude/converse", [], "bedrock"],
     ["/model/anthropic.claude/converse", bearer("sk-proj-EXAMPLE"), "400 vendor"],
-    ["/api/chat", [], "400 vendor"],
+    ["/api/pull", [], "400 vendor"],
+    // Vendors whose own protocols have an upstream.
+    ["/api/chat", [], "ollama"],
+    ["/api/generate", bearer("an-ollama-key"), "ollama"],
+    ["/api/generate", bearer("gsk_EXAMPLE"), "ollama"],
+    ["/v2/chat", bearer("k"), "cohere"],
+    ["/v2/chat", bearer("sk-ant-EXAMPLE"), "400 vendor"],
+    ["/v1internal:streamGenerateContent?alt=sse", bearer("ya29.EXAMPLE"), "code-assist"],
+    ["/v1internal:loadCodeAssist", bearer("sk-proj-EXAMPLE"), "400 vendor"],
     [chat, bearer("gsk_EXAMPLE"), "400 vendor"],
     [chat, bearer("sk-or-v1-EXAMPLE"), "400 vendor"],
     ["/v1/messages", bearer("xai-EXAMPLE"), "400 vendor"],
@@ -162,11 +170,10 @@ describe("routeOf, where another vendor's credential or path is carried", () => 
   });
 
   it("knows a server that is configured for both, and a host that is a vendor's own", () => {
-    const one = { openai: "http://h:1/v1", anthropic: "http://h:1", gemini: "http://h:1", bedrock: "http://h:1" };
+    const one = { ...upstreamsDefault, openai: "http://h:1/v1", anthropic: "http://h:1", gemini: "http://h:1" };
     assert.strictEqual(toldOf(chat, [["x-api-key", "k"]], one), "openai");
     assert.strictEqual(toldOf("/v1/messages", bearer("sk-proj-E"), one), "anthropic");
     const local = { ...upstreamsDefault, openai: "http://localhost:11434/v1" };
-    assert.strictEqual(toldOf("/api/chat", [], local), "openai");
     assert.strictEqual(toldOf(chat, [["api-key", "k"]], local), "openai");
     assert.strictEqual(toldOf(chat, bearer("sk-or-v1-E"), local), "openai");
     assert.strictEqual(toldOf(chat, google, local), "400 vendor");

@@ -17,7 +17,6 @@ type Case = readonly [what: string, target: string, headers: RelayHeaders, confi
 const chat = "/v1/chat/completions";
 const messages = "/v1/messages?beta=true";
 const gemini = "/v1beta/models/g:streamGenerateContent?alt=sse";
-const codeAssist = { gemini: "https://cloudcode-pa.googleapis.com" };
 const vertexClaude = "/v1/projects/p/locations/l/publishers/anthropic/models/c:streamRawPredict";
 const bedrock = "/model/us.anthropic.claude/invoke-with-response-stream";
 const bedrockUrl = "https://bedrock-runtime.us-east-1.amazonaws.com";
@@ -152,14 +151,14 @@ const cases: ReadonlyArray<Case> = [
     "gemini-cli with a Google account",
     "/v1internal:streamGenerateContent?alt=sse",
     [google],
-    codeAssist,
+    {},
     "https://cloudcode-pa.googleapis.com/v1internal:streamGenerateContent?alt=sse",
   ],
   [
     "gemini-cli's first request of an account",
     "/v1internal:loadCodeAssist",
     [jwt],
-    codeAssist,
+    {},
     "https://cloudcode-pa.googleapis.com/v1internal:loadCodeAssist",
   ],
   [
@@ -206,11 +205,11 @@ const cases: ReadonlyArray<Case> = [
     "https://ollama.com/v1/chat/completions",
   ],
   [
-    "Ollama's own path, configured for Anthropic",
+    "Ollama's own path to a server elsewhere",
     "/api/chat",
     [],
-    { anthropic: "http://localhost:11434" },
-    "http://localhost:11434/api/chat",
+    { ollama: "http://gpu.lan:11434" },
+    "http://gpu.lan:11434/api/chat",
   ],
   [
     "a client behind CloudFront",

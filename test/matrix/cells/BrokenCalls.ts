@@ -1,7 +1,7 @@
 /**
  * Breaks the arguments of calls in whole streams, so that the caller cannot parse them.
  */
-import { type Content, none, recovered, stopped, type ToolState, waiting, whole } from "../Cell.ts";
+import { type Content, hasWholeCalls, none, recovered, stopped, type ToolState, waiting, whole } from "../Cell.ts";
 import type { Oddity } from "./Oddity.ts";
 
 const tool = (name: string): ToolState => waiting.find((it) => it.name === name) ?? none;
@@ -14,7 +14,7 @@ export const brokenCalls: ReadonlyArray<Oddity> = [
     answers: () => [{ content: cutCall, delay_ms: 25 }, { content: [{ tool: "edit" }] }],
     // Gemini never sends such a call: its finish says that there was one.
     expect: (mode, protocol) =>
-      recovered(mode === "live" && protocol !== "google-gemini" ? "tool_calls_fenced" : "nothing_shown", { keeps: [] }),
+      recovered(mode === "live" && !hasWholeCalls(protocol) ? "tool_calls_fenced" : "nothing_shown", { keeps: [] }),
     more: { tools: tool("guarded") },
   },
   {
@@ -22,7 +22,7 @@ export const brokenCalls: ReadonlyArray<Oddity> = [
     answers: () => [{ content: cutCall, delay_ms: 25 }, { content: [{ tool: "edit" }] }],
     // The caller saw the call begin, which would raise a question, but the marker is there, so the answer is accepted as it is.
     expect: (mode, protocol) =>
-      mode === "live" && protocol !== "google-gemini"
+      mode === "live" && !hasWholeCalls(protocol)
         ? { ...whole, rules: ["already_complete"], keeps: [] }
         : recovered("nothing_shown", { keeps: [] }),
     more: { tools: tool("unguarded") },
@@ -33,7 +33,7 @@ export const brokenCalls: ReadonlyArray<Oddity> = [
     // A caller that cannot discard would consider the call finished, so it is withheld. Gemini's finish leaves no call in the response.
     expect: (mode, protocol) => {
       if (mode === "on_complete") return recovered("nothing_shown");
-      return mode === "parts" && protocol !== "google-gemini"
+      return mode === "parts" && !hasWholeCalls(protocol)
         ? stopped("text_shown", [1])
         : { ...whole, rules: ["already_complete"] };
     },

@@ -4,7 +4,7 @@
  * The rules use the terms of a person at the screen (text seen, calls handed over, tools run) instead of the policy's facts,
  * and `decide` is never called.
  */
-import { asked, type Expected, recovered, twoCalls, whole } from "../Cell.ts";
+import { asked, type Expected, endsClean, hasWholeCalls, recovered, twoCalls, whole } from "../Cell.ts";
 import type { Cut } from "./Cuts.ts";
 
 interface CutRule {
@@ -31,7 +31,7 @@ export const cutRules: ReadonlyArray<CutRule> = [
   },
   {
     if: "the marker had arrived (in Gemini it counts only with a clean end, so this row never applies there)",
-    fits: (cut) => cut.moment === "after the marker" && cut.protocol !== "google-gemini" && !mayBeAskedAgain(cut),
+    fits: (cut) => cut.moment === "after the marker" && !endsClean(cut.protocol) && !mayBeAskedAgain(cut),
     expect: (cut) => ({ ...whole, rules: alreadyComplete(cut), keeps: talks(cut) ? [1] : [] }),
   },
   {
@@ -111,10 +111,13 @@ const changing = ({ tools }: Cut): boolean => tools.runtime !== undefined && too
 
 /**
  * Returns true if a held, whole answer was cut between its marker and its protocol's last event. Nothing of it was shown, so
- * it is requested again unless a hosted tool may have run. Responses has no event after its marker.
+ * it is requested again unless a hosted tool may have run. Responses and Ollama have no event after their markers.
  */
 const mayBeAskedAgain = ({ mode, protocol, tools }: Cut): boolean =>
-  mode === "on_complete" && protocol !== "openai-responses" && tools.hosted?.effect !== "unknown";
+  mode === "on_complete" &&
+  protocol !== "openai-responses" &&
+  protocol !== "ollama" &&
+  tools.hosted?.effect !== "unknown";
 
 /** Returns true if a guarded call has settled before the decision: before the break, or while the run waited for it. */
 const ran = ({ moment, tools }: Cut): boolean =>
@@ -167,7 +170,7 @@ const callBegan = ({ moment, protocol, tools }: Cut): boolean => {
   if (tools.runtime === undefined) return false;
   switch (moment) {
     case "inside arguments":
-      return protocol !== "google-gemini";
+      return !hasWholeCalls(protocol);
     case "after a call":
     case "after all calls":
     case "after dispatch":

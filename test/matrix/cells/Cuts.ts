@@ -3,11 +3,14 @@
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { Answers as Rendered } from "../../../src/testing/index.ts";
+import { samples } from "../../samples/index.ts";
 import {
   type Cell,
   type Content,
   callsOf,
   dispatched,
+  endsClean,
+  hasWholeCalls,
   hosted,
   type Mode,
   modes,
@@ -80,11 +83,10 @@ const placed = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Place> => {
     add(tools, shapes, ["inside arguments", "after a call", "after all calls"]);
     add(tools, ["bare"], ["after the marker"]);
   }
-  for (const tools of hosted) {
+  for (const tools of samples[protocol].has.hosted ? hosted : []) {
     add(tools, ["thoughts"], ["before head", "after head", "after reasoning", "after text", "after the marker"]);
     // Gemini's code execution runs in a throw-away container, so its effect is always read-only.
-    if (protocol !== "google-gemini" || tools.hosted?.effect === "read_only")
-      add(tools, shapes, ["after a hosted call"]);
+    if (!endsClean(protocol) || tools.hosted?.effect === "read_only") add(tools, shapes, ["after a hosted call"]);
   }
   // In Chat calls are whole only with the finish, and held parts are not handed over, so no call can run earlier.
   if (protocol === "openai-chat" || mode !== "live") return places;
@@ -175,7 +177,7 @@ const placeOf = ({ moment, protocol }: Cut, content: Content): BreakPlace => {
     case "after text":
       return behind(last("text"));
     case "inside arguments":
-      return protocol === "google-gemini"
+      return hasWholeCalls(protocol)
         ? { at: { at: "tool_arguments" }, events: firstArguments }
         : behind(firstArguments + 2);
     case "after a call":

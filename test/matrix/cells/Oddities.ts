@@ -17,8 +17,8 @@ import {
   modes,
   none,
   recovered,
+  sseProtocols,
   stopped,
-  textProtocols,
   whole,
 } from "../Cell.ts";
 import { brokenCalls } from "./BrokenCalls.ts";
@@ -27,7 +27,7 @@ import type { Oddity } from "./Oddity.ts";
 
 export const oddities = (): ReadonlyArray<Cell> =>
   [...damage, ...legal, ...endings, ...brokenCalls].flatMap(({ answers, expect, more, name, only }) =>
-    (only ?? textProtocols).flatMap((protocol) =>
+    (only ?? sseProtocols).flatMap((protocol) =>
       modes.map((mode) => ({
         name: `${protocol}/${name}/${mode}`,
         group: name,

@@ -2,6 +2,7 @@
  * Answers with an error status, with bodies of each protocol and of a proxy.
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
+import { samples } from "../../samples/index.ts";
 import {
   type Answer,
   asked,
@@ -62,11 +63,15 @@ const proxied: ReadonlyArray<readonly [name: string, answer: Answer]> = [
 export const statuses = (): ReadonlyArray<Cell> =>
   protocols.flatMap((protocol) => [
     ...meanings.flatMap(([status, meaning]) =>
-      cellsOf(protocol, `status ${status}`, { status, headers: soon }, meaning),
+      cellsOf(protocol, `status ${status}`, { status, headers: soon }, proven(meaning, status, protocol)),
     ),
     ...proxied.flatMap(([name, answer]) => cellsOf(protocol, name, answer, "processed")),
     ...refreshed(protocol),
   ]);
+
+/** An error without a code could be that of any server, so a 503 or 529 of such a protocol does not prove that nothing was done. */
+const proven = (meaning: Meaning, status: number, protocol: ProtocolId): Meaning =>
+  meaning === "not processed" && status !== 429 && !samples[protocol].has.codes ? "processed" : meaning;
 
 /** Keeps waits below a second; longer waits have their own cells. */
 const soon = { "retry-after-ms": "50" };

@@ -11,14 +11,15 @@ import {
   type Content,
   callsOf,
   type Expected,
+  endsClean,
   event,
   fewTools,
   framed,
   type Mode,
   modes,
   none,
-  protocols,
   recovered,
+  sseProtocols,
   stopped,
   type ToolState,
   whole,
@@ -45,7 +46,7 @@ const places = {
 type Place = keyof typeof places;
 
 export const streamErrors = (): ReadonlyArray<Cell> =>
-  protocols.flatMap((protocol) => modes.flatMap((mode) => [...named(protocol, mode), ...finishes(protocol, mode)]));
+  sseProtocols.flatMap((protocol) => modes.flatMap((mode) => [...named(protocol, mode), ...finishes(protocol, mode)]));
 
 const named = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> =>
   errors.flatMap((error) =>
@@ -139,7 +140,7 @@ const finishes = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> => {
       group: "error after the finish, in one write",
       answers: () => [{ content: [...said, finishOf(protocol), { error: "server_error" }], one_write: true }, {}],
       // Gemini's marker is a clean end, so the error revokes it. In one write nothing was seen yet.
-      expect: protocol === "google-gemini" ? recovered("nothing_shown") : late,
+      expect: endsClean(protocol) ? recovered("nothing_shown") : late,
       rawMarker: true,
     },
     {
@@ -147,12 +148,11 @@ const finishes = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> => {
       name: `${protocol}/error after the finish, later/${mode}`,
       group: "error after the finish, later",
       answers: () => [{ content: [...said, finishOf(protocol), { error: "server_error" }], delay_ms: 25 }, {}],
-      expect:
-        protocol === "google-gemini"
-          ? mode === "on_complete"
-            ? recovered("nothing_shown")
-            : asked("text_shown", [1])
-          : late,
+      expect: endsClean(protocol)
+        ? mode === "on_complete"
+          ? recovered("nothing_shown")
+          : asked("text_shown", [1])
+        : late,
       rawMarker: true,
     },
   ];

@@ -12,7 +12,7 @@ import { Answers } from "../../../src/testing/index.ts";
 import { protocols } from "../../client/Protocols.ts";
 import { bytesOf, recordings } from "../../Recordings.ts";
 import { seeded } from "../../Seeded.ts";
-import { ids, samples } from "../../samples/index.ts";
+import { samples, talkIds } from "../../samples/index.ts";
 
 type Dice = () => number;
 const pick = <A>(dice: Dice, from: readonly [A, ...Array<A>]): A => from[Math.floor(dice() * from.length)] ?? from[0];
@@ -70,7 +70,8 @@ const holds = (dice: Dice, protocol: ProtocolId, parts: ReadonlyArray<Part>, bod
 
 /** A request that ends with the caller's own prefill is only repeated where nothing was kept: that is the caller's to send. */
 const prefilled = (body: Json.JsonRecord): boolean => {
-  const last = Json.record(Json.list(body.messages ?? body.contents).at(-1));
+  const { contents, messages } = body.request === undefined ? body : (Json.record(body.request) ?? {});
+  const last = Json.record(Json.list(messages ?? contents).at(-1));
   return last?.role === "assistant" || last?.role === "model";
 };
 
@@ -78,7 +79,7 @@ const rounds = 400;
 const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_122);
 
 describe(`Continuation, seed ${seed}`, () => {
-  for (const protocol of ids) {
+  for (const protocol of talkIds) {
     it(`${protocol}: no dangling call, no second result, no prefill, no repeated role, of ${rounds} answers cut anywhere`, () => {
       const dice = seeded(seed);
       const seen = new Set<string>();

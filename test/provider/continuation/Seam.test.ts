@@ -11,10 +11,9 @@ import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
 import type { SeamPlan } from "../../../src/seam/TextSeam.ts";
 import { bytesOf, recordings } from "../../Recordings.ts";
 import { seeded } from "../../Seeded.ts";
-import { byProtocol, conversation, samples } from "../../samples/index.ts";
+import { byProtocol, conversation, samples, seamIds } from "../../samples/index.ts";
 import { decode } from "../Decoded.ts";
 
-const ids = protocols.ids.filter((id) => protocols.get(id).splice !== undefined);
 const bodies = byProtocol(({ id, limit }) => ({ ...conversation(id, "Tell me."), ...limit(4_096) }));
 
 /** What was received of a text, cut behind its last character. */
@@ -67,90 +66,93 @@ const said = (body: Json.JsonRecord): ReadonlyArray<readonly [role: unknown, tex
 const budgetOf = (body: Json.JsonRecord): unknown =>
   body.max_tokens ?? body.max_output_tokens ?? Json.record(body.generationConfig)?.maxOutputTokens;
 
-describe.each(ids)("%s: a request that goes on behind shown text", (protocol) => {
-  it("gives back the text once, and asks for the anchor in the user's words with the quote between marks", () => {
-    const body = built(protocol, input(protocol, anchor));
-    assert.deepStrictEqual(said(body).slice(1), [
-      [samples[protocol].assistant, shown],
-      [
-        "user",
-        "Your last message was cut off by a connection failure. It ended, between the marks, with: <cut>The river rose, and the old bri</cut>. Begin your next message with exactly these characters, without the marks, quotation or any word before them, also where a word or a line is cut, and go straight on to the end of the answer. Repeat nothing else and do not mention the interruption.",
-      ],
-    ]);
-    assert.deepStrictEqual(samples[protocol].check(body), []);
-  });
+describe.each(seamIds.filter((id) => samples[id].wrapper === undefined))(
+  "%s: a request that goes on behind shown text",
+  (protocol) => {
+    it("gives back the text once, and asks for the anchor in the user's words with the quote between marks", () => {
+      const body = built(protocol, input(protocol, anchor));
+      assert.deepStrictEqual(said(body).slice(1), [
+        [samples[protocol].assistant, shown],
+        [
+          "user",
+          "Your last message was cut off by a connection failure. It ended, between the marks, with: <cut>The river rose, and the old bri</cut>. Begin your next message with exactly these characters, without the marks, quotation or any word before them, also where a word or a line is cut, and go straight on to the end of the answer. Repeat nothing else and do not mention the interruption.",
+        ],
+      ]);
+      assert.deepStrictEqual(samples[protocol].check(body), []);
+    });
 
-  it("takes other marks where the quote closes them", () => {
-    const text = "Write <cut>so</cut> and go on";
-    const body = built(protocol, input(protocol, { proof: "anchor", at: text.length, quote: text }, text));
-    assert.include(said(body).at(-1)?.[1], `<cut2>${text}</cut2>`);
-  });
+    it("takes other marks where the quote closes them", () => {
+      const text = "Write <cut>so</cut> and go on";
+      const body = built(protocol, input(protocol, { proof: "anchor", at: text.length, quote: text }, text));
+      assert.include(said(body).at(-1)?.[1], `<cut2>${text}</cut2>`);
+    });
 
-  it("ends with the assistant's own text where a prefill is declared, and adds no words", () => {
-    const body = built(protocol, input(protocol, prefill("trailing")));
-    assert.deepStrictEqual(said(body).slice(1), [[samples[protocol].assistant, shown]]);
-  });
+    it("ends with the assistant's own text where a prefill is declared, and adds no words", () => {
+      const body = built(protocol, input(protocol, prefill("trailing")));
+      assert.deepStrictEqual(said(body).slice(1), [[samples[protocol].assistant, shown]]);
+    });
 
-  it("keeps white space at the end of a prefill but for Anthropic, which refuses it", () => {
-    const text = `${shown} \n`;
-    const body = built(protocol, input(protocol, prefill("trailing", text), text));
-    assert.strictEqual(said(body).at(-1)?.[1], protocol === "anthropic-messages" ? shown : text);
-  });
+    it("keeps white space at the end of a prefill but for Anthropic, which refuses it", () => {
+      const text = `${shown} \n`;
+      const body = built(protocol, input(protocol, prefill("trailing", text), text));
+      assert.strictEqual(said(body).at(-1)?.[1], protocol === "anthropic-messages" ? shown : text);
+    });
 
-  it("keeps white space at the end of the text in front of the user's words", () => {
-    const text = `${shown} `;
-    const body = built(protocol, input(protocol, { ...anchor, at: text.length }, text));
-    assert.strictEqual(said(body).at(-2)?.[1], text);
-  });
+    it("keeps white space at the end of the text in front of the user's words", () => {
+      const text = `${shown} `;
+      const body = built(protocol, input(protocol, { ...anchor, at: text.length }, text));
+      assert.strictEqual(said(body).at(-2)?.[1], text);
+    });
 
-  it("does not send half a character", () => {
-    const text = `${shown}\ud83d`;
-    const body = built(protocol, input(protocol, { ...anchor, at: text.length }, text));
-    assert.strictEqual(said(body).at(-2)?.[1], shown);
-  });
+    it("does not send half a character", () => {
+      const text = `${shown}\ud83d`;
+      const body = built(protocol, input(protocol, { ...anchor, at: text.length }, text));
+      assert.strictEqual(said(body).at(-2)?.[1], shown);
+    });
 
-  it("asks for what is left of the budget, with the anchor in it", () => {
-    const body = built(protocol, input(protocol, anchor));
-    assert.strictEqual(budgetOf(body), 4096 - 13 + 8);
-    assert.strictEqual(budgetOf(built(protocol, input(protocol, prefill("trailing")))), 4096 - 13);
-  });
+    it("asks for what is left of the budget, with the anchor in it", () => {
+      const body = built(protocol, input(protocol, anchor));
+      assert.strictEqual(budgetOf(body), 4096 - 13 + 8);
+      assert.strictEqual(budgetOf(built(protocol, input(protocol, prefill("trailing")))), 4096 - 13);
+    });
 
-  it("asks for no less than a floor, and never for more than was asked", () => {
-    const long = `${"word ".repeat(4000)}end`;
-    const seam: SeamPlan = { proof: "anchor", at: long.length, quote: "word word word end" };
-    assert.strictEqual(budgetOf(built(protocol, input(protocol, seam, long))), 256);
-    const small = JSON.parse(JSON.stringify(bodies[protocol]).replace("4096", "100"));
-    assert.strictEqual(budgetOf(built(protocol, input(protocol, seam, long, small))), 100);
-  });
+    it("asks for no less than a floor, and never for more than was asked", () => {
+      const long = `${"word ".repeat(4000)}end`;
+      const seam: SeamPlan = { proof: "anchor", at: long.length, quote: "word word word end" };
+      assert.strictEqual(budgetOf(built(protocol, input(protocol, seam, long))), 256);
+      const small = JSON.parse(JSON.stringify(bodies[protocol]).replace("4096", "100"));
+      assert.strictEqual(budgetOf(built(protocol, input(protocol, seam, long, small))), 100);
+    });
 
-  it("is not built for another text than the one that was kept", () => {
-    const seam: SeamPlan = { ...anchor, quote: "The river fell" };
-    assert.include(refusedFor(protocol, input(protocol, seam)), "does not end with the quote");
-  });
+    it("is not built for another text than the one that was kept", () => {
+      const seam: SeamPlan = { ...anchor, quote: "The river fell" };
+      assert.include(refusedFor(protocol, input(protocol, seam)), "does not end with the quote");
+    });
 
-  it("is built where a finish came with the last piece, which only a clean end would have made the marker", () => {
-    const finished = { ...Json.record(received(protocol, shown)), whole: true };
-    const body = built(protocol, { ...input(protocol, anchor), received: finished });
-    assert.include(said(body).at(-1)?.[1], "<cut>");
-  });
+    it("is built where a finish came with the last piece, which only a clean end would have made the marker", () => {
+      const finished = { ...Json.record(received(protocol, shown)), whole: true };
+      const body = built(protocol, { ...input(protocol, anchor), received: finished });
+      assert.include(said(body).at(-1)?.[1], "<cut>");
+    });
 
-  it("is not built where a call stands beside the text", () => {
-    const call = { type: "call", whole: true, attempt: 1, call: "0.0", json: { id: "c1", name: "f", input: "{}" } };
-    for (const before of [call, { ...call, whole: false }]) {
-      const given = { ...input(protocol, anchor), received: received(protocol, shown, [before]) };
-      assert.include(refusedFor(protocol, given), "a call is open");
-    }
-  });
+    it("is not built where a call stands beside the text", () => {
+      const call = { type: "call", whole: true, attempt: 1, call: "0.0", json: { id: "c1", name: "f", input: "{}" } };
+      for (const before of [call, { ...call, whole: false }]) {
+        const given = { ...input(protocol, anchor), received: received(protocol, shown, [before]) };
+        assert.include(refusedFor(protocol, given), "a call is open");
+      }
+    });
 
-  it("is not built for a request that forbids it", () => {
-    const body = {
-      ...bodies[protocol],
-      tool_choice: "required",
-      toolConfig: { functionCallingConfig: { mode: "ANY" } },
-    };
-    assert.include(refusedFor(protocol, input(protocol, anchor, shown, body)), "forced_tool");
-  });
-});
+    it("is not built for a request that forbids it", () => {
+      const body = {
+        ...bodies[protocol],
+        tool_choice: "required",
+        toolConfig: { functionCallingConfig: { mode: "ANY" } },
+      };
+      assert.include(refusedFor(protocol, input(protocol, anchor, shown, body)), "forced_tool");
+    });
+  },
+);
 
 describe("A request that goes on behind shown text", () => {
   it("says so in the form that the provider declares", () => {

@@ -13,8 +13,7 @@ import type { Part } from "../../../src/provider/stream/Protocol.ts";
 import { protocols } from "../../client/Protocols.ts";
 import { bytesOf, recordings } from "../../Recordings.ts";
 import { seeded } from "../../Seeded.ts";
-import { byProtocol, ids, samples } from "../../samples/index.ts";
-import { dataFrame } from "../../samples/Json.ts";
+import { byProtocol, samples, talkIds } from "../../samples/index.ts";
 import type { Event } from "../../samples/Sample.ts";
 import { characters, decode, encode } from "../Decoded.ts";
 
@@ -73,7 +72,7 @@ const checkCuts = (protocol: ProtocolId, bytes: Uint8Array, note: string): void 
 };
 
 describe("text that was shown is text that a continuation knows", () => {
-  for (const protocol of ids) {
+  for (const protocol of talkIds) {
     const folder = new URL(`../../fixtures/streams/${protocol}/`, import.meta.url);
     for (const file of readdirSync(folder)) {
       it(`${protocol} ${file}, at every cut`, () => {
@@ -214,7 +213,7 @@ const spellings: ReadonlyArray<readonly [ProtocolId, string, ReadonlyArray<objec
 ];
 
 const partsOf = (protocol: ProtocolId, frames: ReadonlyArray<Event>): ReadonlyArray<Part> =>
-  decode(protocols[protocol], [encode(frames.map(dataFrame).join(""))]).parts;
+  decode(protocols[protocol], [encode(frames.map(samples[protocol].frame).join(""))]).parts;
 
 const built = (protocol: ProtocolId, parts: ReadonlyArray<Part>, body = samples[protocol].question("2+2?")) =>
   Continuation.build(protocol, { body, received: Continuation.collect(protocol, parts), calls: [], results: [] });
@@ -262,7 +261,7 @@ const ends = byProtocol(({ events }) => {
 });
 
 describe("a whole answer", () => {
-  for (const protocol of ids) {
+  for (const protocol of talkIds) {
     const [frames, last] = ends[protocol];
     it(`${protocol}: nothing is said of a failure, and the user's next words stand behind it alone`, () => {
       const next = built(protocol, partsOf(protocol, [...frames, ...last]));
@@ -287,7 +286,7 @@ describe("a whole answer", () => {
   }
 
   it("is no whole one any more where its marker was withdrawn", () => {
-    for (const protocol of ids) {
+    for (const protocol of talkIds) {
       const [frames, last] = ends[protocol];
       const parts = partsOf(protocol, [...frames, ...last]);
       assert.isTrue(Continuation.collect(protocol, parts).whole);
@@ -300,7 +299,7 @@ describe("the user's next turn", () => {
   const rolesIn = (protocol: ProtocolId, body: Json.JsonRecord): ReadonlyArray<unknown> =>
     Json.list(body[samples[protocol].history]).map((it) => Json.record(it)?.role);
 
-  for (const protocol of ids) {
+  for (const protocol of talkIds) {
     it(`${protocol}: opens a conversation, follows an answer, and joins a message of the user's own`, () => {
       const { assistant, history } = samples[protocol];
       const empty = { [history]: [] };

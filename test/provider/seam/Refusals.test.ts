@@ -11,10 +11,7 @@ const config = (generationConfig: object) => ({ contents: [], generationConfig }
 const mode = (mode: string) => ({ contents: [], toolConfig: { functionCallingConfig: { mode } } });
 const kept = (body: object) => ({ store: false, ...body });
 
-const tables: Record<ProtocolId, Rows> = {
-  // Their text is never continued, because their splice is missing.
-  "bedrock-converse": [[undefined, { messages: [] }]],
-  "bedrock-invoke": [["forced_tool", { messages: [], tool_choice: { type: "any" } }]],
+const tables: Partial<Record<ProtocolId, Rows>> = {
   "openai-chat": [
     [undefined, { messages: [], max_tokens: 9, temperature: 0, stop: ["x"], response_format: { type: "text" } }],
     [undefined, { n: 1, logprobs: false, top_logprobs: null, modalities: ["text"], audio: null, store: false }],
@@ -69,6 +66,11 @@ const tables: Record<ProtocolId, Rows> = {
     ["forced_tool", { tool_choice: { type: "any" } }],
     ["forced_tool", { tool_choice: { type: "tool", name: "f" } }],
   ],
+  "google-code-assist": [
+    [undefined, { request: config({ responseMimeType: "text/plain" }) }],
+    ["structured_output", { request: config({ responseSchema: {} }) }],
+    ["forced_tool", { request: mode("ANY") }],
+  ],
   "google-gemini": [
     [undefined, config({ responseMimeType: "text/plain", candidateCount: 1, responseModalities: ["TEXT"] })],
     [undefined, mode("AUTO")],
@@ -92,7 +94,7 @@ const tables: Record<ProtocolId, Rows> = {
 
 describe("A request forbids to go on with the text of its response", () => {
   for (const id of protocols.ids) {
-    for (const [refusal, body] of tables[id]) {
+    for (const [refusal, body] of tables[id] ?? [["no_seam", {}] as const]) {
       it(`${id}: ${JSON.stringify(body)} ${refusal === undefined ? "forbids nothing" : `is ${refusal}`}`, () => {
         assert.strictEqual(protocols.get(id).seamRefusal({ ...body }), refusal);
       });

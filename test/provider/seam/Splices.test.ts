@@ -5,7 +5,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { protocols, type WireProtocol } from "../../../src/provider/Protocols.ts";
 import { textOf } from "../../../src/provider/stream/Content.ts";
-import { ids } from "../../samples/index.ts";
 import { characters, decode, readyInputs } from "../Decoded.ts";
 import { chatContinuer, geminiContinuer } from "./Continuers.ts";
 import {
@@ -66,12 +65,6 @@ const checkRead = async (reader: SpliceReader, stream: Stream, bytes: Uint8Array
   if (unbroken.next.length > 0) assert.deepStrictEqual([...whole.next], [unbroken.text], `${reader.name}: ${note}`);
   return true;
 };
-
-describe("every protocol of the package", () => {
-  it("has a splice", () => {
-    for (const id of ids) assert.isFunction(protocols.get(id).splice, id);
-  });
-});
 
 for (const [protocol, continuer] of cases) {
   const streams = wholeStreams(protocol);

@@ -11,7 +11,7 @@ import type { Part } from "../../../src/provider/stream/Protocol.ts";
 import type { SeamPlan } from "../../../src/seam/TextSeam.ts";
 import { FaultJudge, FaultProvider } from "../../../src/testing/index.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
-import { conversation, ids } from "../../samples/index.ts";
+import { conversation, seamIds } from "../../samples/index.ts";
 
 const content = [{ reasoning: 2 }, { text: 20 }];
 const whole = Array.from({ length: 20 }, (_, at) => `r1.${at + 2}·`).join("");
@@ -60,7 +60,7 @@ const forms: Readonly<Record<string, PrefillForm | undefined>> = {
 };
 
 describe("a fault provider that goes on", () => {
-  for (const id of ids) {
+  for (const id of seamIds) {
     it.live(`${id}: begins with the quoted text and goes on to the end of its first answer`, () =>
       Effect.gen(function* () {
         const { log, rest, shown } = yield* goesOn(id, { answers: [cutAfter(14), { goes_on: {} }] }, anchor);

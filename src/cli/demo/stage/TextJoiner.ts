@@ -19,7 +19,7 @@ export interface GoesOn {
 
 const story = "Tell me a story";
 
-/** The smallest request of each protocol whose response can be continued. */
+/** The smallest request of each protocol in which shown text can be continued. */
 const requests: Readonly<Partial<Record<ProtocolId, Json.JsonRecord>>> = {
   "anthropic-messages": { max_tokens: 1_024, messages: [{ role: "user", content: story }] },
   "google-gemini": { contents: [{ role: "user", parts: [{ text: story }] }] },

@@ -79,6 +79,7 @@ const rests = (protocol: WireProtocol): Rest => {
   const byProtocol: Readonly<Partial<Record<ProtocolId, Rest>>> = {
     "openai-chat": byContinuer(chatContinuer),
     "google-gemini": byContinuer(geminiContinuer),
+    "google-code-assist": byContinuer(geminiContinuer),
     "anthropic-messages": ({ parts }, at, quote) => {
       const first = parts.slice(0, at);
       const shown = runOf(first);
@@ -92,9 +93,9 @@ const rests = (protocol: WireProtocol): Rest => {
       return honestResponse(eventsOf(parts), eventsOf(first), shown, { anchor }).map(frameOf);
     },
   };
-  const rest = byProtocol[protocol.id as ProtocolId]; // the protocols of this file are those of the package
-  if (rest === undefined) throw new Error(`expected a protocol that continues its text, got ${protocol.id}`);
-  return rest;
+  const found = byProtocol[protocol.id as ProtocolId]; // the protocols of this file are those of the package
+  if (found === undefined) throw new Error(`${protocol.id} has no seam`);
+  return found;
 };
 
 /** Number of parts shown before a request quotes their end. A call and the parts after it are held. */
@@ -181,6 +182,9 @@ export const readBy = (id: ProtocolId, bytes: Uint8Array): Promise<unknown> => {
         ...{ output_text, status, name, items: output.map((item) => item.type) },
         calls: output.map((item) => (item.type === "function_call" ? [item.name, item.arguments] : [])),
       }));
+    case "google-code-assist":
+      // No SDK reads this wire.
+      return Promise.resolve(undefined);
     default: {
       const [reader] = spliceReaders.filter(({ protocol }) => protocol === id);
       if (reader === undefined) throw new Error(`${id} has no client`);

@@ -102,7 +102,9 @@ const prefillIn = (body: unknown): string | undefined => {
 };
 
 const lastOf = (body: unknown): unknown => {
-  const { contents, input, messages } = body as { contents?: unknown; input?: unknown; messages?: unknown };
+  const { contents, input, messages, request } = body as Readonly<Record<string, unknown>>;
+  // Code Assist wraps a request of Gemini.
+  if (typeof request === "object" && request !== null) return lastOf(request);
   const list = messages ?? input ?? contents;
   return Array.isArray(list) ? list.at(-1) : list;
 };

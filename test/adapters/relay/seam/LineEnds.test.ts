@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { GoogleGenAI } from "@google/genai";
 import { Effect } from "effect";
-import { ids } from "../../../samples/index.ts";
+import { seamIds } from "../../../samples/index.ts";
 import { layer } from "../RelayCases.ts";
 import { honestly, type Replies, type Said, written } from "./HonestModel.ts";
 import { planOf, played, readAs } from "./SeamCases.ts";
@@ -22,7 +22,7 @@ const textOf = async (body: string): Promise<string> => {
 };
 
 describe.concurrent("a stream of CRLF lines that breaks between CR and LF", () => {
-  for (const protocol of ids)
+  for (const protocol of seamIds)
     for (const cut of [-1, 0])
       it.live(`${protocol}: is gone on with behind ${cut === 0 ? "a whole line end" : "the half of one"}`, () =>
         Effect.gen(function* () {
@@ -48,7 +48,7 @@ describe.concurrent("a stream of CRLF lines that breaks between CR and LF", () =
 });
 
 describe.concurrent("a stream that ends cleanly before the line ends of its last event", () => {
-  for (const protocol of ids)
+  for (const protocol of seamIds)
     for (const nl of ["\n", "\r\n", "\r"])
       it.live(`${protocol}, ${JSON.stringify(nl)}: is gone on with behind that event, and not inside of it`, () =>
         Effect.gen(function* () {

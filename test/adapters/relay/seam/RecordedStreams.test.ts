@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { protocols } from "../../../../src/provider/Protocols.ts";
 import { type Stream, wholeStreams } from "../../../provider/seam/Spliced.ts";
-import { ids } from "../../../samples/index.ts";
+import { seamIds } from "../../../samples/index.ts";
 import { layer } from "../RelayCases.ts";
 import { type Break, breaksOf, broken, closed, readBy, reasonOf, withLineEnds } from "./Broken.ts";
 import { planOf, readAs } from "./SeamCases.ts";
@@ -22,7 +22,7 @@ const isOne = ({ parts }: Stream): boolean => parts.filter(({ event }) => event.
 
 const log = process.env.SEAM_COUNTS === undefined ? () => undefined : console.log;
 
-for (const id of ids) {
+for (const id of seamIds) {
   const protocol = protocols.get(id);
   const counts = new Map<string, number>();
   const plan = planOf(id);
