@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { BreakKind, BreakPlace } from "../../src/testing/script/FaultScript.ts";
-import { talkIds } from "../samples/index.ts";
+import { samples } from "../samples/index.ts";
 import { attempt, type Call, setup } from "./Attempt.ts";
 import { protocols, serialsOf } from "./Protocols.ts";
 
@@ -24,6 +24,8 @@ const beforeBody: ReadonlyArray<readonly [BreakPlace, number]> = [
   ["before_head", 0],
 ];
 
+const hasCalls = (id: ProtocolId): boolean => samples[id].has.calls !== "none";
+
 describe("ProviderClient", () => {
   for (const id of ids) {
     describe(id, () => {
@@ -36,7 +38,7 @@ describe("ProviderClient", () => {
           assert.deepStrictEqual(serialsOf(seen.parts), [...row.reasoning, ...row.text]);
           assert.deepStrictEqual(seen.deliveries, ["not_sent", "ambiguous", "accepted"]);
           const decoded = seen.parts.flatMap((part) => part.observation.calls).filter((call) => call.phase === "ready");
-          assert.strictEqual(decoded.length, talkIds.includes(id) ? 1 : 0);
+          assert.strictEqual(decoded.length, hasCalls(id) ? 1 : 0);
           assert.isTrue(row.terminal);
         }),
       );
@@ -51,7 +53,7 @@ describe("ProviderClient", () => {
       );
 
       for (const kind of ["rst", "fin", "end"] satisfies ReadonlyArray<BreakKind>) {
-        const places = inBody.filter(([at]) => at !== "tool_arguments" || talkIds.includes(id));
+        const places = inBody.filter(([at]) => at !== "tool_arguments" || hasCalls(id));
         for (const [at, n] of kind === "end" ? places : [...beforeBody, ...places]) {
           it.live(`fails with a typed failure after ${kind} at ${at} ${n}, never with a clean end`, () =>
             Effect.gen(function* () {

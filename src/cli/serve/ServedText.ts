@@ -3,7 +3,7 @@
  * description contains no secrets.
  */
 import { shippedTreatment, tableOf } from "../../gateway/clients/ClientTable.ts";
-import type { GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
+import { defaultNames, type GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
 import { valueAt } from "../../gateway/config/Option.ts";
 import { entries } from "../../gateway/config/Options.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
@@ -40,7 +40,7 @@ const continued = {
   ask: "the response ends broken, or a person is asked",
 } as const;
 
-const isDefault = (name: string): boolean => /^(?:openai|anthropic|gemini)$/.test(name);
+const isDefault = (name: string): boolean => defaultNames.some((known) => known === name);
 
 const upstreamLine = (server: UpstreamSettings): string => {
   const { ca, clientCert, continueText, name, paths, protocols, proxy, state, tolerance, url } = server;

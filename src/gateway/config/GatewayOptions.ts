@@ -114,6 +114,7 @@ const makeManner = ({ clients, holdMaxMs, onBreak, reveal }: GatewayOptions): Ga
 const makeServers = (options: GatewayOptions): Pick<GatewaySettings, "servers" | "upstreams"> => {
   const { clocks: { connect } = {}, named = [], tolerance } = options;
   const addresses = { ...upstreamsDefault, ...options.upstreams };
+  const local = isLocal(options.host ?? serverDefaults.host);
   const servers = new Map<string, UpstreamSettings>();
   const add = (upstream: UpstreamSettings) =>
     servers.set(upstream.name, {
@@ -121,7 +122,10 @@ const makeServers = (options: GatewayOptions): Pick<GatewaySettings, "servers" |
       ...upstream,
       ...(tolerance === undefined ? {} : { tolerance: { ...tolerance, ...upstream.tolerance } }),
     });
-  for (const name of defaultNames) add({ name, url: addresses[name], headers: [] });
+  // A server on this machine's loopback is for this machine's clients, unless the operator names its address.
+  for (const name of defaultNames)
+    if (local || options.upstreams?.[name] !== undefined || !isLocal(new URL(upstreamsDefault[name]).hostname))
+      add({ name, url: addresses[name], headers: [] });
   for (const upstream of named) add(upstream);
   const urls = defaultNames.map((name) => [name, servers.get(name)?.url ?? addresses[name]]);
   // The names are the keys of the table from which the type is derived, so the cast is safe.

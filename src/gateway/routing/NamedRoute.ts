@@ -6,7 +6,7 @@
  */
 import { type RelayHeaders, readAddress } from "../../adapters/relay/RelayTransport.ts";
 import { type ProtocolId, protocols as registry } from "../../provider/Protocols.ts";
-import type { UpstreamName, Upstreams } from "../config/Options.ts";
+import { type UpstreamName, type Upstreams, upstreamsDefault } from "../config/Options.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Refused } from "./Admission.ts";
 import { isUpstream, nowhere, type Route, type Unrouted, urlOf } from "./Route.ts";
@@ -67,6 +67,8 @@ const familyOf = ({ claim, owner, path, server, signs }: Asked): UpstreamName | 
   const { protocols } = server;
   if (claim.foreign !== undefined && owner !== claim.foreign && !(owner === undefined && protocols === undefined))
     return undefined;
+  // The operator has not chosen this server, so clients must not change it.
+  if (claim.foreign === server.name && isAtDefault(server)) return undefined;
   const protocol = protocolOf(path, claim);
   if (protocols !== undefined && protocol !== undefined && !protocols.includes(protocol)) return undefined;
   // Vertex AI is an exception, because it serves models of several vendors on a host of Google.
@@ -77,6 +79,11 @@ const familyOf = ({ claim, owner, path, server, signs }: Asked): UpstreamName | 
   const signed = claim.shared === true ? known.find((name) => isSigned(signs, name)) : undefined;
   return signed ?? known.find((name) => name === families[0]) ?? known[0];
 };
+
+/** True for a default upstream with its default address. */
+const isAtDefault = ({ name, url }: UpstreamSettings): boolean => defaultAddresses.get(name) === url;
+
+const defaultAddresses: ReadonlyMap<string, string> = new Map(Object.entries(upstreamsDefault));
 
 /** True if the servers of a vendor have no paths of other vendors. Ollama and Cohere also speak OpenAI's protocol. */
 const hasOnlyOwnPaths = (owner: Vendor): owner is UpstreamName =>
@@ -120,13 +127,16 @@ const foreign = ({ name }: UpstreamSettings, { at, vendor }: Sign): Refused => (
   message: `The request carries a credential or a header of ${vendorWords[vendor]} (${at}) and would go to the upstream ${name}, so the gateway did not send it. Check the client's key and base URL; an upstream accepts the credentials of the vendor that owns its host, and those of its configured protocols.`,
 });
 
-const notAsked = ({ claim, server }: Asked): Refused => {
+const notAsked = ({ claim, path, server }: Asked): Refused => {
   const [likeliest = "openai"] = claim.upstreams;
-  const whose = vendorWords[claim.foreign ?? likeliest];
+  const protocol = server.protocols === undefined ? undefined : protocolOf(path, claim);
+  const vendor = vendorWords[claim.foreign ?? likeliest];
+  const whose = protocol === undefined ? vendor : `${registry.get(protocol).name} (${protocol})`;
+  const at = claim.foreign === server.name && isAtDefault(server) ? " at its default address" : "";
   const only = server.protocols === undefined ? "" : ` It is configured for ${server.protocols.join(", ")}.`;
   return {
     status: 400,
     reason: "vendor",
-    message: `This path belongs to ${whose}, which the upstream ${server.name} does not serve, so the gateway did not send it.${only}`,
+    message: `This path belongs to ${whose}, which the upstream ${server.name} does not serve${at}, so the gateway did not send it.${only}`,
   };
 };

@@ -52,10 +52,8 @@ export const wayOf = (
       ? routeOf(target, headers, upstreams, credentialed.of(servers))
       : namedRouteOf(target, headers, server, upstreams);
   if ("refused" in route) return route;
-  const through = server ??
-    servers.get(route.upstream) ?? {
-      ...{ name: route.upstream, url: upstreams[route.upstream], headers: [] },
-    };
+  const through = server ?? servers.get(route.upstream);
+  if (through === undefined) return { refused: notForOthers(route.upstream), upstream: route.upstream };
   return {
     ...{ server: through, upstream: route.upstream, url: route.url, headers, asked, group, continueText },
     outgoing: remembering((request) => outgoing(request, through, route.upstream)),
@@ -118,4 +116,10 @@ const noSuchUpstream = (name: string): Refused => ({
   status: 404,
   reason: "address",
   message: `The gateway's configuration has no upstream ${name}.`,
+});
+
+const notForOthers = (name: UpstreamName): Refused => ({
+  status: 404,
+  reason: "address",
+  message: `The default address of the upstream ${name} is on the gateway's own machine, and other machines reach this gateway, so it did not send the request. To permit it, set --${name}-url, or an upstream ${name} in the configuration.`,
 });

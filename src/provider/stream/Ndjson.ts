@@ -77,7 +77,7 @@ class LineFramer implements Framer {
   #keep(bytes: Uint8Array): void {
     const needed = this.#lineLength + bytes.length;
     if (needed > this.#limits.lineBytesMax) {
-      this.failure = oversize;
+      this.#refuseLong(hasContent(this.#line.subarray(0, this.#lineLength)) ? this.#line : bytes);
       return;
     }
     if (needed > this.#line.length) {
@@ -103,11 +103,11 @@ class LineFramer implements Framer {
   #take(line: Uint8Array, ending: number, events: Array<SseEvent>): void {
     const size = line.length + ending;
     if (line.length > Math.min(this.#limits.lineBytesMax, this.#limits.eventBytesMax)) {
-      this.failure = oversize;
+      this.#refuseLong(line);
       return;
     }
     const text = utf8.decode(line[line.length - 1] === CR ? line.subarray(0, -1) : line);
-    if (text.trim() === "") {
+    if (blank.test(text)) {
       this.#blankBytes += size;
       return;
     }
@@ -119,16 +119,28 @@ class LineFramer implements Framer {
     events.push({ event: "message", data: text, bytes: this.#blankBytes + size });
     this.#blankBytes = 0;
   }
+
+  /** Refuses a line that is too long. A long line that begins another body shows that the response is not a stream. */
+  #refuseLong(line: Uint8Array): void {
+    this.failure = this.#isRecognised || mayBeObject(line) ? oversize : notAStream;
+  }
 }
+
+/** Matches the white space of JSON. */
+const blank = /^[ \t\r]*$/;
 
 /** True if the first visible character of an unfinished line is a brace, or has not come yet. */
 const mayBeObject = (line: Uint8Array): boolean => {
+  const first = firstByte(line);
+  return first === undefined || first === BRACE;
+};
+
+const hasContent = (line: Uint8Array): boolean => firstByte(line) !== undefined;
+
+/** Returns the first visible byte of a line, after a byte order mark. */
+const firstByte = (line: Uint8Array): number | undefined => {
   const start = line[0] === 0xef ? 3 : 0;
-  for (let at = start; at < line.length; at++) {
-    const byte = line[at];
-    if (byte !== 32 && byte !== 9 && byte !== CR) return byte === BRACE;
-  }
-  return true;
+  return line.subarray(start).find((byte) => byte !== 32 && byte !== 9 && byte !== CR);
 };
 
 /** The form of lines of JSON. */

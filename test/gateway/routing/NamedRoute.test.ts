@@ -79,6 +79,16 @@ describe("a named upstream", () => {
       ...["/v1/models/m%3AgenerateContent", "/openai/deployments/d/chat/completions"],
     ])
       assert.strictEqual(goes(path, [], chat), "400 vendor", path);
+    const completions = { protocols: ["openai-chat", "openai-completions"] } as const;
+    for (const path of ["/v1/completions", "/v1/fim/completions"]) {
+      assert.strictEqual(goes(path, [], chat), "400 vendor", path);
+      assert.strictEqual(goes(path, [], completions), path.replace("/v1", own), path);
+    }
+    const refused = wayOn("/u/a/v1/completions", [], [upstream(chat)]);
+    assert.include(
+      "refused" in refused ? refused.refused.message : "",
+      "This path belongs to Completions and FIM (openai-completions), which the upstream a does not serve",
+    );
     const both = { protocols: ["anthropic-messages", "openai-responses"] } as const;
     assert.strictEqual(goes("/v1/messages", [], both), `${own}/messages`);
     assert.strictEqual(goes("/v1/responses", [], both), `${own}/responses`);
@@ -250,13 +260,44 @@ describe("an upstream with a credential of its own", () => {
     assert.deepInclude("refused" in way ? way.refused : {}, { status: 400, reason: "vendor" });
   });
 
-  it("may be one of the three that need no prefix", () => {
+  it("may be one of those that need no prefix", () => {
     const named = [upstream({ name: "openai", credential: mine })];
     const way = wayOn("/v1/chat/completions", bearer("sk-ant-placeholder"), named);
     assert.deepStrictEqual("url" in way ? way.outgoing(way) : way, {
       url: `${own}/chat/completions`,
       headers: [["authorization", "Bearer sk-mine"]],
     });
+  });
+});
+
+describe("a default upstream on the gateway's own machine", () => {
+  const ollama = "http://127.0.0.1:11434";
+  const isReached = { host: "0.0.0.0", token: "a-token-of-a-test" };
+  const at = (target: string, more: GatewayOptions, named: ReadonlyArray<UpstreamSettings> = []) => {
+    const way = wayOn(target, [], named, more);
+    return "refused" in way ? `${way.refused.status} ${way.refused.reason}` : way.url;
+  };
+
+  it("serves a gateway that only this machine reaches", () => {
+    assert.strictEqual(at("/api/chat", {}), `${ollama}/api/chat`);
+    assert.strictEqual(at("/u/ollama/api/chat", { host: "::1" }), `${ollama}/api/chat`);
+  });
+
+  it("serves a gateway that other machines reach only if its address is configured", () => {
+    assert.strictEqual(at("/api/chat", isReached), "404 address");
+    assert.strictEqual(at("/u/ollama/api/chat", isReached), "404 address");
+    assert.strictEqual(at("/api/chat", { ...isReached, upstreams: { ollama } }), `${ollama}/api/chat`);
+    assert.strictEqual(at("/api/chat", isReached, [upstream({ name: "ollama", url: ollama })]), `${ollama}/api/chat`);
+    assert.strictEqual(at("/v2/chat", isReached), "https://api.cohere.com/v2/chat");
+  });
+
+  it("changes no models of a server that the operator has not chosen", () => {
+    assert.strictEqual(at("/api/pull", {}), "400 vendor");
+    assert.strictEqual(at("/u/ollama/api/pull", {}), "400 vendor");
+    assert.strictEqual(at("/u/ollama/", {}), `${ollama}/`);
+    const upstreams = { ollama: "http://gpu.example:11434" };
+    assert.strictEqual(at("/u/ollama/api/pull", { upstreams }), `${upstreams.ollama}/api/pull`);
+    assert.strictEqual(at("/u/a/api/pull", {}, [upstream({ url: ollama })]), `${ollama}/api/pull`);
   });
 });
 

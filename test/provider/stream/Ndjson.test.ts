@@ -57,6 +57,16 @@ describe("frames of lines of JSON", () => {
     }
   });
 
+  it("takes a body that begins with another line for no stream, however long that line is and however it is cut", () => {
+    for (const body of [`[${"1,".repeat(40)}1]\n`, `  <html>${"x".repeat(60)}\n`, "\f\n", "\u00a0\n"])
+      for (const piece of [100, 7, 1]) {
+        const framer = framing.makeFramer({ lineBytesMax: 50 });
+        const bytes = encode(body);
+        for (let at = 0; at < bytes.length; at += piece) framer.feed(bytes.subarray(at, at + piece));
+        assert.deepStrictEqual(framer.failure, { kind: "protocol", reason: "not_a_stream" }, `${body}, ${piece}`);
+      }
+  });
+
   it("writes an event as a line, and ends a line that lacks its end", () => {
     assert.strictEqual(framing.encode({ data: '{"a":1}' }), '{"a":1}\n');
     assert.strictEqual(framing.missingEnd(encode('{"a":1}')), "\n");
