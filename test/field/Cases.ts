@@ -351,7 +351,7 @@ const repeats: ReadonlyArray<Case> = [
 
 const lacksLast = (it: ProtocolId): string => written(it, [{ text: "GOOD" }], { lacksLast: true, tokens: 40 });
 const ping = 'event: ping\ndata: {"type":"ping"}\n\n';
-const geminiChunk = (part: object, finishReason: string): string =>
+const geminiChunk = (part: object, finishReason?: string): string =>
   `data: ${JSON.stringify({ candidates: [{ index: 0, content: { parts: [part] }, finishReason }] })}\n\n`;
 const stop = (text: string): string => geminiChunk({ text }, "STOP");
 
@@ -445,6 +445,16 @@ const ends: ReadonlyArray<Case> = [
     ...only("google-gemini"),
     ...hidden,
     attempts: () => [[stop("One, "), 60_000, stop("two, "), stop("three."), end]],
+    options: { seconds: 90 },
+    requests: 1,
+    ...whole,
+  },
+  {
+    name: "A STOP in every chunk but the first, and a pause of a minute before the last",
+    reports: "agentscope #2073",
+    ...only("google-gemini"),
+    ...hidden,
+    attempts: () => [[geminiChunk({ text: "One, " }), stop("two, "), stop("three, "), 60_000, stop("four."), end]],
     options: { seconds: 90 },
     requests: 1,
     ...whole,
