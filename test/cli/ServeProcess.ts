@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Effect, References, type Scope } from "effect";
+import { defaultNames } from "../../src/gateway/config/GatewayOptions.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { bareEnv, bin } from "./CommandLine.ts";
@@ -18,9 +19,8 @@ export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireR
 );
 
 /** The arguments that lead every protocol to one upstream. */
-export const urls = (upstream: string): ReadonlyArray<string> => [
-  ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
-];
+export const urls = (upstream: string): ReadonlyArray<string> =>
+  defaultNames.flatMap((name) => [`--${name}-url`, name === "openai" ? `${upstream}/v1` : upstream]);
 
 export interface Served {
   readonly child: ChildProcess;

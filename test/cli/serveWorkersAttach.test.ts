@@ -19,7 +19,7 @@ import {
 } from "../gateway/attach/AttachCases.ts";
 import { bodies, paths, protocols } from "../gateway/GatewayCases.ts";
 import { eventually, polled, turn } from "../Polling.ts";
-import { folder, runsIn, type Served, serve } from "./ServeProcess.ts";
+import { folder, runsIn, type Served, serve, urls } from "./ServeProcess.ts";
 import { connected as connectedTo, logged, workersOf } from "./Workers.ts";
 
 type Protocol = (typeof protocols)[number];
@@ -46,9 +46,8 @@ const started = Effect.fnUntraced(function* (
   }: { workers?: number; more?: ReadonlyArray<string>; env?: Record<string, string>; way?: Way } = {},
 ): Effect.fn.Return<Started, never, Scope.Scope> {
   const db = join(yield* folder, "runs.db");
-  const urls = ["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream];
   const linger = ["--linger-ms", "3600000", "--linger-max-ms", "3600000"];
-  const args = ["--db", db, ...linger, ...urls, ...more];
+  const args = ["--db", db, ...linger, ...urls(upstream), ...more];
   if (way === "gateway") {
     const gateways: Array<Served> = [];
     // Each one finds those that started before it.

@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { AttachableRun } from "../../../src/gateway/api/Traffic.ts";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
-import { folder, runsIn, serve } from "../../cli/ServeProcess.ts";
+import { folder, runsIn, serve, urls } from "../../cli/ServeProcess.ts";
 import { polled } from "../../Polling.ts";
 import { bodies, paths, protocols, send } from "../GatewayCases.ts";
 import { again, attach, clientOf, eventsOf, type Provider, providerOf, whole } from "./AttachCases.ts";
@@ -87,8 +87,17 @@ describe("The process of a gateway that is killed while runs go on without their
     Effect.gen(function* () {
       const file = join(yield* folder, "runs.db");
       const provider = yield* providerOf((nth) => lost[nth % lost.length]?.events ?? []);
-      const urls = ["--openai-url", `${provider.at}/v1`, "--anthropic-url", provider.at, "--gemini-url", provider.at];
-      const args = ["--port", "0", "--db", file, "--linger-ms", "600000", "--linger-max-ms", "600000", ...urls];
+      const args = [
+        "--port",
+        "0",
+        "--db",
+        file,
+        "--linger-ms",
+        "600000",
+        "--linger-max-ms",
+        "600000",
+        ...urls(provider.at),
+      ];
       const first = yield* serve(args);
       const names = yield* leaveAll(first.url, provider);
       // Records are written behind: the last moments of a killed process may be missing.
