@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { Effect, References, type Scope } from "effect";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
+import { upstreamsAt } from "../gateway/GatewayCases.ts";
 import { bareEnv, bin } from "./CommandLine.ts";
 
 /** A temporary folder that is removed after its test. */
@@ -18,9 +19,8 @@ export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireR
 );
 
 /** The arguments that lead every protocol to one upstream. */
-export const urls = (upstream: string): ReadonlyArray<string> => [
-  ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
-];
+export const urls = (upstream: string): ReadonlyArray<string> =>
+  Object.entries(upstreamsAt(upstream)).flatMap(([name, url]) => [`--${name}-url`, url]);
 
 export interface Served {
   readonly child: ChildProcess;
