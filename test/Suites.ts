@@ -51,6 +51,7 @@ export const timed: ReadonlyArray<string> = [
 export const long: ReadonlyArray<string> = [
   ...timed,
   "test/adapters/fetch/ClientAborts.test.ts",
+  "test/adapters/relay/Collected.test.ts",
   "test/adapters/relay/form/Campaign.test.ts",
   "test/adapters/relay/seam/RecordedStreams.test.ts",
   "test/cli/demo.test.ts",
