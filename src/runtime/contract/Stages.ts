@@ -1,6 +1,6 @@
 /**
- * What the runtime asks of a stage: a feature that only some runs have. An option of the run carries the stage as a value, so a program
- * that uses none loads none. The stages are in `src/stages`, and the runtime imports none of them.
+ * Contracts between the runtime and a stage, which is a feature that only some runs have. An option of the run carries the stage as a
+ * value, so a program that uses none loads none. The stages are in `src/stages`, and the runtime imports none of them.
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
