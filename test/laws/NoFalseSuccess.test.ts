@@ -29,6 +29,7 @@ describe("L5 no false success", () => {
     ["an error event and a marker in one chunk", [S.start, S.together(S.errorEvent(error), S.done)]],
     ["a finish that every chunk carries, and a reset behind it", [S.start, atEnd, S.reset]],
     ["a finish that every chunk carries, and more behind it", [S.start, atEnd, S.text("more")]],
+    ["a finish in every chunk but the first, and silence", [S.start, S.text("half"), atEnd, atEnd, S.never]],
   ];
   for (const [name, script] of never) {
     it.effect(`${name} is a failure`, () =>

@@ -1,7 +1,8 @@
 /** What is kept and held for a reader that comes back has limits, and is given back (L11); what was thrown away was never shown (L4). */
 import { assert, describe, it } from "@effect/vitest";
-import { Context, Effect, Stream } from "effect";
+import { Context, Effect, Exit, Stream } from "effect";
 import { Handoff } from "../../../src/runtime/attempt/Handoff.ts";
+import type { Stopper } from "../../../src/runtime/contract/InterruptSignature.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as Linger from "../../../src/stages/output/Linger.ts";
 import * as S from "../../runtime/Scripted.ts";
@@ -168,6 +169,33 @@ describe("a process with many such runs", () => {
       assert.strictEqual(runs.size, 0);
       readers.leave(yield* Effect.exit(Effect.interrupt));
       assert.strictEqual(runs.bytes, 0);
+    }),
+  );
+
+  it.effect("has its first reader's consumer wait only for a run that stops, has ended or never began", () =>
+    Effect.gen(function* () {
+      const left = yield* Effect.exit(Effect.interrupt);
+      const wanted = Exit.void;
+      const leave = (exit: Exit.Exit<unknown, unknown>, begins = true, ended = false) => {
+        const readers = new Linger.LingeringRuns().open<S.ScriptedPart>({ ms: lingerMs }, {});
+        if (readers === undefined) return assert.fail("no linger");
+        const { taps } = readers;
+        const host = {
+          ...{ runId: "r", attempts: 1, handoff: new Handoff<S.ScriptedPart>(taps.tee), ledger: { ended } },
+          ...{ stopper: undefined as Stopper | undefined, services: Context.empty() },
+          stop: (by: Stopper) => {
+            host.stopper = by;
+          },
+        };
+        if (begins) readers.begin(host);
+        const waits = readers.leave(exit);
+        readers.retire();
+        return waits;
+      };
+      assert.isFalse(leave(left), "the run continues");
+      assert.isTrue(leave(wanted), "a consumer that has taken all that it wanted stops its run");
+      assert.isTrue(leave(left, true, true), "the run has ended");
+      assert.isTrue(leave(left, false), "the run never began");
     }),
   );
 });
