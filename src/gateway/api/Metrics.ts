@@ -57,11 +57,12 @@ const format = (context: Context.Context<never>): string => {
 
 /**
  * Renames a metric: `stream_recovery.runs` becomes `stream_recovery_runs_total`, and `stream_recovery.recovery_time` gets its
- * unit as a suffix.
+ * unit as a suffix. A unit in braces, for example `{token}`, only counts and is no suffix.
  */
 const conventional = ({ attributes, id, type }: Metric.Metric.Snapshot): string => {
   const unit = attributes?.unit;
-  const inUnit = unit === undefined || id.endsWith(`_${unit}`) || id.includes(`_${unit}`) ? id : `${id}_${unit}`;
+  const isSuffix = unit !== undefined && !unit.startsWith("{") && !id.includes(`_${unit}`);
+  const inUnit = isSuffix ? `${id}_${unit}` : id;
   const ending = type === "Counter" && !inUnit.endsWith("_total") ? "_total" : "";
   return `${inUnit}${ending}`;
 };

@@ -3,7 +3,8 @@
  *
  * Attributes have few values: the provider and model as the caller names them (at most `modelLabelsMax` pairs), and fixed words of this
  * package. Data that a provider sends never becomes an attribute. A model has its own series if it is configured or has completed a
- * request. Histograms have no model, because each histogram is many series.
+ * request. Our histograms have no model, because each histogram is many series. Those of OpenTelemetry's conventions have one, as the
+ * conventions demand.
  */
 import * as Context from "effect/Context";
 import * as Metric from "effect/Metric";
@@ -44,22 +45,30 @@ const counter = (
     }),
   );
 
+function tokenCounter(name: string, description: string): Metric.Metric<number, Metric.CounterState<number>> {
+  return makeMetric((attributes) =>
+    Metric.counter(name, { description, incremental: true, attributes: { unit: "{token}", ...attributes } }),
+  );
+}
+
 /**
- * Upper bounds of the time histograms, in seconds: OpenTelemetry's bounds for `gen_ai.client.operation.duration`, doubled further
+ * Upper bounds of the time histograms, in seconds: OpenTelemetry's bounds for `gen_ai.client.inference.duration`, doubled further
  * until they exceed the longest first_progress clock.
  */
 export const secondsBoundaries: ReadonlyArray<number> = [
   0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36,
 ];
 
+const histogram = (
+  name: string,
+  description: string,
+  unit: string,
+  boundaries: ReadonlyArray<number>,
+): Metric.Metric<number, Metric.HistogramState> =>
+  makeMetric((attributes) => Metric.histogram(name, { description, attributes: { unit, ...attributes }, boundaries }));
+
 const seconds = (name: string, description: string): Metric.Metric<number, Metric.HistogramState> =>
-  makeMetric((attributes) =>
-    Metric.histogram(`stream_recovery.${name}`, {
-      description,
-      attributes: { unit: "seconds", ...attributes },
-      boundaries: secondsBoundaries,
-    }),
-  );
+  histogram(`stream_recovery.${name}`, description, "seconds", secondsBoundaries);
 
 /** Ended streams of runs, by `stream_recovery.end` (completed, recovered, stopped, parked) and, unless completed, the rule. */
 export const runs = counter("runs", "Ended runs");
@@ -131,6 +140,41 @@ export const timeToFirstProgress = seconds(
 
 /** Time from a failure to the next progress of the run, in seconds. It spans all attempts, waits and questions between them. */
 export const recoveryTime = seconds("recovery_time", "Time from a failure to the next progress of its run");
+
+/**
+ * Metrics of OpenTelemetry's conventions for generative AI (opentelemetry/semantic-conventions-genai, `gen_ai.client.inference`). One run
+ * is one inference. `operationDuration` and `tokenUsage` are the names of the conventions up to 1.41, which most tools still read.
+ */
+export const genAi = {
+  duration: histogram(
+    "gen_ai.client.inference.duration",
+    "Time from the first request of a run to its end",
+    "seconds",
+    secondsBoundaries,
+  ),
+  operationDuration: histogram(
+    "gen_ai.client.operation.duration",
+    "Time from the first request of a run to its end",
+    "seconds",
+    secondsBoundaries,
+  ),
+  timeToFirstChunk: histogram(
+    "gen_ai.client.inference.time_to_first_chunk",
+    "Time from the first request of a run to its first progress",
+    "seconds",
+    secondsBoundaries,
+  ),
+  usage: {
+    input: tokenCounter("gen_ai.client.inference.usage.input_tokens", "Input tokens that providers have reported"),
+    output: tokenCounter("gen_ai.client.inference.usage.output_tokens", "Output tokens that providers have reported"),
+  },
+  tokenUsage: histogram(
+    "gen_ai.client.token.usage",
+    "Tokens of a response that its provider has reported, by type",
+    "{token}",
+    Array.from({ length: 14 }, (_, power) => 4 ** power),
+  ),
+};
 
 /**
  * Maximum pairs of provider and model with their own series in one registry. Beyond it the least recently used pair is evicted,
@@ -254,7 +298,8 @@ const evict = (labels: MeasureAttributes, names: Registered, context: Context.Co
   const rest = otherLabels(labels["gen_ai.provider.name"] ?? otherModel, otherModel, names);
   for (const { attributes, make, metric } of seriesIn(of?.values() ?? [])) {
     const state = metric.valueUnsafe(context);
-    if (!Predicate.hasProperty(state, "count")) continue;
+    // A histogram cannot be added to another. Readers treat its removal as a restart.
+    if (!Predicate.hasProperty(state, "count") || Predicate.hasProperty(state, "buckets")) continue;
     seriesOf(metric.id, make, attributes, rest, names).metric.updateUnsafe(Number(state.count), context);
   }
   const registry = Context.get(context, Metric.MetricRegistry);

@@ -1,6 +1,6 @@
 /**
  * Reports a run through Effect's tracer, metrics and logger: a span for the run and one per attempt, counters, and log lines for events
- * that an operator would ask about.
+ * that an operator would ask about. The run is one inference of OpenTelemetry's conventions for generative AI.
  *
  * It sees transitions, never parts, and decides nothing. If a tracer or a registry throws, only the telemetry of that run ends. No content,
  * prompt, header or address is reported, and the caller's spans are not modified.
@@ -51,6 +51,12 @@ export class RunTelemetry<R> {
   #attempt: Tracer.Span | undefined;
   /** Start of the live attempt, in monotonic milliseconds. */
   #startedAt = 0;
+  /** Start of the run's first attempt, in monotonic milliseconds. */
+  #begunAt: number | undefined;
+  /** Time from the run's start to its first progress, in seconds. */
+  #firstChunk: number | undefined;
+  /** Tokens that the providers of all attempts have reported. */
+  readonly #reported: { input?: number; output?: number } = {};
   #broke: { readonly at: number; readonly kind: Failure["kind"] } | undefined;
   #last: RunIncident | undefined;
   #finish: string | undefined;
@@ -62,16 +68,23 @@ export class RunTelemetry<R> {
     this.#run = run;
     this.#clock = Context.get(services, Clock.Clock);
     if (!isTraced(services)) return;
-    this.#span = this.#safely(() => this.#makeSpan("stream_recovery.run", "internal"));
+    this.#span = this.#safely(() => {
+      const { model } = run.provider;
+      const span = this.#makeSpan(model === undefined ? operation : `${operation} ${model}`, "client");
+      // A sampler may decide by these attributes when the span starts.
+      setAll(span, { [operationName]: operation, ...Measures.providerAttributes(run.provider) });
+      return span;
+    });
     if (this.#span !== undefined) this.services = Context.add(services, Tracer.ParentSpan, this.#span);
   }
 
   /** Starts the attempt's span. Returns the services for the attempt's stream, which contain that span. */
   reportAttemptStart(): Context.Context<R> {
     this.#startedAt = this.#run.now();
+    this.#begunAt ??= this.#startedAt;
     if (this.#span === undefined) return this.services;
     const started = this.#safely(() => {
-      const span = this.#makeSpan("stream_recovery.attempt", "client");
+      const span = this.#makeSpan("stream_recovery.attempt", "internal");
       this.#attempt = span;
       return Context.add(this.services, Tracer.ParentSpan, span);
     });
@@ -88,6 +101,7 @@ export class RunTelemetry<R> {
       if (failure === undefined) Measures.providerLabels(this.#run.provider, this.services, true);
       this.#measure(Measures.attempts, 1, { "stream_recovery.mode": mode, "error.type": failure?.kind });
       this.#measureProgress(attempt);
+      this.#measureUsage(attempt);
       if (failure?.kind === "stalled") {
         this.#measure(Measures.watchdogFires, 1, { "stream_recovery.clock": failure.clock });
         this.#event(live, "stream_recovery.watchdog_fired", { "stream_recovery.clock": failure.clock });
@@ -223,10 +237,15 @@ export class RunTelemetry<R> {
       const rule = completed ? undefined : end.reason;
       this.#logEnd(how, end);
       this.#measure(Measures.runs, 1, { "stream_recovery.end": how, "stream_recovery.rule": rule });
+      const exit = exitOfRun(end, this.#last?.failure);
+      this.#measureDuration(Exit.isFailure(exit) && end.incident !== undefined ? this.#last?.failure.kind : undefined);
       if (this.#span === undefined) return;
       setAll(this.#span, {
-        "gen_ai.operation.name": "chat",
-        ...this.#identityAttributes(),
+        "stream_recovery.run_id": this.#run.runId,
+        "gen_ai.request.stream": true,
+        "gen_ai.response.time_to_first_chunk": this.#firstChunk,
+        "gen_ai.usage.input_tokens": this.#reported.input,
+        "gen_ai.usage.output_tokens": this.#reported.output,
         "stream_recovery.attempts": attempts,
         "stream_recovery.end": how,
         "stream_recovery.rule": rule ?? this.#last?.decision.rule,
@@ -234,7 +253,7 @@ export class RunTelemetry<R> {
           completed && this.#finish !== undefined ? [publicName(this.#finish)] : undefined,
         "error.type": end.incident === undefined ? undefined : this.#last?.failure.kind,
       });
-      this.#span.end(this.#clock.currentTimeNanosUnsafe(), exitOfRun(end, this.#last?.failure));
+      this.#span.end(this.#clock.currentTimeNanosUnsafe(), exit);
     });
   }
 
@@ -244,11 +263,35 @@ export class RunTelemetry<R> {
     if (at === undefined) return;
     const attributes = { "stream_recovery.mode": attempt.setup.mode };
     this.#measureModelless(Measures.timeToFirstProgress, Math.max(0, at - this.#startedAt) / 1_000, attributes);
+    if (this.#firstChunk === undefined) {
+      this.#firstChunk = Math.max(0, at - (this.#begunAt ?? at)) / 1_000;
+      this.#measure(Measures.genAi.timeToFirstChunk, this.#firstChunk, inference);
+    }
     const broke = this.#broke;
     if (broke === undefined) return;
     this.#broke = undefined;
     const seconds = Math.max(0, at - broke.at) / 1_000;
     this.#measureModelless(Measures.recoveryTime, seconds, { ...attributes, "error.type": broke.kind });
+  }
+
+  /** Counts the tokens that the attempt's provider has reported. */
+  #measureUsage(attempt: SeenAttempt): void {
+    const { input_tokens: input, output_tokens: output } = attempt.facts.snapshot().counters;
+    for (const [type, tokens] of [["input", input] as const, ["output", output] as const]) {
+      if (tokens === undefined) continue;
+      this.#reported[type] = Tokens.sum(this.#reported[type] ?? 0, tokens);
+      this.#measure(Measures.genAi.usage[type], tokens, inference);
+      this.#measure(Measures.genAi.tokenUsage, tokens, tokenTypes[type]);
+    }
+  }
+
+  /** Measures the run as one inference. A run whose first request never started has no duration. */
+  #measureDuration(failure: Failure["kind"] | undefined): void {
+    if (this.#begunAt === undefined) return;
+    const seconds = Math.max(0, this.#run.now() - this.#begunAt) / 1_000;
+    const attributes = failure === undefined ? inference : { ...inference, "error.type": failure };
+    this.#measure(Measures.genAi.duration, seconds, attributes);
+    this.#measure(Measures.genAi.operationDuration, seconds, attributes);
   }
 
   #logEnd(how: "completed" | "recovered" | "stopped" | "parked", end: StreamEnd): void {
@@ -330,6 +373,18 @@ export class RunTelemetry<R> {
 /** Returns true if a tracer is installed. Effect's default tracer would only keep spans that nothing reads. */
 const isTraced = (services: Context.Context<never>): boolean =>
   Context.get(services, Tracer.Tracer) !== Tracer.nativeTracer;
+
+/** The operation of every run, in OpenTelemetry's words. */
+const operation = "chat";
+
+const operationName = "gen_ai.operation.name";
+
+const inference: Measures.MeasureAttributes = { [operationName]: operation };
+
+const tokenTypes = {
+  input: { ...inference, "gen_ai.token.type": "input" },
+  output: { ...inference, "gen_ai.token.type": "output" },
+} as const;
 
 type Attributes = Readonly<Record<string, string | number | boolean | ReadonlyArray<string> | undefined>>;
 

@@ -4,6 +4,7 @@ import * as Observation from "../../../src/domain/Observation.ts";
 import { RecorderError, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
+import * as Measures from "../../../src/runtime/run/Measures.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import {
   done,
@@ -35,9 +36,9 @@ describe("spans", () => {
       assert.deepStrictEqual(
         told.spans.map((span) => [span.name, span.kind]),
         [
-          ["stream_recovery.run", "internal"],
-          ["stream_recovery.attempt", "client"],
-          ["stream_recovery.attempt", "client"],
+          ["chat claude-sonnet-4-5", "client"],
+          ["stream_recovery.attempt", "internal"],
+          ["stream_recovery.attempt", "internal"],
         ],
       );
       assert.deepStrictEqual(Object.fromEntries(run?.attributes ?? []), {
@@ -48,7 +49,9 @@ describe("spans", () => {
         "stream_recovery.attempts": 2,
         "stream_recovery.end": "recovered",
         "stream_recovery.rule": "only_reasoning_shown",
+        "gen_ai.request.stream": true,
         "gen_ai.response.finish_reasons": ["stop"],
+        "gen_ai.response.time_to_first_chunk": 0,
       });
       assert.deepStrictEqual(Object.fromEntries(first?.attributes ?? []), {
         "gen_ai.provider.name": "anthropic",
@@ -96,7 +99,7 @@ describe("spans", () => {
       );
       const ask = told.spans.find((span) => span.name === "ask");
       assert.isDefined(ask);
-      assert.strictEqual(parentOf(ask), told.spans.find((span) => span.name === "stream_recovery.run")?.spanId);
+      assert.strictEqual(parentOf(ask), told.spans.find((span) => span.name === "chat")?.spanId);
     }),
   );
 
@@ -107,7 +110,7 @@ describe("spans", () => {
       const run = StreamProcessor.use((it) => played(it.run(options(script))));
       yield* told.of(Effect.withSpan(run, "caller", { attributes: { own: 1 } }));
       const caller = told.spans.find((span) => span.name === "caller");
-      const ours = told.spans.find((span) => span.name === "stream_recovery.run");
+      const ours = told.spans.find((span) => span.name === "chat");
       assert.strictEqual(parentOf(ours), caller?.spanId);
       assert.deepStrictEqual([...(caller?.attributes ?? [])], [["own", 1]]);
       assert.deepStrictEqual(caller?.events, []);
@@ -211,6 +214,82 @@ describe("metrics", () => {
           0.75 + retryDelay,
         ],
       });
+    }),
+  );
+
+  it.effect("report a run as one inference by OpenTelemetry's names, with the tokens of all its attempts", () =>
+    Effect.gen(function* () {
+      const told = yield* telling();
+      const used = (input_tokens: number, output_tokens: number) => ({
+        part: { name: "usage", says: { ...Observation.none, usage: { input_tokens, output_tokens } } },
+      });
+      const script = scripted(
+        [wait(2_000), start, used(90, 5), reset],
+        [wait(500), text("whole"), wait(4_000), used(100, 40), done],
+      );
+      const seen = yield* told.of(StreamProcessor.use((it) => played(it.run(options(script, { provider })))));
+      const delay = seen.events.reduce((sum, it) => sum + (it._tag === "RetryScheduled" ? it.delay_ms : 0), 0) / 1_000;
+      const of = (model: string) =>
+        `gen_ai.operation.name=chat gen_ai.provider.name=anthropic gen_ai.request.model=${model}`;
+      const [other, ours] = [of("other"), of("claude-sonnet-4-5")];
+      assert.deepStrictEqual(yield* told.conventional, {
+        [`gen_ai.client.inference.duration ${ours} unit=seconds`]: [1, 6.5 + delay],
+        [`gen_ai.client.operation.duration ${ours} unit=seconds`]: [1, 6.5 + delay],
+        [`gen_ai.client.inference.time_to_first_chunk ${ours} unit=seconds`]: [1, 2.5 + delay],
+        [`gen_ai.client.inference.usage.input_tokens ${other} unit={token}`]: 90,
+        [`gen_ai.client.inference.usage.input_tokens ${ours} unit={token}`]: 100,
+        [`gen_ai.client.inference.usage.output_tokens ${other} unit={token}`]: 5,
+        [`gen_ai.client.inference.usage.output_tokens ${ours} unit={token}`]: 40,
+        [`gen_ai.client.token.usage ${other} gen_ai.token.type=input unit={token}`]: [1, 90],
+        [`gen_ai.client.token.usage ${other} gen_ai.token.type=output unit={token}`]: [1, 5],
+        [`gen_ai.client.token.usage ${ours} gen_ai.token.type=input unit={token}`]: [1, 100],
+        [`gen_ai.client.token.usage ${ours} gen_ai.token.type=output unit={token}`]: [1, 40],
+      });
+      const [run] = told.spans;
+      assert.strictEqual(run?.name, "chat claude-sonnet-4-5");
+      assert.deepInclude(Object.fromEntries(run?.attributes ?? []), {
+        "gen_ai.usage.input_tokens": 190,
+        "gen_ai.usage.output_tokens": 45,
+        "gen_ai.response.time_to_first_chunk": 2.5 + delay,
+      });
+    }),
+  );
+
+  it.effect("mark the duration of a failed run with its error, and not that of a requested stop", () =>
+    Effect.gen(function* () {
+      const told = yield* telling();
+      yield* told.of(StreamProcessor.use((it) => played(it.run(options(scripted([start, text("half"), reset]))))));
+      const stopped = scripted([start, text("enough"), wait(1_000), done]);
+      yield* told.of(StreamProcessor.use((it) => played(Stream.take(it.run(options(stopped)), 3))));
+      const series = yield* told.conventional;
+      const counts = Object.entries(series).flatMap(([key, value]) =>
+        key.startsWith("gen_ai.client.inference.duration") && Array.isArray(value) ? [[key, value[0]]] : [],
+      );
+      const key = "gen_ai.operation.name=chat gen_ai.provider.name=scripted unit=seconds";
+      assert.deepStrictEqual(Object.fromEntries(counts), {
+        [`gen_ai.client.inference.duration error.type=transport ${key}`]: 1,
+        [`gen_ai.client.inference.duration ${key}`]: 1,
+      });
+    }),
+  );
+
+  it.effect("drop the histograms of an evicted model, and keep its counts", () =>
+    Effect.gen(function* () {
+      const told = yield* telling();
+      const used = { part: { name: "usage", says: { ...Observation.none, usage: { input_tokens: 1 } } } };
+      for (let model = 0; model <= Measures.modelLabelsMax; model++) {
+        const named = { ...provider, model: `model ${model}` };
+        const script = scripted([start, used, text("whole"), done]);
+        yield* told.of(StreamProcessor.use((it) => played(it.run(options(script, { provider: named })))));
+      }
+      const series = Object.entries(yield* told.conventional);
+      const of = (name: string) => series.filter(([key]) => key.startsWith(`gen_ai.client.${name} `));
+      assert.lengthOf(of("inference.duration"), Measures.modelLabelsMax);
+      const tokens = of("inference.usage.input_tokens").map(([, count]) => Number(count));
+      assert.strictEqual(
+        tokens.reduce((sum, it) => sum + it, 0),
+        Measures.modelLabelsMax + 1,
+      );
     }),
   );
 
@@ -423,16 +502,12 @@ const telling = () =>
       Context.add(Metric.MetricRegistry, registry),
       Context.add(References.MinimumLogLevel, "Debug"),
     );
-    return {
-      spans,
-      lines,
-      of: <A, E>(program: Effect.Effect<A, E, StreamProcessor>, layer: Layer.Layer<StreamProcessor> = processor()) =>
-        program.pipe(Effect.provide(layer), Effect.provideContext(services)),
-      /** A counter's count, or a histogram's count and sum, by name and sorted attributes. */
-      series: Effect.map(Effect.provideContext(Metric.snapshot, services), (all) =>
+    /** A counter's count, or a histogram's count and sum, by name and sorted attributes. */
+    const seriesOf = (prefix: string) =>
+      Effect.map(Effect.provideContext(Metric.snapshot, services), (all) =>
         Object.fromEntries(
           all
-            .filter(({ id }) => id.startsWith("stream_recovery."))
+            .filter(({ id }) => id.startsWith(prefix))
             .map((it) => {
               const attributes = Object.entries(it.attributes ?? {}).map(([name, value]) => `${name}=${value}`);
               const key = [it.id, ...attributes.sort()].join(" ");
@@ -440,7 +515,14 @@ const telling = () =>
               return [key, it.type === "Histogram" ? [it.state.count, it.state.sum] : it.type];
             }),
         ),
-      ),
+      );
+    return {
+      spans,
+      lines,
+      of: <A, E>(program: Effect.Effect<A, E, StreamProcessor>, layer: Layer.Layer<StreamProcessor> = processor()) =>
+        program.pipe(Effect.provide(layer), Effect.provideContext(services)),
+      series: seriesOf("stream_recovery."),
+      conventional: seriesOf("gen_ai."),
     };
   });
 
