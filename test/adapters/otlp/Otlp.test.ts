@@ -96,6 +96,8 @@ describe("the layer for a collector", () => {
       });
       const metrics = new Map(metricsOf(posted).map((it) => [it.name, it.unit]));
       assert.strictEqual(metrics.get("stream_recovery.time_to_first_progress"), "s");
+      assert.strictEqual(metrics.get("gen_ai.client.inference.duration"), "s");
+      assert.strictEqual(metrics.get("gen_ai.client.inference.time_to_first_chunk"), "s");
       assert.isTrue(metrics.has("stream_recovery.attempts"));
       const logs = logsOf(posted);
       assert.deepStrictEqual(
