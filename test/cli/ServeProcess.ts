@@ -19,8 +19,8 @@ export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireR
 );
 
 /** The arguments that lead every protocol to one upstream. */
-export const urls = (upstream: string): ReadonlyArray<string> =>
-  defaultNames.flatMap((name) => [`--${name}-url`, name === "openai" ? `${upstream}/v1` : upstream]);
+export const urls = (upstream: string, names: ReadonlyArray<string> = defaultNames): ReadonlyArray<string> =>
+  names.flatMap((name) => [`--${name}-url`, name === "openai" ? `${upstream}/v1` : upstream]);
 
 export interface Served {
   readonly child: ChildProcess;

@@ -20,8 +20,12 @@ const startsMs = 300_000;
 
 const longMs = "60000";
 
+/** Upstreams that the version before has flags for. */
+const olderNames = ["openai", "anthropic", "gemini"];
+
 const started = (version: "older" | "newer", db: string, upstream: string, more: ReadonlyArray<string>) => {
-  const args = ["--port", "0", "--db", db, "--lease-ms", String(leaseMs), ...urls(upstream), ...more];
+  const flags = version === "newer" ? urls(upstream) : urls(upstream, olderNames);
+  const args = ["--port", "0", "--db", db, "--lease-ms", String(leaseMs), ...flags, ...more];
   return version === "newer" ? serve(args) : serve(args, older().env, older().bin);
 };
 

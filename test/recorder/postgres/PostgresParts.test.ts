@@ -46,8 +46,10 @@ const together = (
     });
     // Statements of the listening connection concern no run.
     const all = proxy.statements.slice(from).filter((sql) => !/^LISTEN|^SELECT pg_notify|^SELECT 1$/.test(sql));
-    const [begin = "", lease = "", ...group] = all.map(kindOf);
-    assert.deepStrictEqual([begin, lease, group.pop()], ["BEGIN", "SELECT", "COMMIT"]);
+    const kinds = all.map(kindOf);
+    // On a busy server PostgreSQL may roll a serializable transaction back, and the group is tried again.
+    const [begin = "", lease = "", ...group] = kinds.slice(kinds.lastIndexOf("ROLLBACK") + 1);
+    assert.deepStrictEqual([begin, lease, group.pop()], ["BEGIN", "SELECT", "COMMIT"], kinds.join(", "));
     return group;
   });
 
@@ -121,11 +123,13 @@ describe("runs that break at once, over PostgreSQL", () => {
       const first: EntriesOf = (id) => [...began(id), ...broke(id)];
       const more: EntriesOf = (id) => [...wentOn(id), ...several(2, incidentsMax)(id), E.asked(id, 2)];
       const groups = [yield* together(its, 20, first), yield* together(its, 20, more), yield* together(its, 20, over)];
-      assert.deepStrictEqual(groups, [
+      const said = groups.map((them) => them.join(", ")).join("; ");
+      const expected = [
         ["SELECT and parts", "INSERT incidents", "INSERT questions"],
         ["UPDATE runs", "DELETE incidents", "INSERT incidents", "DELETE questions", "INSERT questions"],
         ["UPDATE runs", "UPDATE incidents"],
-      ]);
+      ];
+      assert.deepStrictEqual(groups, expected, said);
       yield* areOnRecord(its, 20, (id) => [...first(id), ...more(id), ...over(id)]);
     }).pipe(Effect.scoped),
   );
