@@ -9,17 +9,17 @@ import { type Group, type Row, type Size, spreadText, verdict } from "./Row.ts";
 import { sqlite } from "./SqliteLines.ts";
 
 /** Maximum CPU per event of a run, relative to a raw `for await`. */
-const cpuBar = 2.5;
+const cpuBar = 2;
 /** Maximum for a source of arrays of 64. */
-const arraysBar = 0.8;
+const arraysBar = 0.7;
 /** Maximum heap of an idle run beyond a bare Effect Stream, in KiB. */
-const idleHeapBar = 6;
+const idleHeapBar = 4;
 /** Maximum CPU of all idle runs, in percent of a core. */
 const idleCpuBar = 0.2;
 /** Maximum difference that counts as the same heap, in KiB. Collections vary by about as much. */
 const sameHeapBar = 64;
 /** Maximum duration of one decision, in microseconds. */
-const decideBar = 1;
+const decideBar = 0.5;
 /** Maximum delay of a stall's report after its deadline, in milliseconds. */
 const stallBar = 50;
 /** Maximum time from a break to the next request, in milliseconds. */
