@@ -86,9 +86,7 @@ export class LingeringRuns implements Lingering {
       },
     };
     this.#runs.set(runId, listed);
-    run.whenOver(() => {
-      if (this.#runs.get(runId) === listed) this.#runs.delete(runId);
-    });
+    run.whenOver(() => this.#runs.delete(runId));
   }
 
   attach<P>(
