@@ -87,6 +87,8 @@ describe("behind a seam", () => {
     repeats(shown, `${whole.slice(1)}\ud83d\ude00`);
     repeats(shown, `${whole}\ud83d\ude00`);
     passes(shown, "\ude00 and so on");
+    // The half that was shown may also be the first half of the repetition.
+    repeats("😁I was\ud83d", "\ude01I was😁The");
   });
 
   it("text that only begins like a repetition is held until it differs, and then leaves whole", () => {
