@@ -4,7 +4,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { TestClock } from "effect/testing";
-import { Backlog, backlogPauseMs, type Unwritten } from "../../../src/runtime/run/Backlog.ts";
+import { Backlog, backlogPauseMs, type Unwritten, waiting } from "../../../src/runtime/run/Backlog.ts";
+import * as E from "../../recorder/Entries.ts";
 
 describe("a run that waits for the store", () => {
   it.effect("keeps waiting if its next write failed after the waiting entries were written (L7)", () =>
@@ -46,4 +47,22 @@ describe("a run that waits for the store", () => {
       assert.deepStrictEqual([flushed, backlog.size], [1, 0]);
     }),
   );
+});
+
+describe("the entries of a run that are kept for later", () => {
+  const many = Array.from({ length: 200 }, (_, at) => [E.attempt(at + 1), E.noted(at)]).flat();
+
+  it("lose their evidence before any other entry", () => {
+    const kept = waiting(many);
+    assert.deepStrictEqual(
+      kept,
+      many.filter(({ _tag }) => _tag !== "EvidenceNoted"),
+    );
+    assert.deepStrictEqual(waiting(many.slice(0, 256)), many.slice(0, 256));
+  });
+
+  it("are the first and the last ones if more than 256 carry facts", () => {
+    const attempts = Array.from({ length: 300 }, (_, at) => E.attempt(at + 1));
+    assert.deepStrictEqual(waiting(attempts), [...attempts.slice(0, 128), ...attempts.slice(-128)]);
+  });
 });
