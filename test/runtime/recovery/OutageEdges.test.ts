@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Fiber, Stream } from "effect";
 import { TestClock } from "effect/testing";
+import { massBreaks } from "../../../src/paths/PathState.ts";
 import type { Question } from "../../../src/recorder/Question.ts";
 import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
@@ -110,4 +111,27 @@ describe("a run that may not wait", () => {
       assert.isAtMost(asked.length, 25);
     }).pipe(Effect.provide(Bench.processor(Bench.answering(asked, () => (asked.length > 200 ? "stop" : "retry")))));
   });
+});
+
+describe("connections that break under many runs at once", () => {
+  for (const [breaks, probes] of [
+    [massBreaks, 0],
+    [massBreaks + 1, 1],
+  ] as const) {
+    it.effect(`${breaks} breaks within a second ${probes === 0 ? "leave the path up" : "have it probed"}`, () =>
+      Effect.gen(function* () {
+        const outage = new Bench.Outage();
+        const paths = yield* outage.reached;
+        const processor = yield* StreamProcessor;
+        const run = (at: number) =>
+          S.played(processor.run(outage.options([[S.start, S.text("a"), S.reset]], { runId: `r${at}` })));
+        yield* Effect.forEach(
+          Array.from({ length: breaks }, (_, at) => at),
+          run,
+          { concurrency: "unbounded" },
+        );
+        assert.strictEqual(outage.network.probes, probes, JSON.stringify(paths.list()));
+      }).pipe(Effect.provide(Bench.processor())),
+    );
+  }
 });
