@@ -241,6 +241,16 @@ describe("L1 facts grow", () => {
     assert.strictEqual(read.snapshot().side_effects?.provider.mutating, 1);
   });
 
+  it("in parts and characters, for a delta like the one before it too", () => {
+    for (const discardable of [false, true]) {
+      const fold = start({ discardable });
+      fold.decoded(Observation.lifecycle);
+      for (const characters of [3, 4, 5]) fold.passed([Observation.text(characters)]);
+      const { parts, characters } = fold.snapshot().counters;
+      assert.deepStrictEqual([parts, characters], [4, 12]);
+    }
+  });
+
   it("over any sequence of parts, hand-overs and tool events, far past the ledger's limit", () => {
     for (const seed of [1, 2, 3, 20_261_121]) {
       const random = seeded(seed);

@@ -103,7 +103,7 @@ describe("a status", () => {
     expectFailure(classify(nested(9)), { kind: "cancelled", by: "provider" });
   });
 
-  for (const status of [408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529, 530])
+  for (const status of [408, 409, 425, 429, 500, 502, 503, 504, 507, 509, 520, 521, 522, 523, 524, 529, 530])
     it(`${status} is retryable`, () => expectFailure(http(status), { status, retryable: true }));
 
   for (const status of [408, 409, 425])
@@ -113,7 +113,7 @@ describe("a status", () => {
     it(`${status} is rejected and not retryable`, () =>
       expectFailure(http(status), { kind: "rejected", status, retryable: false }));
 
-  for (const status of [501, 505])
+  for (const status of [501, 505, 506, 508, 510, 511, 525, 526])
     it(`${status} is not retryable`, () => expectFailure(http(status), { retryable: false }));
 
   it("402 is a quota and not a lost connection", () => {
