@@ -183,3 +183,19 @@ describe("a storm", () => {
     }).pipe(Effect.provide(jittered)),
   );
 });
+
+describe("runs that break and do not retry", () => {
+  it.effect("take no place from those that do", () =>
+    Effect.gen(function* () {
+      const processor = yield* StreamProcessor;
+      const asks = Array.from({ length: 2 * tokensMax }, () => S.options(S.scripted([S.start, S.text("a"), S.reset])));
+      const last = S.options(S.scripted([S.start, S.wait(1), S.reset], S.hello), { runId: "last" });
+      const fibers = yield* Effect.forEach([...asks, last], (it) => Effect.forkChild(S.watch(processor.run(it))));
+      yield* TestClock.adjust("10 seconds");
+      const seen = yield* Effect.forEach(fibers, Fiber.join);
+      assert.strictEqual(seen.at(-1)?.lines.at(-1), "completed");
+      const [incident] = (yield* S.recordOf("last")).incidents;
+      assert.strictEqual(incident?.run.throttle_wait_ms, 0);
+    }).pipe(Effect.provide(jittered)),
+  );
+});
