@@ -199,6 +199,15 @@ describe("an embedder loads only what it imports", () => {
     });
   }
 
+  it("./promise loads one module besides the core, and no further package", () => {
+    const core = loaded(specifierOf("."));
+    const further = [...loaded(specifierOf("./promise"))].filter((url) => !core.has(url));
+    assert.deepStrictEqual(
+      further.filter((url) => !url.includes("/node_modules/effect/")).map((url) => url.split("/dist/")[1]),
+      ["adapters/promise/PromiseRecovery.js"],
+    );
+  });
+
   it("the trace does see more if an entry loads more: the client loads undici", () => {
     assert.isTrue([...loaded(specifierOf("./client"))].some((url) => url.includes("/node_modules/undici/")));
   });
