@@ -29,7 +29,7 @@ export const stepsOf = (
 ): ReadonlyArray<Step> => {
   const checkouts = suiteOptions.flatMap((name) => (suites[name] === undefined ? [] : [`--${name}`, suites[name]]));
   return [
-    { name: "package", minutes: 1, args: ["scripts/release/Package.ts"], passes: [0] },
+    { name: "package", minutes: 1, args: ["scripts/package-check.ts"], passes: [0] },
     {
       name: "matrix",
       minutes: 2,

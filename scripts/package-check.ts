@@ -8,9 +8,10 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { install } from "../packages/Install.ts";
+import { install } from "./packages/Install.ts";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
+const root = fileURLToPath(new URL("..", import.meta.url));
+const tools = join(root, "scripts/release");
 const folder = mkdtempSync(join(tmpdir(), "packed-"));
 
 const run = (command: string, ...args: ReadonlyArray<string>): boolean => {
@@ -19,10 +20,10 @@ const run = (command: string, ...args: ReadonlyArray<string>): boolean => {
   return status === 0;
 };
 
-const tool = (name: string): string => join(import.meta.dirname, "node_modules/.bin", name);
+const tool = (name: string): string => join(tools, "node_modules/.bin", name);
 
 try {
-  install(import.meta.dirname);
+  install(tools);
   if (!run("npm", "pack", "--pack-destination", folder)) throw new Error("npm pack failed");
   const [name = ""] = readdirSync(folder);
   const tarball = join(folder, name);
