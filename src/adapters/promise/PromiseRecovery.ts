@@ -79,7 +79,10 @@ export interface PromiseToolOptions {
 
 /** Options of a recovery. */
 export interface PromiseRecoveryOptions {
-  /** Provides the store of the runs, for example `SqlRunRecorder.layerFile`. Default: runs are kept in memory. */
+  /**
+   * Provides the store of the runs, for example `SqlRunRecorder.layerFile`. Default: runs are kept in memory. What else it provides, for
+   * example a logger or a minimum log level, applies to all runs.
+   */
   readonly recorder?: Layer.Layer<RunRecorder, unknown>;
 }
 
@@ -111,7 +114,7 @@ export const createRecovery = (options: PromiseRecoveryOptions = {}): PromiseRec
   const answers = new Answers();
   const layer = StreamProcessor.layer.pipe(
     Layer.provide(Layer.succeed(UserDecisions, { ask: answers.ask })),
-    Layer.provide(options.recorder ?? RunRecorder.layerMemory()),
+    Layer.provideMerge(options.recorder ?? RunRecorder.layerMemory()),
   );
   const runtime = ManagedRuntime.make(layer);
   const tools = new WeakMap<ToolBoundary, (guard: ToolGuard["Service"]) => ToolBoundary>();

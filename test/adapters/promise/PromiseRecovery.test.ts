@@ -18,7 +18,11 @@ import {
 import * as Observation from "../../../src/domain/Observation.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { RunEvent } from "../../../src/runtime/contract/RunEvent.ts";
+import type { CallReference } from "../../../src/runtime/contract/ToolCall.ts";
 import { turn } from "../../Polling.ts";
+
+/** Maximum virtual time of a test, in seconds: less than the default of any clock. */
+const secondsMax = 85;
 
 /** Plays a body with a recovery of its own, and lets the time of the test pass while it waits. */
 const play = <A>(body: (recovery: PromiseRecovery, recorder: RunRecorder["Service"]) => Promise<A>) =>
@@ -32,7 +36,8 @@ const play = <A>(body: (recovery: PromiseRecovery, recorder: RunRecorder["Servic
     );
     const memory = yield* Effect.provideContext(RunRecorder, services);
     const fiber = yield* Effect.forkChild(Effect.promise(() => body(recovery, memory)));
-    while (fiber.pollUnsafe() === undefined) {
+    for (let second = 0; fiber.pollUnsafe() === undefined; second += 1) {
+      assert.isBelow(second, secondsMax, "it does not end");
       for (let step = 0; step < 4; step += 1) yield* turn;
       yield* TestClock.adjust("1 second");
     }
@@ -259,7 +264,7 @@ describe("a run of promises", () => {
     }),
   );
 
-  it.effect("renews the credentials once, and continues with a request of its own", () =>
+  it.effect("renews the credentials once", () =>
     play(async (recovery) => {
       const asked: Array<string> = [];
       const { attempt } = scripted([Object.assign(new Error("expired"), { status: 401 })], ["Hello", "[end]"]);
@@ -304,7 +309,30 @@ describe("a tool of promises", () => {
     }),
   );
 
-  it.effect("rejects with its handler's own error, and reports a call of unknown outcome itself", () =>
+  it.effect("is asked for again if its response broke before it started, and the first call stays refused", () =>
+    play(async (recovery) => {
+      const paid: Array<string> = [];
+      const pay = recovery.guardTool("pay", "mutating", (invoice: string) => paid.push(invoice));
+      const { attempt } = scripted(["[call]", hangUp()], ["[call]", "[end]"]);
+      const rules: Array<string> = [];
+      const refused: Array<unknown> = [];
+      let first: CallReference | undefined;
+      await read(recovery.recover({ ...request(attempt), tools: [pay] }), async (event) => {
+        if (event._tag === "RetryScheduled") rules.push(event.rule);
+        for (const call of event._tag === "Part" ? (event.calls ?? []) : []) {
+          if (first === undefined) first = call;
+          else {
+            refused.push(await failureOf(pay.run(first, "the first")));
+            await pay.run(call, "the second");
+          }
+        }
+      });
+      assert.deepStrictEqual([rules, paid], [["tool_calls_fenced"], ["the second"]]);
+      assert.instanceOf(refused[0], ToolRefused);
+    }),
+  );
+
+  it.effect("rejects with its handler's own error", () =>
     play(async (recovery) => {
       const error = new Error("no money");
       const pay = recovery.guardTool("pay", "mutating", () => Promise.reject(error));
