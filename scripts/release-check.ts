@@ -14,7 +14,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 
 const help = `npm run release-check -- [options]
 
-Plays the fault matrix, conformance, two agents, campaigns, kills, an outage and the benches, writes their tables into docs with the
+Checks the packed package, plays the fault matrix, conformance, two agents, campaigns, kills, an outage and the benches, writes their tables into docs with the
 commit, and fails if a page differs. Takes about an hour and a half; run nothing else meanwhile.
 
 ${stepsOf({ openai: "DIR" })

@@ -18,7 +18,7 @@ if (process.argv.includes("--measure")) {
   all.set("conformance", conformance);
 }
 
-for (const path of ["README.md", ...globSync("docs/*.md", { cwd: root }).sort()]) {
+for (const path of ["README.md", "llms.txt", ...globSync("docs/*.md", { cwd: root }).sort()]) {
   const before = readFileSync(join(root, path), "utf8");
   const after = await printTables(before, all);
   if (after === before) continue;

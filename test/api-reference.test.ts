@@ -29,7 +29,17 @@ const all = () => chapters.flatMap(({ entries, page }) => flatten(entries).map((
 describe("the API reference", () => {
   it("has a page for every entry point", () => {
     const specifiers = chapters.map(({ page }) => page.specifier);
-    for (const entry of ["", "/policy", "/provider", "/client", "/fetch", "/ai-sdk", "/effect-ai", "/testing"]) {
+    for (const entry of [
+      "",
+      "/policy",
+      "/provider",
+      "/client",
+      "/fetch",
+      "/promise",
+      "/ai-sdk",
+      "/effect-ai",
+      "/testing",
+    ]) {
       assert.include(specifiers, `effect-stream-recovery${entry}`);
     }
     assert.isAbove(all().length, 300);

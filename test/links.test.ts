@@ -11,7 +11,12 @@ import { brokenLinks, isShipped } from "./package/Links.ts";
 import { anchors, blocks, relativeLinks, shellOf, shows } from "./package/Markdown.ts";
 
 describe("links", () => {
-  for (const page of ["README.md", "CHANGELOG.md", ...globSync(["docs/*.md", "docs/examples/*/*.md"], { cwd: root })]) {
+  for (const page of [
+    "README.md",
+    "AGENTS.md",
+    "CHANGELOG.md",
+    ...globSync(["docs/*.md", "docs/examples/*/*.md"], { cwd: root }),
+  ]) {
     it(`of ${page} lead to files and headings of the package`, () => {
       // The API reference is written when the package is packed, and the test of the package follows the links into it.
       const broken = brokenLinks(root, page, (target) => isShipped(manifest.files, target)).filter(
@@ -24,6 +29,13 @@ describe("links", () => {
       assert.notMatch(readFileSync(join(root, page), "utf8"), /^(?:<{7}|={7}|>{7})(?: |$)/m);
     });
   }
+
+  it("of CONTRIBUTING.md, which is not in the package, lead to files of the repository", () => {
+    assert.deepStrictEqual(
+      brokenLinks(root, "CONTRIBUTING.md", () => true),
+      [],
+    );
+  });
 
   it("may not leave the package", () => {
     assert.isTrue(isShipped(["docs", "README.md"], "docs/a.md"));

@@ -11,7 +11,7 @@ import { printers } from "../scripts/tables/Printers.ts";
 import { kindsOf, printTables } from "../scripts/tables/Sections.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const pages = ["README.md", ...globSync("docs/*.md", { cwd: root }).sort()];
+const pages = ["README.md", "llms.txt", ...globSync("docs/*.md", { cwd: root }).sort()];
 const all = printers(root);
 /** Tables that take minutes to measure: `npm run tables -- --measure`. */
 const measured = ["conformance"];

@@ -62,7 +62,8 @@ const row = (entry: Entry, page: Page, anchors: Anchors): string => {
 const section = (entry: Entry, page: Page, anchors: Anchors, level = 2): ReadonlyArray<string> => {
   const heading = `${"#".repeat(level)} ${entry.name}`;
   if (entry.same !== undefined) return [heading, linkToSame(entry.same, page, anchors)];
-  const source = `[${entry.source}](${relative(page, entry.source)})`;
+  // The package contains no sources, so this is no link.
+  const source = `\`${entry.source}\``;
   if (entry.signature === "" && entry.members.length > 0)
     return [
       heading,

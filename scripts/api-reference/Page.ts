@@ -28,6 +28,7 @@ const leads: Readonly<Record<string, ReadonlyArray<string>>> = {
   "./provider": ["Protocol", "Part", "End", "ProtocolId", "AnyProtocolId", "Tolerance", "Decoder"],
   "./client": ["ProviderClient", "ProviderClientOptions", "ProviderRequest", "RequestHeaders", "Reporters"],
   "./fetch": ["recoveringFetch", "FetchRecoveryOptions", "RecoveringFetch"],
+  "./promise": ["createRecovery", "PromiseRecovery", "PromiseRun", "PromiseRunOptions", "PromiseTool"],
   "./ai-sdk": ["createRecovery", "make", "Recovery", "OwnedRecovery", "RecoveryOptions", "RecoverOptions"],
   "./sqlite": ["SqlRunRecorder", "SqlFileOptions", "SqlRunRecorderOptions", "Retention"],
   "./postgres": ["PostgresRunRecorder", "PostgresOptions"],

@@ -7,7 +7,8 @@ import { pathToFileURL } from "node:url";
 /** The part of the bundler that is used here. */
 export interface Bundler {
   readonly rolldown: (options: {
-    readonly input: string | ReadonlyArray<string>;
+    readonly cwd?: string;
+    readonly input: string | ReadonlyArray<string> | Readonly<Record<string, string>>;
     readonly platform: "browser" | "node";
     readonly plugins: ReadonlyArray<Plugin>;
     readonly onLog: (level: string, log: { readonly code?: string; readonly message: string }) => void;
@@ -22,7 +23,7 @@ export interface Bundler {
       readonly dir: string;
       readonly entryFileNames: string;
       readonly chunkFileNames: string;
-    }) => Promise<unknown>;
+    }) => Promise<{ readonly output: ReadonlyArray<{ readonly fileName: string }> }>;
     readonly close: () => Promise<void>;
   }>;
 }

@@ -20,7 +20,7 @@ const bench = "docs/bench.md";
 export const suiteOptions = ["openai", "anthropic", "genai", "ai"] as const;
 
 /**
- * The steps in order: correctness first, speed last.
+ * The steps in order: the package itself, then correctness, speed last.
  *
  * @param suites the checkouts whose test suites are played, by option; without any, that step is left out
  */
@@ -29,6 +29,7 @@ export const stepsOf = (
 ): ReadonlyArray<Step> => {
   const checkouts = suiteOptions.flatMap((name) => (suites[name] === undefined ? [] : [`--${name}`, suites[name]]));
   return [
+    { name: "package", minutes: 1, args: ["scripts/package-check.ts"], passes: [0] },
     {
       name: "matrix",
       minutes: 2,

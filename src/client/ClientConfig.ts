@@ -1,5 +1,6 @@
 /** Reads the client's settings from its options. A setting that is not given comes from the environment, or else has its default. */
-import { Config, Effect, Option, Redacted, Schema } from "effect";
+import { Config, type Duration, Effect, Option, Redacted, Schema } from "effect";
+import { toMs } from "../domain/Durations.ts";
 import { label } from "../domain/Limits.ts";
 import * as EgressProxy from "./connection/EgressProxy.ts";
 
@@ -25,15 +26,15 @@ export class ClientConfigError extends Schema.TaggedError<ClientConfigError>()("
 /**
  * Returns the idle time after which a kept connection is closed.
  *
- * @param given the caller's option, in milliseconds; if omitted, `STREAM_RECOVERY_KEEPALIVE_MS`, or else `otherwise`
+ * @param given the caller's option; if omitted, `STREAM_RECOVERY_KEEPALIVE_MS`, or else `otherwise`
  * @param otherwise milliseconds, 10,000 by default
  * @throws ClientConfigError `bad_value` for anything but a whole number from 1 to 2,147,483,647
  */
 export const keepAliveMs = (
-  given: number | undefined,
+  given: Duration.Input | undefined,
   otherwise = keepAliveMsDefault,
 ): Effect.Effect<number, ClientConfigError> =>
-  given === undefined ? fromEnvironment(otherwise) : checkMilliseconds("keepAliveMs", given, String(given));
+  given === undefined ? fromEnvironment(otherwise) : checkMilliseconds("keepAliveMs", toMs(given), String(given));
 
 const fromEnvironment = Effect.fnUntraced(function* (otherwise: number) {
   const text = yield* readVariable(keepAliveVariable);

@@ -6,7 +6,19 @@
  * failure or an interruption of the stream, the socket of an incomplete response is destroyed.
  */
 
-import { Cause, Clock, Context, Effect, Layer, type Pull, type Redacted, type Scope, Stream } from "effect";
+import {
+  Cause,
+  Clock,
+  Context,
+  type Duration,
+  Effect,
+  Layer,
+  type Pull,
+  type Redacted,
+  type Scope,
+  Stream,
+} from "effect";
+import { readMs } from "../domain/Durations.ts";
 import type { Failure } from "../domain/Failure.ts";
 import { classifyResponse } from "../failure/FailureClassifier.ts";
 import { AttemptPath, type Path } from "../paths/Path.ts";
@@ -40,13 +52,13 @@ export const connectMsDefault = 30_000;
 
 /** Connection options of a client. `connectMs` is its only clock; the watchdog of a run has all others. */
 export interface ProviderClientOptions {
-  /** The `connect` clock, in milliseconds, for proxy, name lookup, TCP and TLS together. Default 30,000. */
-  readonly connectMs?: number;
+  /** The `connect` clock, as milliseconds or a duration, for proxy, name lookup, TCP and TLS together. Default 30,000. */
+  readonly connectMs?: Duration.Input;
   /**
-   * Maximum idle time of a kept connection, in milliseconds. Default `STREAM_RECOVERY_KEEPALIVE_MS`, or else 10,000. A server's Keep-Alive
+   * Maximum idle time of a kept connection, as milliseconds or a duration. Default `STREAM_RECOVERY_KEEPALIVE_MS`, or else 10,000. A server's Keep-Alive
    * header may shorten it but never extends it. Above one second, undici's timers close the connection up to a second late.
    */
-  readonly keepAliveMs?: number;
+  readonly keepAliveMs?: Duration.Input;
   /**
    * Maximum connections to one origin. Further requests wait for a connection. Default: no limit, because a stream occupies its connection.
    */
@@ -107,7 +119,7 @@ const make = Effect.fnUntraced(function* (options: ProviderClientOptions) {
   const clock = yield* Clock.Clock;
   const now = () => monotonicMs(clock);
   const origins = new Origins();
-  const connectMs = options.connectMs ?? connectMsDefault;
+  const connectMs = readMs("connectMs", options.connectMs ?? connectMsDefault);
   const way = { connectMs, tls: options.tls ?? {}, proxy: yield* proxyChoice(options.proxy) };
   const connector = Connector.make(way);
   const agent = yield* Connections.make({

@@ -3,8 +3,10 @@
  *
  * An answer counts once, for the newest open question, and only if nothing has happened since the question was asked.
  */
+import type * as Duration from "effect/Duration";
 import * as Schema from "effect/Schema";
 import type { Choice, Decision, Rule } from "../domain/Decision.ts";
+import { toMs } from "../domain/Durations.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import * as Choices from "../policy/Choices.ts";
 import { isUnchangedSince, newestIncident } from "./Orphan.ts";
@@ -37,8 +39,8 @@ export interface Question {
 
 /** Options that apply to every question of a `UserDecisions` layer. */
 export interface QuestionTerms {
-  /** Time until a question takes its default, in milliseconds. If omitted, questions never expire. */
-  readonly expiryMs?: number;
+  /** Time until a question takes its default, as milliseconds or a duration. If omitted, questions never expire. */
+  readonly expiryMs?: Duration.Input;
   /** Defaults by rule, in place of `stop`. If a question does not offer its default, `stop` applies. */
   readonly defaults?: Partial<Record<Rule, Choice>>;
 }
@@ -105,10 +107,13 @@ export const fromRecord = (
 /**
  * Returns the expiry if it is valid. A question with no expiry, or a negative, excessive or NaN one, never expires.
  *
- * @param given time until expiry, in milliseconds
+ * @param given time until expiry
+ * @returns milliseconds
  */
-export const normalizeExpiry = (given: number | undefined): number | undefined =>
-  given !== undefined && given >= 0 && given <= expiryMsMax ? given : undefined;
+export const normalizeExpiry = (given: Duration.Input | undefined): number | undefined => {
+  const ms = given === undefined ? Number.NaN : toMs(given);
+  return ms >= 0 && ms <= expiryMsMax ? ms : undefined;
+};
 
 /** Maximum expiry, in milliseconds: a thousand years. Added to the current date, it still fits into a record. */
 const expiryMsMax = 1_000 * 365 * 86_400_000;

@@ -6,10 +6,12 @@
  * budget are copied field by field, so that nothing else of a caller's objects is stored.
  */
 import * as Effect from "effect/Effect";
+import { toMs } from "../domain/Durations.ts";
 import * as Json from "../domain/Json.ts";
 import { label, labelCharactersMax } from "../domain/Limits.ts";
 import { Budget, defaultBudget, type Provider } from "../domain/RunFacts.ts";
 import { Executor, ToolEffect } from "../domain/SideEffects.ts";
+import type { ClockOptions } from "./contract/Clocks.ts";
 import type { RunOptions } from "./contract/RunOptions.ts";
 
 /**
@@ -212,8 +214,8 @@ const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
   const { asks, continueText, holdMaxMs, requestTokens, reveal } = options;
   if (requestTokens !== undefined && !(Number.isSafeInteger(requestTokens) && requestTokens >= 0))
     return `requestTokens: expected a whole number, not below 0, got ${describe(requestTokens)}`;
-  if (holdMaxMs !== undefined && !(typeof holdMaxMs === "number" && holdMaxMs >= 0))
-    return `holdMaxMs: expected milliseconds, not below 0, got ${describe(holdMaxMs)}`;
+  if (holdMaxMs !== undefined && !(toMs(holdMaxMs) >= 0))
+    return `holdMaxMs: expected milliseconds or a duration, not below 0, got ${describe(holdMaxMs)}`;
   return (
     (asks === undefined ? undefined : wrongWord("asks", asks, ["always", "if_it_matters"])) ??
     (reveal === undefined ? undefined : wrongWord("reveal", reveal, ["live", "on_complete"])) ??
@@ -223,13 +225,13 @@ const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
 
 const clockNames: ReadonlyArray<string> = ["first_progress", "idle", "silence", "attempt", "run"];
 
-const problemOfClocks = (clocks: unknown): Problem => {
+const problemOfClocks = (clocks: ClockOptions | undefined): Problem => {
   if (clocks === undefined) return undefined;
   if (Json.record(clocks) === undefined) return `clocks: expected an object, got ${describe(clocks)}`;
   for (const [name, ms] of Object.entries(clocks ?? {})) {
     if (!clockNames.includes(name)) return `clocks.${label(name)}: expected one of ${clockNames.join(", ")}`;
-    if (ms === undefined || ms === false || (typeof ms === "number" && ms > 0)) continue;
-    return `clocks.${name}: expected milliseconds above 0 or false, got ${describe(ms)}`;
+    if (ms === undefined || ms === false || toMs(ms) > 0) continue;
+    return `clocks.${name}: expected milliseconds or a duration above 0, or false, got ${describe(ms)}`;
   }
   return undefined;
 };

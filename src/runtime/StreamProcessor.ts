@@ -21,6 +21,7 @@
  */
 import * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
+import type * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
 import * as Fiber from "effect/Fiber";
@@ -28,6 +29,7 @@ import * as Layer from "effect/Layer";
 import * as Result from "effect/Result";
 import * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
+import { readMs, toMs } from "../domain/Durations.ts";
 import { label } from "../domain/Limits.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { LostPaths } from "./attempt/LostPaths.ts";
@@ -53,8 +55,8 @@ import { ToolGuard } from "./tools/ToolGuard.ts";
 
 /** Settings that a program chooses for all runs of a processor. */
 export const ProcessorConfig = Context.Reference<{
-  /** Maximum time that a decision waits for running tool handlers, in milliseconds. Default `Infinity`: no limit. */
-  readonly drainMs: number;
+  /** Maximum time that a decision waits for running tool handlers, as milliseconds or a duration. Default `Infinity`: no limit. */
+  readonly drainMs: Duration.Input;
 }>("effect-stream-recovery/ProcessorConfig", { defaultValue: () => ({ drainMs: Number.POSITIVE_INFINITY }) });
 
 /** The service that an agent runtime embeds. */
@@ -126,7 +128,7 @@ type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done" | "onTakenOve
 
 const makeProcessor = Effect.gen(function* () {
   yield* Effect.withFiber((fiber) => Effect.sync(() => passSignaturesOn(fiber)));
-  const shared = yield* makeShared((yield* ProcessorConfig).drainMs, drawBits());
+  const shared = yield* makeShared(readMs("drainMs", (yield* ProcessorConfig).drainMs), drawBits());
   shared.watchdog.reportTo(new LostPaths(shared.paths, shared.watchdog, yield* Effect.context()));
   const live = new Roster<string, AnyRun>();
   const register: Register = { live, lingering: undefined, closed: undefined, starts: 0 };
@@ -358,13 +360,14 @@ const forget = <P, E, R>(register: Register, run: Run<P, E, R>, member: GroupMem
 /** Ends the hold of a whole response after the maximum hold time, unless the run ends first. */
 const limitHold = <P, E, R>({ readers, run, scope }: ReadRun<P, E, R>): Effect.Effect<void> => {
   const { holdMaxMs, reveal } = run.options;
-  if (reveal !== "on_complete" || holdMaxMs === undefined || holdMaxMs === Number.POSITIVE_INFINITY) return Effect.void;
+  const holdMs = reveal === "on_complete" && holdMaxMs !== undefined ? toMs(holdMaxMs) : Number.POSITIVE_INFINITY;
+  if (holdMs === Number.POSITIVE_INFINITY) return Effect.void;
   const over = Effect.sync(() => {
     if (run.ledger.ended) return;
     run.note(run.attempts, "shown", "hold_is_over");
     run.response.endHold();
   });
-  const waits = Effect.delay(over, holdMaxMs);
+  const waits = Effect.delay(over, holdMs);
   if (readers === undefined) return Effect.asVoid(Effect.forkIn(waits, scope));
   return Effect.asVoid(Effect.forkDetach(Effect.raceFirst(waits, Deferred.await(run.done))));
 };

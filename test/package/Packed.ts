@@ -48,8 +48,11 @@ const packs = join(root, "node_modules/.cache/packed");
 const keptMax = 2;
 
 /** The files that are packed, and those that the build and the API reference need. */
-const copied = ["package.json", ...manifest.files.filter((file) => file !== "dist")];
-const builtWith = ["tsconfig.json", "scripts/tsconfig.build.json", "scripts/api-reference.ts", "scripts/api-reference"];
+const copied = ["package.json", "src", ...manifest.files.filter((file) => file !== "dist")];
+const builtWith = [
+  ...["tsconfig.json", "scripts/tsconfig.build.json", "scripts/bundle.ts", "scripts/programs/Bundler.ts"],
+  ...["scripts/api-reference.ts", "scripts/api-reference"],
+];
 
 /**
  * A folder with the package's tarball, `package.tgz`, and its build, `dist`. Takes some seconds the first time.
@@ -84,7 +87,7 @@ export default (): void => {
   packed();
 };
 
-/** Builds where it is packed, so that source maps lead to the sources beside them. */
+/** Builds where it is packed. */
 const build = (staged: string): void => {
   mkdirSync(join(staged, "scripts"));
   // The package's own test names what is missing. The API reference is written here and not copied.
@@ -95,6 +98,7 @@ const build = (staged: string): void => {
   for (const name of ["tsconfig.json", "scripts/tsconfig.build.json"]) cpSync(join(root, name), join(staged, name));
   symlinkSync(join(root, "node_modules"), join(staged, "node_modules"));
   succeed(process.execPath, [compiler, "-p", "scripts/tsconfig.build.json"], { cwd: staged });
+  succeed(process.execPath, [join(root, "scripts/bundle.ts"), staged], { cwd: root });
 };
 
 const digest = (): string => {

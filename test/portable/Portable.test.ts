@@ -25,7 +25,17 @@ const sourceOf = (entry: string): string => {
 };
 
 describe("an entry that runs without Node", () => {
-  for (const entry of [".", "./policy", "./provider", "./fetch", "./ai-sdk", "./effect-ai", "./stages", "./otlp"]) {
+  for (const entry of [
+    ".",
+    "./policy",
+    "./provider",
+    "./fetch",
+    "./promise",
+    "./ai-sdk",
+    "./effect-ai",
+    "./stages",
+    "./otlp",
+  ]) {
     it(`imports nothing of a runtime's, with all that it loads of effect: ${entry}`, async () => {
       const { complaints, outside } = await bundle(sourceOf(entry));
       assert.deepStrictEqual(outside, []);

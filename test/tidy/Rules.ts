@@ -90,7 +90,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
   adapters: [
     ["relay/seam", "relay/document", "relay/form"],
     ["relay"],
-    ["fetch", "ai-sdk", "effect-ai", "otlp"],
+    ["fetch", "ai-sdk", "effect-ai", "otlp", "promise"],
     ["provider-model"],
   ],
   gateway: [
@@ -120,7 +120,10 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
 const unstableHomes = /^src\/recorder\/(?:sql|postgres|store)\//;
 
 /** The entry points that load only stable `effect` modules, as the package promises. */
-const coreEntries = ["src/index.ts", "src/policy/index.ts", "src/provider/index.ts", "src/stages/index.ts"];
+const coreEntries = [
+  ...["src/index.ts", "src/policy/index.ts", "src/provider/index.ts", "src/stages/index.ts"],
+  "src/adapters/promise/PromiseRecovery.ts",
+];
 
 /** Single modules, because `effect` as a whole imports sql modules. */
 const stable = /^effect\/[A-Z]\w*$/;

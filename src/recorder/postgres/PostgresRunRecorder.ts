@@ -9,6 +9,7 @@ import * as Queue from "effect/Queue";
 import type * as Redacted from "effect/Redacted";
 import * as Scope from "effect/Scope";
 import * as SqlClient from "effect/sql/SqlClient";
+import { toMs } from "../../domain/Durations.ts";
 import { realClock, sleepRealTime } from "../MonotonicTime.ts";
 import { RecorderError } from "../RecorderError.ts";
 import { RunRecorder } from "../RunRecorder.ts";
@@ -50,15 +51,16 @@ export const PostgresRunRecorder = {
    * @param options.address address of the database
    * @param options.password source of the password
    * @param options.connections maximum connections in addition to the heartbeat's; default 8
-   * @param options.leaseMs lease of this process, in milliseconds; default 15,000
-   * @param options.lockWaitMs timeout for locks and for an unreachable server, in milliseconds; default 5,000
+   * @param options.leaseMs lease of this process, as milliseconds or a duration; default 15,000
+   * @param options.lockWaitMs timeout for locks and for an unreachable server, as milliseconds or a duration; default 5,000
    */
   layer: (options: PostgresOptions): Layer.Layer<RunRecorder, RecorderError> =>
     Layer.effect(RunRecorder, openRecorder(options)),
 };
 
 const openRecorder = Effect.fnUntraced(function* (options: PostgresOptions) {
-  const { connections = connectionsDefault, lockWaitMs: lockMs = lockWaitMsDefault } = options;
+  const { connections = connectionsDefault } = options;
+  const lockMs = toMs(options.lockWaitMs ?? lockWaitMsDefault);
   const address = PostgresAddress.parse(options.address);
   if (address instanceof RecorderError) return yield* address;
   if (!Number.isInteger(connections) || connections < 1 || connections > connectionsMax) {

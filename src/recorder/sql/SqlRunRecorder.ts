@@ -6,10 +6,12 @@
  */
 import { hostname } from "node:os";
 import * as Clock from "effect/Clock";
+import type * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import type * as Scope from "effect/Scope";
 import * as SqlClient from "effect/sql/SqlClient";
+import { toMs } from "../../domain/Durations.ts";
 import { monotonicMs, runWithin } from "../MonotonicTime.ts";
 import { checkAnswer } from "../Question.ts";
 import { RecorderError, runError } from "../RecorderError.ts";
@@ -45,8 +47,8 @@ const dayMs = 24 * 60 * 60 * 1_000;
 
 /** Options of a recorder over any SQL database. All are optional. */
 export interface SqlRunRecorderOptions {
-  /** Lease of this process, in milliseconds; default 15,000. */
-  readonly leaseMs?: number;
+  /** Lease of this process, as milliseconds or a duration; default 15,000. */
+  readonly leaseMs?: Duration.Input;
   /**
    * Unique name of this process, never reused. Another process can report the end of this process by its name (`RunRecorder.processEnded`),
    * before its lease expires. 1 to 64 characters of a-z, 0-9 and -.
@@ -55,10 +57,10 @@ export interface SqlRunRecorderOptions {
   /** Runs to delete automatically; false for none. */
   readonly retention?: Retention | false;
   /**
-   * Maximum wait for another program's lock, in milliseconds, before writes fail as `locked`; default 5,000. The wait starts when a write
-   * first meets the lock. After that, later writes try only once while the lock remains.
+   * Maximum wait for another program's lock, as milliseconds or a duration, before writes fail as `locked`; default 5,000. The wait starts
+   * when a write first meets the lock. After that, later writes try only once while the lock remains.
    */
-  readonly lockWaitMs?: number;
+  readonly lockWaitMs?: Duration.Input;
   /** Name of the database in error messages. */
   readonly place?: string;
   /**
@@ -90,7 +92,7 @@ export const SqlRunRecorder = {
    * Fails if the name is the address of a server, because SQLite would create a file of that name.
    *
    * @param options.file default `$STREAM_RECOVERY_DB`, else `stream-recovery/runs.db` in the user's state folder
-   * @param options.leaseMs lease of this process, in milliseconds; default 15,000
+   * @param options.leaseMs lease of this process, as milliseconds or a duration; default 15,000
    * @param options.synchronous `full` (default) survives a power loss, `normal` a crash of the process
    * @param options.retention runs to delete automatically; false for none
    * @param options.prefix prefix of the table names. Required if the file belongs to another program
@@ -139,12 +141,9 @@ export const make = (
 ): Effect.Effect<RunRecorder["Service"], RecorderError, SqlClient.SqlClient | Scope.Scope> =>
   Effect.gen(function* () {
     const [client, clock] = yield* Effect.all([SqlClient.SqlClient, Clock.Clock]);
-    const {
-      leaseMs = leaseMsDefault,
-      lockWaitMs,
-      place = "the database of runs",
-      prefix = SqlTables.prefixDefault,
-    } = options;
+    const leaseMs = toMs(options.leaseMs ?? leaseMsDefault);
+    const lockWaitMs = options.lockWaitMs === undefined ? undefined : toMs(options.lockWaitMs);
+    const { place = "the database of runs", prefix = SqlTables.prefixDefault } = options;
     const problem =
       SqlDialect.problem(client) ??
       SqlTables.prefixProblem(prefix) ??

@@ -4,6 +4,8 @@
  * Any byte resets `silence`, but only progress resets `idle`, because a provider that sends only keep-alives is stalled. The sixth clock,
  * `connect`, belongs to the socket and is part of ProviderClient.
  */
+import type * as Duration from "effect/Duration";
+import { toMs } from "../../domain/Durations.ts";
 import type { ClockName } from "../../domain/Failure.ts";
 import type { Provider } from "../../domain/RunFacts.ts";
 
@@ -27,8 +29,8 @@ export interface Clocks {
   readonly run: number;
 }
 
-/** Clocks that a caller can set, in milliseconds; `false` switches a clock off. */
-export type ClockOptions = { readonly [K in keyof Clocks]?: number | false };
+/** Clocks that a caller can set, as milliseconds or durations; `false` switches a clock off. */
+export type ClockOptions = { readonly [K in keyof Clocks]?: Duration.Input | false };
 
 /** Default of `first_progress` for a model that does not reason. It covers the provider's queue and the processing of the prompt. */
 export const firstProgressMs = 180_000;
@@ -98,7 +100,7 @@ export const closeGraceMs = 1_000;
  *
  * @param provider the provider; its `reasoning` flag chooses the default of `first_progress`
  * @param streaming false for a response that arrives whole, which has no first progress to wait for
- * @param options the caller's own limits, in milliseconds
+ * @param options the caller's own limits
  */
 export const make = (provider: Provider, streaming: boolean, options?: ClockOptions): Clocks => {
   if (options !== undefined) return build(provider, streaming, options);
@@ -120,8 +122,8 @@ const build = (provider: Pick<Provider, "reasoning">, streaming: boolean, option
 export const doubleClock = (clocks: Clocks, clock: ClockName): Clocks =>
   clock === "connect" ? clocks : { ...clocks, [clock]: clocks[clock] * 2 };
 
-const limit = (option: number | false | undefined, byDefault: number): number =>
-  option === false ? Number.POSITIVE_INFINITY : (option ?? byDefault);
+const limit = (option: Duration.Input | false | undefined, byDefault: number): number =>
+  option === false ? Number.POSITIVE_INFINITY : option === undefined ? byDefault : toMs(option);
 
 // Shared by all runs that set no clocks.
 const whole = build({}, false, {});

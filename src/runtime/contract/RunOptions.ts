@@ -1,6 +1,7 @@
 /**
  * Options of `StreamProcessor.run` and the context that an attempt factory receives.
  */
+import type * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import * as Stream from "effect/Stream";
 import type { Delivery } from "../../domain/AttemptFacts.ts";
@@ -229,10 +230,10 @@ export interface RunBase<P, E, R> {
    */
   readonly reveal?: "live" | "on_complete";
   /**
-   * Maximum time that `on_complete` holds a response, in milliseconds from the start of the run. After that the run continues as if it had
-   * been `live`. No limit by default.
+   * Maximum time that `on_complete` holds a response, from the start of the run, as milliseconds or a duration. After that the run continues
+   * as if it had been `live`. No limit by default.
    */
-  readonly holdMaxMs?: number;
+  readonly holdMaxMs?: Duration.Input;
   /**
    * `always` (the default) asks every question that the policy leaves to a person. `if_it_matters` stops the run instead of asking if no
    * answer would change anything for the caller: nothing can be retried or continued, and no call has an unknown outcome to settle.
@@ -257,7 +258,7 @@ export interface RunBase<P, E, R> {
   readonly emptyIsFailure?: boolean;
   /** False for a response that arrives in one piece, which switches the `first_progress` clock off. Default true. */
   readonly streaming?: boolean;
-  /** Clocks of the attempt, in milliseconds; `false` switches a clock off. */
+  /** Clocks of the attempt, as milliseconds or durations (`"5 minutes"`); `false` switches a clock off. */
   readonly clocks?: ClockOptions;
   /** Limits on what the run may spend. Absent fields use their defaults. */
   readonly budget?: Partial<Budget>;

@@ -12,6 +12,7 @@ import * as Layer from "effect/Layer";
 import * as Metric from "effect/Metric";
 import * as Option from "effect/Option";
 import * as Stream from "effect/Stream";
+import { readMs } from "../../domain/Durations.ts";
 import { toBounded } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import type { AnswerRefused } from "../../recorder/Question.ts";
@@ -218,13 +219,13 @@ const givenUp = "given_up";
 
 /** Options of the recovery sweeps that `layer` repeats. */
 export interface SweepOptions extends RecoverOptions {
-  /** Pause between two sweeps, in milliseconds. */
-  readonly intervalMs?: number;
+  /** Pause between two sweeps, as milliseconds or a duration. */
+  readonly intervalMs?: Duration.Input;
   /**
-   * Minimum time between two polls of parked runs, in milliseconds. A parked run needs a step if it was answered but its process died
+   * Minimum time between two polls of parked runs, as milliseconds or a duration. A parked run needs a step if it was answered but its process died
    * first, or if its question has expired. By default every sweep polls parked runs. Every sweep looks for runs whose process is gone.
    */
-  readonly parkedMs?: number;
+  readonly parkedMs?: Duration.Input;
   /** Completes each time a sweep is due early, because processes that owned runs are gone. */
   readonly due?: Effect.Effect<void>;
   /**
@@ -245,7 +246,9 @@ export const sweepFailures = Metric.counter("stream_recovery.sweep_failures", {
  * the log reports the first failure, then at most one per minute, and finally the recovery.
  */
 export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, RunRecorder> => {
-  const { due = Effect.never, intervalMs = sweepIntervalMsDefault, onSwept, parkedMs = 0 } = options;
+  const { due = Effect.never, onSwept } = options;
+  const intervalMs = readMs("intervalMs", options.intervalMs ?? sweepIntervalMsDefault);
+  const parkedMs = readMs("parkedMs", options.parkedMs ?? 0);
   const outage = new OutageLog(sweepWords);
   let lookedAt = Number.NEGATIVE_INFINITY;
   const found = Effect.flatMap(Clock.Clock, (clock) => {

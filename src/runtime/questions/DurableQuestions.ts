@@ -7,6 +7,7 @@ import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type * as Scope from "effect/Scope";
 import type { Choice } from "../../domain/Decision.ts";
+import { toMs } from "../../domain/Durations.ts";
 import { toBounded } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { expiryChoice, normalizeExpiry, type QuestionTerms } from "../../recorder/Question.ts";
@@ -24,10 +25,10 @@ export const pollMsDefault = 250;
 
 /** Options of `UserDecisions.layerDurable`. */
 export interface DurableOptions extends QuestionTerms {
-  /** Maximum time that a stream waits for its answer before it is parked, in milliseconds; `Infinity` waits forever. */
-  readonly parkAfterMs?: number;
-  /** Interval at which the record is polled for answers from other processes, in milliseconds. */
-  readonly pollMs?: number;
+  /** Maximum time that a stream waits for its answer before it is parked, as milliseconds or a duration; `Infinity` waits forever. */
+  readonly parkAfterMs?: Duration.Input;
+  /** Interval at which the record is polled for answers from other processes, as milliseconds or a duration. */
+  readonly pollMs?: Duration.Input;
 }
 
 /** The fields of a question that are needed to wait for its answer. */
@@ -62,9 +63,11 @@ export const make = (options: DurableOptions = {}) =>
     };
   });
 
-/** A negative or non-numeric wait falls back to the default. With the given value a timer would fire at once, and the loop would spin. */
-const waitOf = (given: number | undefined, byDefault: number): number =>
-  given !== undefined && given >= 0 ? given : byDefault;
+/** A negative or invalid wait falls back to the default. With the given value a timer would fire at once, and the loop would spin. */
+const waitOf = (given: Duration.Input | undefined, byDefault: number): number => {
+  const ms = given === undefined ? byDefault : toMs(given);
+  return ms >= 0 ? ms : byDefault;
+};
 
 /**
  * Wakes the streams of this process that wait for an answer of this run, once it is on record.

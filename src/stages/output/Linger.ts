@@ -1,10 +1,12 @@
 /**
  * Lets runs continue without their consumer, and lists those of a processor that a reader can attach to.
  */
+import type * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type * as Exit from "effect/Exit";
 import * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
+import { toMs } from "../../domain/Durations.ts";
 import { type AttachAfter, AttachRefused } from "../../runtime/contract/AttachRefused.ts";
 import type { RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { RunLinger, RunOptions } from "../../runtime/contract/RunOptions.ts";
@@ -22,9 +24,9 @@ export const lingerMsMax = 86_400_000;
 /**
  * Returns the option that lets a run continue without its consumer.
  *
- * @param ms time that the run continues, in milliseconds, from 0 (it ends with its consumer) to one day
+ * @param time time that the run continues, as milliseconds or a duration, from 0 (it ends with its consumer) to one day
  */
-export const of = (ms: number): RunLinger => ({ ms, admit, begin });
+export const of = (time: Duration.Input): RunLinger => ({ ms: toMs(time), admit, begin });
 
 const admit: RunLinger["admit"] = (linger) =>
   typeof linger.ms === "number" && linger.ms >= 0 && linger.ms <= lingerMsMax

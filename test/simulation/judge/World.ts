@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { Exit, Schema } from "effect";
+import { toMs } from "../../../src/domain/Durations.ts";
 import { Entry as WrittenSchema } from "../../../src/recorder/RunRecord.ts";
 import type { Entry, HandlerCall, Trace } from "../Journal.ts";
 import { interruptedOf } from "./Events.ts";
@@ -99,9 +100,9 @@ export const frozenTimeIsNoSilence = (trace: Pick<Trace, "journal" | "scenario">
   if (freezes.length === 0 || edges.some(({ field }) => field.startsWith("clocks."))) return violations;
   const { clocks } = trace.scenario.options;
   const limits: Readonly<Record<string, number>> = {
-    first_progress: clocks.first_progress === false ? Number.POSITIVE_INFINITY : (clocks.first_progress ?? 180_000),
-    attempt: clocks.attempt === false ? Number.POSITIVE_INFINITY : (clocks.attempt ?? Number.POSITIVE_INFINITY),
-    idle: clocks.idle === false ? Number.POSITIVE_INFINITY : Math.min(clocks.idle ?? 300_000, 10_000),
+    first_progress: clocks.first_progress === false ? Number.POSITIVE_INFINITY : toMs(clocks.first_progress ?? 180_000),
+    attempt: clocks.attempt === false ? Number.POSITIVE_INFINITY : toMs(clocks.attempt ?? Number.POSITIVE_INFINITY),
+    idle: clocks.idle === false ? Number.POSITIVE_INFINITY : Math.min(toMs(clocks.idle ?? 300_000), 10_000),
   };
   const opened = new Map<number, number>();
   const complete = new Set<number>();

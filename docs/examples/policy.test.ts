@@ -1,0 +1,36 @@
+/**
+ * Tests of the decision in Vitest: what your program may rely on after a break, without a stream or a clock.
+ */
+import { Result } from "effect";
+import { DecisionInput, decide, RecoveryPolicy } from "effect-stream-recovery/policy";
+import { describe, expect, it } from "vitest";
+
+const input = (facts: object, failure: object = { kind: "transport", code: "ECONNRESET" }) =>
+  Result.getOrThrow(DecisionInput.parse({ facts: { delivery: "accepted", ...facts }, failure }));
+
+describe("after a reset connection", () => {
+  it.each([
+    ["nothing was shown", {}, "auto_retry_once", "nothing_shown"],
+    ["only reasoning was shown", { progress: "output", shown: "reasoning" }, "auto_retry_once", "only_reasoning_shown"],
+    ["text was shown", { progress: "output", shown: "text" }, "ask_user", "text_shown"],
+  ])("decides by what the caller has seen: %s", (_, facts, action, rule) => {
+    expect(decide(input(facts))).toMatchObject({ action, rule });
+  });
+
+  it("asks more often with a stricter policy", () => {
+    const careful = RecoveryPolicy.make({ stricter: { only_reasoning_shown: "ask_user" } });
+    expect(careful.decide(input({ progress: "output", shown: "reasoning" })).action).toBe("ask_user");
+  });
+});
+
+describe("after a refusal", () => {
+  it("waits as long as the provider announced", () => {
+    const { action, delay_ms = 0 } = decide(input({}, { kind: "rate_limited", retry_after_ms: 7_000 }));
+    expect(action).toBe("auto_retry_once");
+    expect(delay_ms).toBeGreaterThanOrEqual(7_000);
+  });
+
+  it("does not repeat a request that the provider will refuse again", () => {
+    expect(decide(input({}, { kind: "rejected", reason: "invalid_request" })).action).toBe("do_not_retry");
+  });
+});
