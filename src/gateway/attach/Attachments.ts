@@ -418,5 +418,6 @@ export class Attachments {
   }
 }
 
-/** Estimated size of a request in memory, in bytes: its body and its headers. */
-const sizeOf = ({ body }: KeyedRequest): number => 2_048 + (body?.length ?? 0);
+/** Size of a request in memory, in bytes: its body and its headers. */
+const sizeOf = ({ body, headers }: KeyedRequest): number =>
+  headers.reduce((sum, [name, value]) => sum + name.length + value.length, body?.length ?? 0);

@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Clock, Deferred, Effect, Exit, Fiber, Scope } from "effect";
 import { TestClock } from "effect/testing";
 import { Alarms } from "../../../src/adapters/relay/Alarms.ts";
+import type { KeyedRequest } from "../../../src/gateway/attach/AttachKey.ts";
 import { Attachments, unkeyedBytesMax } from "../../../src/gateway/attach/Attachments.ts";
 import { type AttachWish, attachWishOf } from "../../../src/gateway/attach/AttachWish.ts";
 import type { LingeringRun } from "../../../src/gateway/attach/LingeringRun.ts";
@@ -120,7 +121,7 @@ const wholeOf = (attachments: Attachments, wish: AttachWish, key: string) => {
 };
 
 /** Begins a run without a key, whose response is the body of its request, and ends it. Then its client leaves. */
-const endedOf = (attachments: Attachments, wish: AttachWish, asked: typeof request): void => {
+const endedOf = (attachments: Attachments, wish: AttachWish, asked: KeyedRequest & { readonly body: string }): void => {
   const run = attachments.begin({ request: asked, wish, key: undefined, refuse: () => Effect.void });
   const client = new FakeClient();
   run.take(client.response, 0);
@@ -360,9 +361,10 @@ describe("A client of a run that lingers", () => {
   it.effect("keeps the requests of ended runs up to a limit, and computes the keys of the oldest beyond it (L11)", () =>
     Effect.gen(function* () {
       const { attachments, wish } = yield* begun;
-      const body = "x".repeat(256 * 1024 - 4_096);
-      const asked = (at: number) => ({ ...request, body: JSON.stringify([at, body]) });
-      const fits = Math.floor(unkeyedBytesMax / (256 * 1024));
+      const body = "x".repeat(128 * 1024);
+      const headers = [["x-long", "y".repeat(64 * 1024)]] as const;
+      const asked = (at: number) => ({ ...request, headers, body: JSON.stringify([at, body]) });
+      const fits = Math.floor(unkeyedBytesMax / (193 * 1024));
       for (let at = 0; at < fits; at += 1) endedOf(attachments, wish, asked(at));
       const oldest = yield* attachments.keyOf(asked(0));
       assert.isFalse(attachments.hasRequest(oldest));
