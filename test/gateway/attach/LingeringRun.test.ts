@@ -121,7 +121,11 @@ const wholeOf = (attachments: Attachments, wish: AttachWish, key: string) => {
 };
 
 /** Begins a run without a key, whose response is the body of its request, and ends it. Then its client leaves. */
-const endedOf = (attachments: Attachments, wish: AttachWish, asked: KeyedRequest & { readonly body: string }): void => {
+const endedOf = (
+  attachments: Attachments,
+  wish: AttachWish,
+  asked: Omit<KeyedRequest, "body"> & { readonly body: string },
+): void => {
   const run = attachments.begin({ request: asked, wish, key: undefined, refuse: () => Effect.void });
   const client = new FakeClient();
   run.take(client.response, 0);
