@@ -59,12 +59,19 @@ describe("the decision about a head", () => {
   });
 
   it("is taken again for another method, path or configuration", () => {
-    const head = headOf({ method: "POST", headers, address }, settings);
-    assert.notStrictEqual(headOf({ method: "GET", headers, address }, settings), head);
-    assert.notStrictEqual(headOf({ method: "POST", headers, address: pathOf("/v1/responses") }, settings), head);
+    const head = () => headOf({ method: "POST", headers, address }, settings);
+    head();
     const strict = settingsFor({ token: "a-token-of-24-characters" });
     const { admitted } = headOf({ method: "POST", headers, address }, strict);
     assert.strictEqual("reason" in admitted ? admitted.reason : "", "token");
+    assert.isFalse("reason" in head().admitted);
+    for (const other of [
+      { method: "GET", headers, address },
+      { method: "POST", headers, address: pathOf("/v1/responses") },
+    ]) {
+      const before = head();
+      assert.notStrictEqual(headOf(other, settings), before);
+    }
   });
 });
 
