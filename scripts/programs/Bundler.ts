@@ -17,6 +17,7 @@ export interface Bundler {
       readonly format: "iife";
       readonly name: string;
       readonly codeSplitting: false;
+      readonly minify?: boolean;
     }) => Promise<{ readonly output: ReadonlyArray<{ readonly code?: string }> }>;
     readonly write: (options: {
       readonly format: "esm";

@@ -16,6 +16,7 @@ import { sections } from "../../test/failure/provoked/Sections.ts";
 import { printCases } from "../../test/field/Cases.ts";
 import { laws } from "../../test/Laws.ts";
 import { printScale } from "../scale/ScaleTables.ts";
+import { followTable } from "../size/FollowStream.ts";
 import { clients, ownEvents } from "./Clients.ts";
 import { configTable, keyedFlags } from "./ConfigKeys.ts";
 import { costTable } from "./Costs.ts";
@@ -51,6 +52,7 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
     ["own-events", ownEvents],
     ["setups", setups],
     ["wires", wireTable],
+    ["follow", followTable],
     ["cases", () => printCases()],
     ["bound", boundTable],
     ["writes", ([of = ""]) => writeTable(of)],

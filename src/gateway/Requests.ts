@@ -6,8 +6,7 @@ import { Cause, Effect, Exit, type Scope } from "effect";
 import { mayBeRelayed, type RelayPlan, recogniseBody } from "../adapters/relay/RelayPlan.ts";
 import { headerOf, type RelayHeaders, type RelayRequest, readAddress } from "../adapters/relay/RelayTransport.ts";
 import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
-import { attachWishOf } from "./attach/AttachWish.ts";
-import { type AttachingRequest, type RunServing, serveRun } from "./attach/RunHandler.ts";
+import { type RunServing, serveRun } from "./attach/RunHandler.ts";
 import { type StreamServing, serveStream, streamOf } from "./attach/StreamHandler.ts";
 import { type KnownBody, readKnownBody, type UnknownBody } from "./body/BodyOutline.ts";
 import { clientNameOf } from "./clients/Manner.ts";
@@ -30,24 +29,16 @@ import { pass, type Unrecovered } from "./proxy/PassHandler.ts";
 import { type ProbeServing, probeOf, serveProbe } from "./proxy/Probes.ts";
 import { relay } from "./proxy/RelayHandler.ts";
 import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBody.ts";
-import { noSuchRoute, type RouteWish, wishOf } from "./routes/RouteWish.ts";
+import { headOf, type Routed } from "./RequestHead.ts";
+import { noSuchRoute } from "./routes/RouteWish.ts";
 import { type RouteServing, type Routing, routingOf } from "./routes/Routing.ts";
 import * as AccountGuard from "./routing/AccountGuard.ts";
-import type { PathVerdict } from "./routing/AccountPaths.ts";
 import { type Address, addressOf } from "./routing/Address.ts";
-import {
-  type Admitted,
-  admit,
-  forbidden,
-  hasPlainHost,
-  type Refused,
-  refuseBrowser,
-  strangeHost,
-} from "./routing/Admission.ts";
+import { type Admitted, forbidden, hasPlainHost, type Refused, strangeHost } from "./routing/Admission.ts";
 import { plainPath } from "./routing/Vendor.ts";
 import { type Way, wayOf } from "./routing/Way.ts";
 import { type Bytes, isEncoded } from "./upstream/ContentDecoding.ts";
-import { pairsOf } from "./upstream/Headers.ts";
+import { requestHeadersOf } from "./upstream/Headers.ts";
 import { secretsOf } from "./upstream/Secrets.ts";
 import type { Upstream } from "./upstream/Upstream.ts";
 import type { ReportedPaths } from "./wires/PassedStreams.ts";
@@ -108,72 +99,61 @@ const serveRequest = (
   serving: RequestServing,
 ): Effect.Effect<void, never, StreamProcessor> =>
   Effect.suspend(() => {
-    const headers = pairsOf(request.rawHeaders);
+    const { settings } = serving;
+    const headers = requestHeadersOf(request);
     const method = request.method ?? "GET";
     client.access.recordRequest(method, request.url ?? "");
-    client.access.addFacts({ client: clientNameOf({ headers }, serving.settings.manner) });
+    client.access.addFacts({ client: clientNameOf({ headers }, settings.manner) });
     if (!hasPlainHost(headers)) return refuse(strangeHost, undefined, client, serving);
     const probe = probeOf(request.url ?? "");
     if (probe !== undefined) return serveProbe(probe, { method, headers }, client, serving);
     if ("refused" in address) return refuse(address.refused, undefined, client, serving);
-    const admitted = admit({ method, headers, token: address.token }, serving.settings);
+    const head = headOf({ method, headers, address }, settings);
+    const { admitted } = head;
     // A connection that was opened before the shutdown still gets its first request served.
     const isLate = serving.draining() && !serving.connections.isUnclaimed(request.socket);
     const refused = isLate ? closing : "reason" in admitted ? admitted : undefined;
     if (refused !== undefined || !isAdmitted(admitted))
       return refuse(refused ?? closing, errorFormatFor(address, headers, refused, serving), client, serving);
-    client.access.addFacts({ token: admitted.token?.name });
-    const holder = holderOf(admitted.token?.name, request.socket.remoteAddress, serving.settings.tokens);
+    const tenant = admitted.token?.name;
+    client.access.addFacts({ token: tenant });
+    const holder = holderOf(tenant, request.socket.remoteAddress, settings.tokens);
     if (!serving.connections.claim(request.socket, holder))
-      return refuse(tooManyConnections, wayOf(address, headers, serving.settings).upstream, client, serving);
-    serving.meter.admitted(admitted.token?.name);
+      return refuse(tooManyConnections, wayOf(address, headers, settings).upstream, client, serving);
+    serving.meter.admitted(tenant);
     const stream = streamOf(address);
-    if (stream !== undefined) {
-      const asked = { method, headers, target: address.target, tenant: admitted.token?.name };
-      return serveStream(stream, asked, client, serving);
-    }
+    const { target } = address;
+    if (stream !== undefined) return serveStream(stream, { method, headers, target, tenant }, client, serving);
     if (address.own) client.access.markOwn();
     if (address.own) return own(request, address, { admitted, headers, holder }, client, serving);
-    const ofRoot = /^(?:GET|HEAD)$/.test(method) ? rootFiles.get(pathOf(address.target)) : undefined;
+    const ofRoot = /^(?:GET|HEAD)$/.test(method) ? rootFiles.get(pathOf(target)) : undefined;
     if (ofRoot === "nothing") return refuse(nothingThere, undefined, client, serving);
-    const way = wayOf(address, headers, serving.settings);
-    client.access.addFacts({ upstream: "server" in way ? way.server.name : way.upstream });
-    const page = refuseBrowser({ headers }, address.target);
+    const { page, routed, upstream } = head.destination(admitted);
+    client.access.addFacts({ upstream });
     if (page !== undefined) return refuse(page, undefined, client, serving);
     if (ofRoot === "pointer") return servePointer(client, serving);
-    if ("refused" in way) return refuse(way.refused, way.upstream, client, serving);
-    const barred = forbidden(admitted.token, { upstream: way.server.name });
-    if (barred !== undefined) return refuse(barred, way.upstream, client, serving);
-    const wish = wishOf(headers);
-    if ("reason" in wish) return refuse(wish, way.upstream, client, serving);
-    const attach = attachWishOf(headers, serving.settings, way.server);
-    if ("reason" in attach) return refuse(attach, way.upstream, client, serving);
-    const { token } = admitted;
-    const verdict = AccountGuard.guard({ method, url: way.url, server: way.server, token }, serving.settings);
-    const asked = { method, tenant: token?.name, holder, target: address.target, token, wish, attach, ...way };
-    return serveByVerdict(request, asked, verdict, client, serving);
+    if ("refused" in routed) return refuse(routed.refused, routed.upstream, client, serving);
+    return serveByVerdict(request, { ...routed, holder, isNaming: routed.verdict._tag === "Named" }, client, serving);
   });
 
 /** Serves a request after the account guard has judged its path: refuses it, passes it through, or reads it as a possible model request. */
 const serveByVerdict = (
   request: IncomingMessage,
-  asked: Omit<RoutedRequest, "isNaming">,
-  verdict: PathVerdict,
+  asked: RoutedRequest,
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.Effect<void, never, StreamProcessor> => {
-  const { method, server, tenant, upstream } = asked;
-  const isNaming = verdict._tag === "Named";
+  const { isNaming, method, server, tenant, upstream, verdict } = asked;
   if (verdict._tag === "Refused") return refuse(AccountGuard.refusalOf(server, verdict.why), upstream, client, serving);
   if (verdict._tag === "Stored")
     return Effect.flatMap(serving.owners.ownerOf(verdict.id, tenant), (owner) =>
       owner === "own" || (owner === "unknown" && verdict.isListed)
-        ? through(request, { ...asked, isNaming }, client, serving)
+        ? through(request, asked, client, serving)
         : refuse(AccountGuard.noSuchStored("Response"), upstream, client, serving),
     );
   if (!isNaming && !mayBeRelayed(method, asked.url, asked.headers) && !mayBeKept(request, asked, serving.settings))
-    return through(request, { ...asked, isNaming }, client, serving);
-  return Effect.scoped(modelRequest(request, { ...asked, isNaming }, client, serving)).pipe(
+    return through(request, asked, client, serving);
+  return Effect.scoped(modelRequest(request, asked, client, serving)).pipe(
     Effect.catchTag("BodyRefused", (error) => refuseBody(error, upstream, client, serving)),
   );
 };
@@ -223,15 +203,8 @@ const errorFormatFor = (
     ? wayOf(address, headers, settings).upstream
     : undefined;
 
-interface RoutedRequest
-  extends Way,
-    Pick<AttachingRequest, "attach">,
-    Pick<RelayRequest, "method" | "tenant">,
-    Admitted {
-  /** Path and query without the gateway's own prefixes. */
-  readonly target: string;
+interface RoutedRequest extends Routed {
   readonly holder: Holder;
-  readonly wish: RouteWish;
   /** True if the body may name a stored response, which belongs to the token that created it. */
   readonly isNaming: boolean;
 }

@@ -225,6 +225,17 @@ const accounts = ["openai-organization", "openai-project", "x-goog-user-project"
  * @param url absolute URL; Gemini's clients may put their key into it
  */
 export const credentialIn = (url: string, given: RelayHeaders): string => {
+  const known = credentials.get(given);
+  if (known?.url === url) return known.credential;
+  const credential = findCredential(url, given);
+  credentials.set(given, { url, credential });
+  return credential;
+};
+
+/** The credential of the last request with each list of headers. The list contains it too. */
+const credentials = new WeakMap<RelayHeaders, { readonly url: string; readonly credential: string }>();
+
+const findCredential = (url: string, given: RelayHeaders): string => {
   const keys: Array<string> = [];
   const take = (key: string) => {
     if (key !== "" && !keys.includes(key)) keys.push(key);

@@ -46,16 +46,17 @@ export class AttachKeys {
   }
 
   /** Computes the key of a request from its method, upstream, target, canonical body, credentials and token name. */
-  request(request: KeyedRequest, shown = credentialsOf(request)): string | Promise<string> {
+  request(request: KeyedRequest): string | Promise<string> {
     const { body, headers, method, target, tenant, upstream } = request;
+    const shown = credentialsOf(request);
     const given = choosing.map((name) => valuesOf(headers, name));
     const words = ["request", tenant ?? null, method, upstream, target, shown, given];
     return formHash({ words, body, leftOut: nothing }, this.#newHmac());
   }
 
   /** Computes the key of the client that may read a response from all its credentials and its token name. */
-  holder(holder: Holder, shown = credentialsOf(holder)): string {
-    const words = JSON.stringify(["holder", holder.tenant ?? null, shown]);
+  holder(holder: Holder): string {
+    const words = JSON.stringify(["holder", holder.tenant ?? null, credentialsOf(holder)]);
     const known = this.#holders.get(words);
     if (known !== undefined) return known;
     const key = this.#newHmac().update(words).digest("hex");
@@ -63,12 +64,6 @@ export class AttachKeys {
     if (this.#holders.size >= holdersMax) this.#holders.clear();
     this.#holders.set(words, key);
     return key;
-  }
-
-  /** Computes both keys and reads the credentials only once. */
-  both(request: KeyedRequest): { readonly request: string | Promise<string>; readonly holder: string } {
-    const shown = credentialsOf(request);
-    return { request: this.request(request, shown), holder: this.holder(request, shown) };
   }
 
   #newHmac(): Hmac {

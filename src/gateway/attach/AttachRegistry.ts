@@ -4,8 +4,8 @@
  *
  * Life of an entry:
  *
- * 1. `begin` registers it with the keys of its request. It is read while a client is connected. If no registered run can match, the caller
- * may call `open` first and `admit` with the keys later, so that the keys are computed while the provider processes the request.
+ * 1. `begin` registers it for the client that may read it. It is read while a client is connected. The key of its request may follow later
+ * (`setRequest`), because most runs are never repeated. Until then no repeat finds it.
  *
  * 2. `recordDetach`: its reader has left. The entry expires after `lingerMs`, and its watcher ends the run, unless a reader attaches
  * before.
@@ -47,15 +47,13 @@ export type Eviction = "run_bytes" | "process_bytes" | "runs";
 
 type AttachPeriod = Pick<AttachWish, "idempotencyKey" | "lingerMs">;
 
-/** Keys of an entry. A request and its repeats have the same `request` key. */
-export interface EntryKeys {
+/** Keys and options of an entry. */
+export interface AttachTerms extends AttachPeriod {
+  /** Key of the request, which its repeats share; empty until it is known. */
   readonly request: string;
   /** Key of the client that may read the response. */
   readonly holder: string;
 }
-
-/** Keys and options of an entry. */
-export interface AttachTerms extends AttachPeriod, EntryKeys {}
 
 /** End of a run. `broken` and `cancelled` runs answer no repeat. */
 export type EntryEnd = "whole" | "broken" | "cancelled";
@@ -85,6 +83,8 @@ export class AttachRegistry {
   readonly #limits: AttachLimits;
   /** Registered entries, oldest first. */
   readonly #entries = new Set<Entry>();
+  /** Returns the oldest entry, which is then evicted. A new iterator would pass over the places of all that are gone. */
+  readonly #oldest = this.#entries.values();
   readonly #byRequest = new Map<string, Set<Entry>>();
   readonly #byRun = new Map<string, Entry>();
   /** Ids of evicted runs, each with the key of the client that may read the run. */
@@ -116,36 +116,26 @@ export class AttachRegistry {
    *
    * @returns its entry, and the entries that were evicted to make room
    */
-  begin(terms: AttachTerms): { readonly entry: AttachEntry; readonly evicted: ReadonlyArray<AttachEntry> } {
-    const entry = this.open(terms);
-    return { entry, evicted: this.admit(entry, terms) };
-  }
-
-  /** Creates the entry of a run that is being read. `admit` registers it later. */
-  open({ idempotencyKey, lingerMs }: AttachPeriod): AttachEntry {
-    const terms = { ...unknown, idempotencyKey, lingerMs };
+  begin({ holder, idempotencyKey, lingerMs, request }: AttachTerms): {
+    readonly entry: AttachEntry;
+    readonly evicted: ReadonlyArray<AttachEntry>;
+  } {
     const entry: Entry = {
-      ...{ terms, log: new ByteLog(), runId: undefined, isRead: true, leftAt: undefined },
-      ...{ end: undefined, isDelivered: false, evicted: undefined },
+      ...{ terms: { holder, idempotencyKey, lingerMs, request: "" }, log: new ByteLog(), runId: undefined },
+      ...{ isRead: true, leftAt: undefined, end: undefined, isDelivered: false, evicted: undefined },
     };
-    return entry;
+    this.#entries.add(entry);
+    if (request !== "") this.setRequest(entry, request);
+    return { entry, evicted: this.#isFull ? this.#makeRoom([]) : none };
   }
 
-  /**
-   * Registers an opened entry, even if its run has ended by now.
-   *
-   * @returns the entries that were evicted to make room
-   */
-  admit(of: AttachEntry, { holder, request }: EntryKeys): ReadonlyArray<AttachEntry> {
+  /** Sets the key of an entry's request. Repeats find the entry from now on. */
+  setRequest(of: AttachEntry, request: string): void {
     const entry = own(of);
-    entry.terms = { ...entry.terms, holder, request };
-    this.#entries.add(entry);
-    this.#bytes += entry.log.held;
+    if (!this.#entries.has(entry)) return;
+    entry.terms = { ...entry.terms, request };
     const same = this.#byRequest.get(request) ?? new Set();
     this.#byRequest.set(request, same.add(entry));
-    if (entry.runId !== undefined) this.#byRun.set(entry.runId, entry);
-    this.#updateUnread(entry);
-    return this.#isFull ? this.#makeRoom([]) : none;
   }
 
   /** Updates the set of live runs without a reader. */
@@ -182,8 +172,9 @@ export class AttachRegistry {
   }
 
   #makeRoom(evicted: Array<AttachEntry>): ReadonlyArray<AttachEntry> {
-    for (const oldest of this.#entries) {
-      if (!this.#isFull) break;
+    while (this.#isFull) {
+      const { value: oldest } = this.#oldest.next();
+      if (oldest === undefined) break;
       evicted.push(this.#evict(oldest, this.#entries.size > this.#limits.runs ? "runs" : "process_bytes"));
     }
     return evicted;
@@ -301,9 +292,6 @@ export class AttachRegistry {
 }
 
 const none: ReadonlyArray<AttachEntry> = [];
-
-/** Keys of an entry before it is registered. They match no request. */
-const unknown: EntryKeys = { request: "", holder: "" };
 
 /** Matches no key. Unknown ids are compared with this key too, so that the response time does not reveal which ids exist. */
 const nobody = "0".repeat(64);

@@ -43,7 +43,7 @@ export interface AttachListeners {
 /** A new run, with its request and the options that its client asked for. */
 export interface Beginning {
   readonly request: KeyedRequest;
-  /** Key of the request, from `keyOf`. If undefined, `registerKeys` supplies the key later. */
+  /** Key of the request, from `keyOf`. If undefined, it is computed when a repeat might match it (`mayKeyLater`). */
   readonly key: string | undefined;
   readonly wish: AttachWish;
   readonly refuse: Refusal;
@@ -58,7 +58,18 @@ interface Known {
   /** Fires when the run expires. It is set only while the run has no reader. */
   readonly due: Alarm;
   isTold: boolean;
+  /** The request, until its key is computed or no repeat can match it any more. */
+  unkeyed: KeyedRequest | undefined;
 }
+
+/**
+ * Maximum size of the requests of ended runs that are kept because their keys are not computed yet, in bytes: 32 MiB. Beyond it, the keys of
+ * the oldest are computed.
+ */
+export const unkeyedBytesMax = 32 * 1024 * 1024;
+
+/** Number of keys that are computed in one turn of the event loop, because a long body takes a third of a millisecond. */
+const keysPerTurn = 8;
 
 const none = Effect.succeed(false);
 const noClients: ReadonlySet<ClientResponse> = new Set();
@@ -68,6 +79,9 @@ export class Attachments {
   readonly #registry: AttachRegistry;
   readonly #keys: AttachKeys;
   readonly #known = new Map<AttachEntry, Known>();
+  /** Ended runs without a key, oldest first, and the size of their requests. */
+  readonly #unkeyed = new Set<Known>();
+  #unkeyedBytes = 0;
   readonly #listeners: AttachListeners;
   readonly #clock: Clock.Clock;
   readonly #alarms: Alarms;
@@ -135,37 +149,69 @@ export class Attachments {
 
   /** Registers a run that its first client is about to read. */
   begin({ key, refuse, request, wish }: Beginning): LingeringRun {
-    const entry = this.#registry.open(wish);
+    const { idempotencyKey, lingerMs } = wish;
+    const terms = { idempotencyKey, lingerMs, request: key ?? "", holder: this.#keys.holder(request) };
+    const { entry, evicted } = this.#registry.begin(terms);
     const run = new LingeringRun(entry, this.#serving, refuse);
     const due = new Alarm(() => this.#look(run));
     const { tenant: token, upstream } = request;
-    this.#known.set(entry, { run, due, upstream, token, begunAt: this.#now(), isTold: false });
-    if (key !== undefined) this.#admit(run, key, this.#keys.holder(request));
+    const unkeyed = key === undefined ? request : undefined;
+    this.#known.set(entry, { run, due, upstream, token, begunAt: this.#now(), isTold: false, unkeyed });
+    this.onEvicted(evicted);
     return run;
   }
 
-  #admit({ entry }: LingeringRun, request: string, holder: string): void {
-    this.onEvicted(this.#registry.admit(entry, { request, holder }));
-  }
-
   /**
-   * True if the key of a request may be computed after its run has begun. That requires that no run could match the key, that no other
-   * process needs it, and that the body is small enough for a synchronous digest.
+   * True if the key of a request may be computed later. That requires that no run could match the key now, that no other process needs it,
+   * and that the body is small enough for a synchronous digest.
    */
   mayKeyLater({ body }: KeyedRequest, wish: AttachWish): boolean {
     const isSmall = typeof body !== "object" || body.byteLength <= wholeBytesMax;
     return isSmall && this.#listeners.siblings === undefined && !this.mightRepeat(wish);
   }
 
-  /**
-   * Computes the keys of a run that began without them. The caller must call this in the same step as `begin`, so that no repeat of the
-   * request can miss the run.
-   */
-  registerKeys(run: LingeringRun, request: KeyedRequest): void {
-    const { holder, request: key } = this.#keys.both(request);
-    // A run that was stopped in the meantime is not registered.
-    const isKnown = this.#known.has(run.entry) && run.entry.evicted === undefined;
-    if (typeof key === "string" && isKnown) this.#admit(run, key, holder);
+  #computeKey(known: Known): void {
+    const request = this.#takeUnkeyed(known);
+    const key = request && this.#keys.request(request);
+    if (typeof key === "string") this.#registry.setRequest(known.run.entry, key);
+  }
+
+  /** Returns the request of a run without a key, which is not kept any longer. */
+  #takeUnkeyed(known: Known): KeyedRequest | undefined {
+    const request = known.unkeyed;
+    known.unkeyed = undefined;
+    if (request !== undefined && this.#unkeyed.delete(known)) this.#unkeyedBytes -= sizeOf(request);
+    return request;
+  }
+
+  /** Computes all missing keys. Without a sign of a repeat a request matches only runs whose readers have left, and these have keys. */
+  #computeKeys({ asked, idempotencyKey, repeats }: AttachWish): Effect.Effect<void> {
+    if (!asked && !repeats && idempotencyKey === undefined) return Effect.void;
+    return Effect.gen({ self: this }, function* () {
+      let computed = 0;
+      for (const known of this.#known.values()) {
+        if (known.unkeyed === undefined) continue;
+        this.#computeKey(known);
+        computed += 1;
+        if (computed % keysPerTurn === 0) yield* Effect.yieldNow;
+      }
+    });
+  }
+
+  /** Called when a run has ended. A response that is not whole answers no repeat, so its request is not kept. */
+  onEnd({ entry }: LingeringRun): void {
+    const known = this.#known.get(entry);
+    if (known?.unkeyed === undefined) return;
+    if (entry.end?.how !== "whole") {
+      this.#takeUnkeyed(known);
+      return;
+    }
+    this.#unkeyed.add(known);
+    this.#unkeyedBytes += sizeOf(known.unkeyed);
+    for (const oldest of this.#unkeyed) {
+      if (this.#unkeyedBytes <= unkeyedBytesMax) return;
+      this.#computeKey(oldest);
+    }
   }
 
   keyOf(request: KeyedRequest): Effect.Effect<string> {
@@ -210,10 +256,11 @@ export class Attachments {
   serveRepeat(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
     return Effect.suspend(() => {
       if (!this.mightRepeat(wish)) return none;
+      const { siblings } = this.#listeners;
+      if (siblings === undefined)
+        return Effect.flatMap(this.#computeKeys(wish), () => this.serveRepeatHere(key, wish, client));
       const taken = this.#tryServeFree(key, wish, client, noClients);
       if (taken !== undefined) return taken;
-      const { siblings } = this.#listeners;
-      if (siblings === undefined) return this.#replaceSilentClient(key, wish, client);
       // While the siblings reply, a run of this process may lose its reader, so this process is tried again.
       return Effect.flatMap(siblings.serveRepeat(key, wish, client), (isTheirs) =>
         isTheirs ? Effect.succeed(true) : this.serveRepeatHere(key, wish, client),
@@ -334,11 +381,12 @@ export class Attachments {
     const known = this.#known.get(entry);
     this.#known.delete(entry);
     if (known === undefined) return;
+    this.#takeUnkeyed(known);
     this.#alarms.clear(known.due);
     if (known.isTold) this.#listeners.siblings?.held.over(entry.terms.request);
   }
 
-  /** Publishes a run to the siblings, because even a request without a sign of a repeat may attach to it. */
+  /** Publishes a run to the siblings. */
   #tell(known: Known): void {
     const { siblings } = this.#listeners;
     if (siblings === undefined || known.isTold) return;
@@ -357,7 +405,11 @@ export class Attachments {
 
   #onChange({ entry }: LingeringRun, what: "attached" | "left"): void {
     const known = what === "left" && entry.end === undefined ? this.#known.get(entry) : undefined;
-    if (known !== undefined) this.#tell(known);
+    // From now on, even a request without a sign of a repeat may attach to the run.
+    if (known !== undefined) {
+      this.#computeKey(known);
+      this.#tell(known);
+    }
     if (entry.runId !== undefined) this.#listeners.meter.changed({ run_id: entry.runId, what });
   }
 
@@ -365,3 +417,7 @@ export class Attachments {
     return monotonicMs(this.#clock);
   }
 }
+
+/** Size of a request in memory, in bytes: its body and its headers. */
+const sizeOf = ({ body, headers }: KeyedRequest): number =>
+  headers.reduce((sum, [name, value]) => sum + name.length + value.length, body?.length ?? 0);

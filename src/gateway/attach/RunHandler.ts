@@ -61,8 +61,7 @@ const attachable = Effect.fnUntraced(function* (
   const { body, headers, method, tenant } = plan.request;
   const request: KeyedRequest = { body, headers, method, tenant, target: asked.target, upstream: asked.server.name };
   const { attachments } = serving;
-  // Computing a key takes a tenth of the time before a request is sent. If no run can match the key, it is computed later, while the
-  // provider processes the request.
+  // A key costs as much as the rest of a request with a long body. If no run can match it now, it is computed when a repeat might.
   const key = attachments.mayKeyLater(request, asked.attach) ? undefined : yield* attachments.keyOf(request);
   if (key !== undefined && (yield* attachments.serveRepeat(key, asked.attach, client))) return;
   if (asked.attach.lingerMs === 0) return yield* relay(plan, asked, client, serving);
@@ -76,7 +75,6 @@ const attachable = Effect.fnUntraced(function* (
   });
   const reader = run.take(client, 0);
   const working = yield* Effect.forkChild(lingering(run, ended, serving), { startImmediately: true });
-  if (key === undefined) attachments.registerKeys(run, request);
   yield* run.serve(reader);
   const exit = yield* Fiber.await(working);
   // If the run was stopped, the stop has determined its end, so the fiber's exit is ignored.
@@ -98,6 +96,7 @@ const lingering = (run: LingeringRun, request: EndedRequest, serving: RunServing
     const endRun = Effect.sync(() => {
       told.closed();
       run.end("broken");
+      serving.attachments.onEnd(run);
     });
     const options = optionsOf(run, request, serving, [told.event, context]);
     const sink = logOf(run, opened, serving, request.plan.streaming);

@@ -38,7 +38,22 @@ export interface MannerSettings {
  * Sources of `reveal`, in order: the request, the client's configured row, the configuration for all clients, the shipped row. `onBreak`
  * has the same sources except the request.
  */
-export const mannerOf = (request: MannerRequest, settings: MannerSettings = {}): Manner => {
+export const mannerOf = (request: MannerRequest, settings: MannerSettings = noSettings): Manner => {
+  const { asked, headers, protocol } = request;
+  const known = manners.get(headers);
+  if (known?.protocol === protocol && known.asked === asked && known.settings === settings) return known.manner;
+  const manner = chooseManner(request, settings);
+  manners.set(headers, { protocol, asked, settings, manner });
+  return manner;
+};
+
+/** The last manner of each list of headers, because a connection usually sends the same list again. */
+const manners = new WeakMap<
+  MannerRequest["headers"],
+  Pick<MannerRequest, "asked" | "protocol"> & { readonly settings: MannerSettings; readonly manner: Manner }
+>();
+
+const chooseManner = (request: MannerRequest, settings: MannerSettings): Manner => {
   const row = clientRowOf(request, settings);
   const { configured } = row;
   const shipped = shippedTreatment(row, request.protocol);
@@ -54,13 +69,14 @@ export const mannerOf = (request: MannerRequest, settings: MannerSettings = {}):
 };
 
 /** Returns only the client's label. It does not depend on the protocol. */
-export const clientNameOf = (request: Pick<MannerRequest, "headers">, settings: MannerSettings = {}): string =>
+export const clientNameOf = (request: Pick<MannerRequest, "headers">, settings: MannerSettings = noSettings): string =>
   clientRowOf(request, settings).name;
 
 const clientRowOf = ({ headers }: Pick<MannerRequest, "headers">, { clients }: MannerSettings): ConfiguredRow =>
   rowOf(tableOf(clients ?? none), { agent: headerOf(headers, "user-agent") ?? "", headers });
 
 const none: ClientOverrides = {};
+const noSettings: MannerSettings = {};
 
 /** @param waits the client's own timeout, stated in its request, in milliseconds */
 const patienceOf = (row: ConfiguredRow, shipped: Treatment, waits: number | undefined): number => {

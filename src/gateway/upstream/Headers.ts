@@ -3,6 +3,8 @@
  * spelling, order and duplicates.
  */
 
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import { isNamed, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { signatureOf } from "../../adapters/relay/RequestSignature.ts";
 import {
@@ -29,9 +31,11 @@ const hopByHop: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
+const lengthHeader = "content-length";
+
 /** Request headers that end at the gateway, which has already answered `Expect`. */
 const own: ReadonlySet<string> = new Set([
-  ...["host", "expect", "content-length"],
+  ...["host", "expect", lengthHeader],
   ...[tokenHeader, revealHeader, routeHeader, moveHeader, groupHeader, lingerHeader, attachHeader, continueTextHeader],
 ]);
 
@@ -93,6 +97,38 @@ export const pairsOf = (flat: ReadonlyArray<string | Buffer>): RelayHeaders => {
 };
 
 /**
+ * Returns the headers of a client's request, without its length.
+ *
+ * Nearly every request of a connection repeats the headers of the one before. Such requests share one list, so that everything that is
+ * derived from a list is derived once.
+ */
+export const requestHeadersOf = ({
+  rawHeaders,
+  socket,
+}: Pick<IncomingMessage, "rawHeaders" | "socket">): RelayHeaders => {
+  const known = lastOn.get(socket);
+  if (known !== undefined && isSame(known, rawHeaders)) return known;
+  const headers = without(pairsOf(rawHeaders), lengthHeader);
+  lastOn.set(socket, headers);
+  return headers;
+};
+
+/** The headers of the last request on each connection. */
+const lastOn = new WeakMap<Socket, RelayHeaders>();
+
+const isSame = (known: RelayHeaders, flat: ReadonlyArray<string>): boolean => {
+  let count = 0;
+  for (let at = 0; at + 1 < flat.length; at += 2) {
+    const name = flat[at] ?? "";
+    if (isNamed(name, lengthHeader)) continue;
+    const pair = known[count];
+    if (pair?.[0] !== name || pair[1] !== flat[at + 1]) return false;
+    count += 1;
+  }
+  return count === known.length;
+};
+
+/**
  * Returns the headers of a request that are forwarded.
  *
  * @param plain true to ask for a response without content encoding, because its events are read on the way
@@ -103,6 +139,17 @@ export const upstreamHeadersOf = (headers: RelayHeaders, plain: boolean): RelayH
   const passed = endToEnd(headers, (name) => !endsHere.has(name) && !(replaces && name === "accept-encoding"));
   return replaces ? [...passed, ["accept-encoding", "identity"]] : passed;
 };
+
+/** Returns the headers that are forwarded with a model request as a flat list, once per list of headers. */
+export const flatUpstreamHeadersOf = (headers: RelayHeaders): ReadonlyArray<string> => {
+  const known = upstreamLists.get(headers);
+  if (known !== undefined) return known;
+  const flat = flatOf(upstreamHeadersOf(headers, true));
+  upstreamLists.set(headers, flat);
+  return flat;
+};
+
+const upstreamLists = new WeakMap<RelayHeaders, ReadonlyArray<string>>();
 
 const isSignedHeader = (headers: RelayHeaders, name: string): boolean =>
   signatureOf({ headers, url: "" })?.headers.includes(name) === true;

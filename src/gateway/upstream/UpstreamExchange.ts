@@ -19,7 +19,7 @@ import type { HttpConnections } from "../../client/ProviderRequest.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import type { Polled } from "../../runtime/attempt/AsyncSource.ts";
 import { type Bytes, decodeStream, isEncoded } from "./ContentDecoding.ts";
-import { clientHeadersOf, flatOf, pairsOf, upstreamHeadersOf, without } from "./Headers.ts";
+import { clientHeadersOf, flatOf, flatUpstreamHeadersOf, pairsOf, without } from "./Headers.ts";
 import { sliceBody } from "./SlicedBody.ts";
 
 /** The parts of the gateway that an exchange depends on. */
@@ -159,7 +159,7 @@ const dispatch = ({ agent, connector }: HttpConnections, request: RelayRequest, 
       origin,
       path: `${pathname}${search}`,
       method: request.method,
-      headers: flatOf([...upstreamHeadersOf(request.headers, true), ...headers]),
+      headers: [...flatUpstreamHeadersOf(request.headers), ...flatOf(headers)],
       body,
       headersTimeout: 0,
       bodyTimeout: 0,

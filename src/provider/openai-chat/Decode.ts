@@ -151,7 +151,8 @@ const errorOf = (event: SseEvent, chunk: Json.JsonRecord | undefined): Failure |
   const named = event.event === "error" || chunk?.type === "error" || chunk?.object === "error";
   // This runs for every delta, so it first skips chunks that cannot contain an error.
   const error = Payload.isError(chunk?.error);
-  if (!named && !error && Json.list(chunk?.choices).length > 0 && chunk?.base_resp === undefined) return undefined;
+  const isPlain = Json.list(chunk?.choices).length > 0 || Json.record(chunk?.usage) !== undefined;
+  if (!named && !error && isPlain && chunk?.base_resp === undefined) return undefined;
   const failure = classifyEvent(error || !named ? chunk : { error: chunk ?? {} });
   return failure ?? (named ? { kind: "server_error", in_band: true } : undefined);
 };

@@ -94,7 +94,8 @@ class ByteFramer implements Framer {
           continue;
         }
       }
-      if (lf < at) lf = indexOrEnd(bytes, LF, at);
+      // Every second line is blank, and its end needs no search.
+      if (lf < at) lf = bytes[at] === LF ? at : indexOrEnd(bytes, LF, at);
       if (cr < at) cr = indexOrEnd(bytes, CR, at);
       const stop = Math.min(lf, cr);
       if (stop === bytes.length) {

@@ -229,15 +229,15 @@ const play = (seed: number): void => {
     const one = known[pick(known.length || 1)];
     const does = pick(8);
     if (does === 0 || one === undefined) {
-      const entry = registry.open(terms({ lingerMs: 50 }));
-      // What happens before it is taken in counts like what happens later.
-      if (pick(2) === 0) registry.setRunId(entry, `gw_${known.length}`);
-      if (pick(4) === 0) registry.append(entry, [bytes(pick(9_000))]);
-      registry.admit(entry, { request: `r${pick(3)}`, holder: `h${pick(2)}` });
-      if (entry.runId === undefined) registry.setRunId(entry, `gw_${known.length}`);
+      // The key of the request may be computed later.
+      const request = pick(2) === 0 ? `r${pick(3)}` : "";
+      const { entry } = registry.begin(terms({ lingerMs: 50, request, holder: `h${pick(2)}` }));
+      registry.setRunId(entry, `gw_${known.length}`);
       known.push({ entry, read: true, failed: false, silent: pick(4) === 0 });
-    } else if (does <= 2) registry.append(one.entry, [bytes(pick(9_000))]);
-    else if (does === 3) {
+    } else if (does <= 2) {
+      registry.append(one.entry, [bytes(pick(9_000))]);
+      if (one.entry.terms.request === "") registry.setRequest(one.entry, `r${pick(3)}`);
+    } else if (does === 3) {
       registry.recordDetach(one.entry, now, pick(2) === 0);
       one.read = false;
     } else if (does === 4) {

@@ -5,7 +5,8 @@ import { assert, describe, it } from "@effect/vitest";
 import { Clock, Deferred, Effect, Exit, Fiber, Scope } from "effect";
 import { TestClock } from "effect/testing";
 import { Alarms } from "../../../src/adapters/relay/Alarms.ts";
-import { Attachments } from "../../../src/gateway/attach/Attachments.ts";
+import type { KeyedRequest } from "../../../src/gateway/attach/AttachKey.ts";
+import { Attachments, unkeyedBytesMax } from "../../../src/gateway/attach/Attachments.ts";
 import { type AttachWish, attachWishOf } from "../../../src/gateway/attach/AttachWish.ts";
 import type { LingeringRun } from "../../../src/gateway/attach/LingeringRun.ts";
 import type { Siblings } from "../../../src/gateway/attach/Siblings.ts";
@@ -117,6 +118,22 @@ const wholeOf = (attachments: Attachments, wish: AttachWish, key: string) => {
   run.append([bytes("whole")]);
   run.complete();
   return [new WeakRef(refused), new WeakRef(stopped)];
+};
+
+/** Begins a run without a key, whose response is the body of its request, and ends it. Then its client leaves. */
+const endedOf = (
+  attachments: Attachments,
+  wish: AttachWish,
+  asked: Omit<KeyedRequest, "body"> & { readonly body: string },
+): void => {
+  const run = attachments.begin({ request: asked, wish, key: undefined, refuse: () => Effect.void });
+  const client = new FakeClient();
+  run.take(client.response, 0);
+  run.setHead(head, true);
+  run.append([bytes(asked.body.slice(0, 64))]);
+  run.complete();
+  attachments.onEnd(run);
+  client.gone();
 };
 
 /** Serves a client from a byte on. */
@@ -290,7 +307,7 @@ describe("A client of a run that lingers", () => {
     }),
   );
 
-  it.effect("may be the first of its request: its key is made once the run has begun, and finds it from then on", () =>
+  it.effect("may be the first of its request: its key is computed once its client has left", () =>
     Effect.gen(function* () {
       const { attachments, key: other, run: before, wish } = yield* begun;
       const asked = { ...request, body: '{"model":"m"}' };
@@ -302,12 +319,11 @@ describe("A client of a run that lingers", () => {
       attachments.setRunId(run, "gw_2");
       run.setHead(head, true);
       run.append([bytes("first, ")]);
-      assert.isFalse(attachments.hasRequest(key));
-      attachments.registerKeys(run, asked);
-      assert.isTrue(attachments.hasRequest(key));
       assert.notStrictEqual(key, other);
       assert.strictEqual(attachments.find("gw_2", attachments.holderOf(asked)), run);
+      assert.isFalse(attachments.hasRequest(key));
       client.gone();
+      assert.isTrue(attachments.hasRequest(key));
       assert.isFalse(attachments.mayKeyLater(asked, wish), "a run goes on without a reader");
       const again = new FakeClient();
       yield* Effect.forkChild(attachments.serveRepeat(key, wish, again.response), { startImmediately: true });
@@ -319,15 +335,59 @@ describe("A client of a run that lingers", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("may be gone before its key is made: nothing of its run is found then", () =>
+  it.effect("finds the whole response of a run whose key was never needed before, among many", () =>
+    Effect.gen(function* () {
+      const { attachments, wish } = yield* begun;
+      const asked = Array.from({ length: 20 }, (_, at) => ({ ...request, body: `{"n":${at}}` }));
+      for (const each of asked) endedOf(attachments, wish, each);
+      const key = yield* attachments.keyOf({ ...request, body: '{ "n": 17 }' });
+      assert.isFalse(attachments.hasRequest(key));
+      const client = new FakeClient();
+      assert.isTrue(yield* attachments.serveRepeat(key, { ...wish, repeats: true }, client.response));
+      assert.strictEqual(client.got, '{"n":17}');
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("has no key behind a response that was not whole, because no repeat gets it", () =>
+    Effect.gen(function* () {
+      const { attachments, run: other, wish } = yield* begun;
+      attachments.cancel(other);
+      const asked = { ...request, body: '{"model":"m"}' };
+      const run = attachments.begin({ request: asked, wish, key: undefined, refuse: () => Effect.void });
+      run.end("broken");
+      attachments.onEnd(run);
+      const key = yield* attachments.keyOf(asked);
+      assert.isFalse(yield* attachments.serveRepeat(key, { ...wish, repeats: true }, new FakeClient().response));
+      assert.isFalse(attachments.hasRequest(key));
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("keeps the requests of ended runs up to a limit, and computes the keys of the oldest beyond it (L11)", () =>
+    Effect.gen(function* () {
+      const { attachments, wish } = yield* begun;
+      const body = "x".repeat(128 * 1024);
+      const headers = [["x-long", "y".repeat(64 * 1024)]] as const;
+      const asked = (at: number) => ({ ...request, headers, body: JSON.stringify([at, body]) });
+      const fits = Math.floor(unkeyedBytesMax / (193 * 1024));
+      for (let at = 0; at < fits; at += 1) endedOf(attachments, wish, asked(at));
+      const oldest = yield* attachments.keyOf(asked(0));
+      assert.isFalse(attachments.hasRequest(oldest));
+      for (let at = fits; at < fits + 8; at += 1) endedOf(attachments, wish, asked(at));
+      assert.isTrue(attachments.hasRequest(oldest));
+      assert.isFalse(attachments.hasRequest(yield* attachments.keyOf(asked(fits + 7))));
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("is not found once it was cancelled, although its key was never computed", () =>
     Effect.gen(function* () {
       const { attachments, wish } = yield* begun;
       const asked = { ...request, body: '{"model":"m"}' };
       const run = attachments.begin({ request: asked, wish, key: undefined, refuse: () => Effect.void });
       attachments.setRunId(run, "gw_2");
       attachments.cancel(run);
-      attachments.registerKeys(run, asked);
-      assert.isFalse(attachments.hasRequest(yield* attachments.keyOf(asked)));
+      const key = yield* attachments.keyOf(asked);
+      assert.isFalse(yield* attachments.serveRepeat(key, { ...wish, repeats: true }, new FakeClient().response));
+      assert.isFalse(attachments.hasRequest(key));
       assert.strictEqual(attachments.find("gw_2", attachments.holderOf(asked)), undefined);
     }).pipe(Effect.scoped),
   );
