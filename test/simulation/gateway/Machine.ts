@@ -220,7 +220,7 @@ const storeErrors = {
 /** Makes statements that write fail while the disk is away. */
 const setStore = (set: Setting, disk: Disk): void => {
   const check = (sql: string): void => {
-    if (disk.away === undefined || !/^\s*(?:BEGIN|INSERT|UPDATE|DELETE|REPLACE|CREATE)/i.test(sql)) return;
+    if (disk.away === undefined || !/^\s*(?:BEGIN IMMEDIATE|INSERT|UPDATE|DELETE|REPLACE|CREATE)/i.test(sql)) return;
     const { errcode, message } = storeErrors[disk.away];
     throw Object.assign(new Error(message), { code: "ERR_SQLITE_ERROR", errcode, errstr: message });
   };
@@ -232,7 +232,7 @@ const setStore = (set: Setting, disk: Disk): void => {
   for (const name of ["run", "get", "all"] as const) {
     const original: unknown = StatementSync.prototype[name];
     set(StatementSync.prototype, name, function (this: StatementSync, ...given: ReadonlyArray<unknown>) {
-      check(this.sourceSQL);
+      if (disk.away !== undefined) check(this.sourceSQL);
       return typeof original === "function" ? Reflect.apply(original, this, given) : undefined;
     });
   }
