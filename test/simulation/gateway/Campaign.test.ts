@@ -15,7 +15,7 @@ const simulate = async (...given: ReadonlyArray<string>): Promise<string> => {
   return stdout;
 };
 
-const runs = campaign(100);
+const runs = campaign(60);
 
 describe("a gateway in simulated worlds", () => {
   it(`keeps every law over ${runs} seeds`, async () => {

@@ -157,7 +157,8 @@ const isWholeFor = (asked: Asked, events: number, isHidden: boolean): boolean =>
   const { answer, frames, written } = asked;
   if (answer.kind !== "stream" || isCutCall(asked)) return false;
   // A server that never sends its last event is passed on as it is, unless the response can still be asked for again.
-  if (answer.end === "pings" && !isHidden) return events >= dataOf(asked).length - 1;
+  const hasStop = frames.some((frame) => frame.includes('"message_stop"'));
+  if (hasStop && !isHidden && written >= frames.length - 1) return events >= dataOf(asked).length - 1;
   return dataOf(asked).length === events && written === frames.length;
 };
 
@@ -231,6 +232,9 @@ const isToldTooEarly = (call: Call, own: ReadonlyArray<Asked>, world: History["w
   return isCut && first.written > 3 && call.end?.how === "whole";
 };
 
+/** True if text had arrived at the gateway. */
+const hasText = ({ frames, written }: Asked): boolean => /r\d+w\d/.test(frames.slice(0, written).join(""));
+
 /** A whole answer is paid for once, and an answer that only repeats the last one ends the attempts. */
 const judgeRepeats = (turn: number, { asked, away, calls, world }: History): ReadonlyArray<Violation> => {
   const found: Array<Violation> = [];
@@ -256,7 +260,7 @@ const judgeRepeats = (turn: number, { asked, away, calls, world }: History): Rea
       it?.answer.kind === "stream" &&
       it.quote === undefined &&
       it.answer.isSame &&
-      it.written > 3 &&
+      hasText(it) &&
       it.answer.says === "text" &&
       it.over?.by === "script" &&
       it.answer.end !== "whole";

@@ -16,6 +16,8 @@ export interface Machine {
   readonly time: VirtualTime;
   readonly net: VirtualNet;
   readonly disk: Disk;
+  /** The timers of the program that are set. */
+  readonly timers: ReadonlySet<object>;
 }
 
 /** The disk of the store. */
@@ -39,7 +41,8 @@ export const onMachine = async <A>(seed: number, program: (machine: Machine) => 
   const time = new VirtualTime(() => immediates > 0);
   const virtualNet = new VirtualNet(time);
   setClocks(set, time);
-  setTimers(set, time);
+  const timers = new Set<object>();
+  setTimers(set, time, timers);
   setImmediates(set, (by) => {
     immediates += by;
   });
@@ -49,7 +52,7 @@ export const onMachine = async <A>(seed: number, program: (machine: Machine) => 
   setStore(set, disk);
   syncBuiltinESMExports();
   try {
-    return await program({ time, net: virtualNet, disk });
+    return await program({ time, net: virtualNet, disk, timers });
   } finally {
     for (const put of undo.toReversed()) put();
     syncBuiltinESMExports();
@@ -70,9 +73,12 @@ class Timer {
   readonly #run: () => void;
   readonly #ms: number;
   readonly #repeats: boolean;
+  /** The timers that are set. */
+  readonly #all: Set<object>;
   #cancel: () => void;
 
-  constructor(time: VirtualTime, ms: number, repeats: boolean, run: () => void) {
+  constructor(time: VirtualTime, all: Set<object>, ms: number, repeats: boolean, run: () => void) {
+    this.#all = all;
     this.#time = time;
     this.#run = run;
     this.#ms = Math.max(1, Number.isFinite(ms) ? ms : 1);
@@ -81,7 +87,9 @@ class Timer {
   }
 
   #start(): () => void {
+    this.#all.add(this);
     return this.#time.after(this.#ms, () => {
+      this.#all.delete(this);
       if (this.#repeats) this.#cancel = this.#start();
       this.#run();
     });
@@ -94,6 +102,7 @@ class Timer {
   }
 
   close(): this {
+    this.#all.delete(this);
     this.#cancel();
     return this;
   }
@@ -111,11 +120,11 @@ class Timer {
   }
 }
 
-const setTimers = (set: Setting, time: VirtualTime): void => {
+const setTimers = (set: Setting, time: VirtualTime, all: Set<object>): void => {
   const make =
     (repeats: boolean) =>
     (run: (...given: ReadonlyArray<unknown>) => void, ms = 1, ...given: ReadonlyArray<unknown>) =>
-      new Timer(time, ms, repeats, () => run(...given));
+      new Timer(time, all, ms, repeats, () => run(...given));
   const clear = (timer: unknown) => {
     if (timer instanceof Timer) timer.close();
   };

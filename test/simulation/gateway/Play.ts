@@ -18,6 +18,9 @@ import type { World } from "./World.ts";
 /** Virtual time after which a world is given up. No clock of a run is longer than the waits that its budget allows. */
 export const worldMsMax = 4 * 3_600_000;
 
+/** Time for which a host was away when its client calls, in milliseconds. */
+const beforeMs = 500;
+
 /** Virtual time for which the gateway stays up after the last response. */
 const quietMs = 90_000;
 
@@ -48,7 +51,11 @@ const programOf = (world: World): GatewayProgram => ({
   ...(world.reveal === null ? {} : { reveal: world.reveal }),
 });
 
-const playOn = async ({ disk, net, time }: Machine, world: World, log: (line: string) => void): Promise<History> => {
+const playOn = async (
+  { disk, net, time, timers }: Machine,
+  world: World,
+  log: (line: string) => void,
+): Promise<History> => {
   const hosts: ReadonlyArray<Host> = world.hosts.map(
     (host) => new Host(time, host, (end) => provider.serve(host.name, end)),
   );
@@ -91,6 +98,9 @@ const playOn = async ({ disk, net, time }: Machine, world: World, log: (line: st
   }
   const reads: Array<Read> = [];
   if (world.pollMs !== null) poll({ time, log, connect: () => net.call(port, clientHost) }, world.pollMs, reads);
+  for (const { at, beforeAway, host } of world.turns)
+    if (beforeAway !== null)
+      time.after(at - beforeMs, () => hosts.find(({ name }) => name === host)?.goAway(beforeAway), "world");
   for (const { at, ms } of world.stops) time.after(at, () => time.stop(ms), "world");
   for (const { at, ms } of world.jumps)
     time.after(
@@ -122,6 +132,6 @@ const playOn = async ({ disk, net, time }: Machine, world: World, log: (line: st
     connects: new Map(hosts.map(({ connects, name }) => [name, connects])),
     away: new Map(hosts.map(({ away, name }) => [name, away])),
     records: read !== undefined && Exit.isSuccess(read) ? read.value : [],
-    left: { sockets: net.open, timers: time.pending("gateway") },
+    left: { sockets: net.open, timers: timers.size },
   };
 };

@@ -35,6 +35,7 @@ const candidates = (it: World): ReadonlyArray<World> => [
   ),
   ...it.turns.flatMap((turn, at) => [
     ...without(turn.answers).map((answers) => ({ ...it, turns: it.turns.with(at, { ...turn, answers }) })),
+    ...(turn.beforeAway === null ? [] : [{ ...it, turns: it.turns.with(at, { ...turn, beforeAway: null }) }]),
     ...(turn.thenAway === null ? [] : [{ ...it, turns: it.turns.with(at, { ...turn, thenAway: null }) }]),
     ...(turn.tools.length === 0 ? [] : [{ ...it, turns: it.turns.with(at, { ...turn, tools: [] }) }]),
     ...simpler(turn.client).map((client) => ({ ...it, turns: it.turns.with(at, { ...turn, client }) })),

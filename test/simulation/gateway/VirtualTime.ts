@@ -64,11 +64,6 @@ export class VirtualTime {
     this.#stoppedUntil = Math.max(this.#stoppedUntil, this.now + ms);
   }
 
-  /** The number of timers of an owner. */
-  pending(owner: Owner): number {
-    return this.#heaps[owner].filter(({ cancelled }) => !cancelled).length;
-  }
-
   /** Runs everything that is left to run at this instant. */
   async drain(): Promise<void> {
     let turns = 0;

@@ -78,6 +78,8 @@ export interface Turn {
   readonly host: string;
   readonly client: ClientWays;
   readonly answers: ReadonlyArray<Answer>;
+  /** The host goes away just before the client calls. */
+  readonly beforeAway: ThenAway | null;
   /** The host goes away after the answer to the last scripted request. */
   readonly thenAway: ThenAway | null;
   /** The names of the tools that the request offers. */
@@ -141,7 +143,13 @@ export const draw = (seed: number): World => {
   const hosts = ["a.test", "b.test"].slice(0, dice.between(1, 2));
   // A host that was never reached is not waited for, so most worlds begin with a healthy turn at each host.
   const warm = dice.chance(0.85) ? hosts.map(warmTurn) : [];
-  const turns = [...warm, ...dice.times(dice.between(1, 3), () => drawTurn(dice, dice.pick(["a.test", ...hosts])))];
+  const store = drawStore(dice);
+  // A store on SQLite looks for work each second, which costs more than the rest of a long world.
+  const untilMs = store.kind === "sqlite" ? 40_000 : 3_600_000;
+  const turns = [
+    ...warm,
+    ...dice.times(dice.between(1, 4), () => drawTurn(dice, dice.pick(["a.test", ...hosts]), untilMs)),
+  ];
   return {
     reveal: dice.weighted([
       [2, null],
@@ -152,21 +160,23 @@ export const draw = (seed: number): World => {
     hosts: ["a.test", "b.test"].map((name) => ({
       name,
       way: drawWay(dice),
-      away: dice.chance(0.35) ? dice.times(dice.between(1, 2), () => ({ at: drawTime(dice), ...drawAway(dice) })) : [],
+      away: dice.chance(0.35)
+        ? dice.times(dice.between(1, 2), () => ({ at: drawTime(dice, untilMs), ...drawAway(dice) }))
+        : [],
     })),
     clientWay: drawWay(dice),
     turns,
-    store: drawStore(dice),
+    store,
     pollMs: dice.chance(0.2) ? dice.pick([700, 5_000]) : null,
-    stops: dice.chance(0.15) ? [{ at: drawTime(dice), ms: dice.pick([500, 5_000, 40_000, 1_800_000]) }] : [],
+    stops: dice.chance(0.15) ? [{ at: drawTime(dice, untilMs), ms: dice.pick([500, 5_000, 40_000, 1_800_000]) }] : [],
     jumps: dice.chance(0.1)
-      ? [{ at: drawTime(dice), ms: dice.pick([-86_400_000, -60_000, 3_600_000, 31_536_000_000]) }]
+      ? [{ at: drawTime(dice, untilMs), ms: dice.pick([-86_400_000, -60_000, 3_600_000, 31_536_000_000]) }]
       : [],
   };
 };
 
 const drawStore = (dice: Dice): World["store"] => {
-  if (dice.chance(0.6)) return { kind: "memory", away: [] };
+  if (dice.chance(0.65)) return { kind: "memory", away: [] };
   const drawn = (): StoreAway => ({
     at: dice.between(0, 30_000),
     ms: dice.pick([300, 3_000, 15_000, 60_000]),
@@ -183,7 +193,7 @@ const patient: ClientWays = {
   agent: agents[0],
 };
 
-const plain = { thenAway: null, tools: [], model: "honest", isDocument: false } as const;
+const plain = { beforeAway: null, thenAway: null, tools: [], model: "honest", isDocument: false } as const;
 
 const warmTurn = (host: string): Turn => ({
   at: 0,
@@ -195,8 +205,7 @@ const warmTurn = (host: string): Turn => ({
 });
 
 /** Most faults come soon after the turns begin, and some at any time. */
-const drawTime = (dice: Dice): number =>
-  dice.chance(0.7) ? dice.between(5_000, 30_000) : dice.between(5_000, 3_600_000);
+const drawTime = (dice: Dice, untilMs: number): number => dice.between(5_000, dice.chance(0.7) ? 30_000 : untilMs);
 
 const drawWay = (dice: Dice): Way => ({
   latencyMs: dice.pick([0, 1, 20, 150]),
@@ -211,9 +220,9 @@ const drawAway = (dice: Dice): ThenAway => ({
 /** Names of tools that every JavaScript object has, too. */
 const oddNames = ["constructor", "toString", "__proto__", "hasOwnProperty"] as const;
 
-const drawTurn = (dice: Dice, host: string): Turn => {
+const drawTurn = (dice: Dice, host: string, untilMs: number): Turn => {
   const turn: Turn = {
-    ...{ at: drawTime(dice), host, protocol: dice.pick<ProtocolId>(["openai-chat", ...ids]) },
+    ...{ at: drawTime(dice, untilMs), host, protocol: dice.pick<ProtocolId>(["openai-chat", ...ids]) },
     client: {
       leavesMs: dice.chance(0.1) ? dice.between(0, 20_000) : null,
       bytesPerSecond: dice.chance(0.1) ? dice.pick([10, 1_000]) : null,
@@ -227,20 +236,31 @@ const drawTurn = (dice: Dice, host: string): Turn => {
     answers: dice.times(dice.pick([0, 1, 1, 2, 3, 5, 7]), () => drawAnswer(dice)),
   };
   return dice.weighted<() => Turn>([
-    [6, () => turn],
+    [5, () => turn],
     [3, () => refusedTurn(dice, turn)],
+    [1, () => ({ ...turn, client: patient, beforeAway: drawAway(dice), answers: [{ kind: "silent" }] })],
     [2, () => stubbornTurn(dice, turn)],
-    [1, () => cutTurn(dice, turn)],
+    [2, () => cutTurn(dice, turn)],
     [1, () => ({ ...turn, isDocument: true, protocol: "openai-chat", tools: [], answers: [] })],
-    [
-      1,
-      () => ({
-        ...turn,
-        client: patient,
-        answers: [{ ...wholeAnswer, says: dice.pick(["drift", "call"]), end: "whole" }],
-      }),
-    ],
+    [3, () => oddTurn(dice, turn)],
   ])();
+};
+
+/** A first answer that is whole, but not like the others. */
+const oddTurn = (dice: Dice, turn: Turn): Turn => {
+  const odd = (answer: Partial<typeof wholeAnswer>, protocol = turn.protocol): Turn => ({
+    ...{ ...turn, protocol, client: patient },
+    answers: [{ ...wholeAnswer, ...answer }],
+  });
+  return dice.pick([
+    odd({ says: "drift" }, "openai-chat"),
+    odd({ says: "call" }),
+    odd({ says: "cut_call" }, dice.pick<ProtocolId>(["openai-chat", "anthropic-messages"])),
+    odd({ says: dice.pick<Says>(["thoughts", "blank"]) }),
+    odd({ end: "open" }),
+    odd({ end: "open" }, "google-gemini"),
+    odd({ end: "pings" }, "anthropic-messages"),
+  ]);
 };
 
 /** Refusals and lost connections that a budget just allows, and an outage right after them. */
@@ -259,7 +279,10 @@ const stubbornTurn = (dice: Dice, turn: Turn): Turn => {
     { ...drawStream(dice), words: 20, gapMs: 10, isSame: true },
     { kind: "no_head", headMs: 5, how: "reset" },
   ]);
-  return { ...turn, answers: dice.times(12, () => answer) };
+  const answers = dice.times(12, () => answer);
+  if (dice.chance(0.6)) return { ...turn, answers };
+  const client = { ...patient, agent: agents[1], repeats: 3 };
+  return { ...turn, protocol: "anthropic-messages", client, answers };
 };
 
 /** A response that is cut once after shown text, of any length. Some clients send their request again by themselves. */
@@ -271,8 +294,9 @@ const cutTurn = (dice: Dice, turn: Turn): Turn => {
       ? { words: 9_000, piece: 4_000, gapMs: 0 }
       : { words: dice.between(20, 60), piece: dice.pick([3, 40]) }),
   };
-  const repeats = dice.pick([0, 2]);
-  return { ...turn, client: { ...turn.client, leavesMs: null, bytesPerSecond: null, repeats }, answers: [cut] };
+  const client = dice.pick([patient, { ...patient, repeats: 2, agent: agents[3] }]);
+  const protocol = dice.pick<ProtocolId>([turn.protocol, "google-gemini", "openai-responses"]);
+  return { ...turn, protocol, client, answers: [cut] };
 };
 
 const drawAnswer = (dice: Dice): Answer =>
