@@ -55,6 +55,8 @@ export interface History {
   readonly away: ReadonlyMap<string, ReadonlyArray<Away>>;
   readonly records: ReadonlyArray<RunRecord>;
   readonly reads: ReadonlyArray<Read>;
+  /** Everything that the store contained at the end, as text; empty for a store in memory. */
+  readonly stored: string;
   /** The lines of the log. */
   readonly lines: ReadonlyArray<string>;
   /** Virtual milliseconds that the world lasted. */

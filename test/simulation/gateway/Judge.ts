@@ -232,11 +232,22 @@ const isToldTooEarly = (call: Call, own: ReadonlyArray<Asked>, world: History["w
   return isCut && first.written > 3 && call.end?.how === "whole";
 };
 
+/** opencode 2 asks again after a broken connection and keeps the text that it has shown, so it has to be told of a break. */
+const isCutTooEarly = (call: Call, history: History): boolean => {
+  const client = history.world.turns[call.turn]?.client;
+  if (client?.agent.startsWith("opencode/") !== true || call.status !== 200 || history.world.reveal !== null)
+    return false;
+  const { data, isWhole, problem } = readingOf(call, history);
+  const isShown = data.some((it) => /r\d+w\d/.test(it));
+  return isShown && !isWhole && problem === undefined && (call.end?.how === "ended" || call.end?.how === "reset");
+};
+
 /** True if text had arrived at the gateway. */
 const hasText = ({ frames, written }: Asked): boolean => /r\d+w\d/.test(frames.slice(0, written).join(""));
 
 /** A whole answer is paid for once, and an answer that only repeats the last one ends the attempts. */
-const judgeRepeats = (turn: number, { asked, away, calls, world }: History): ReadonlyArray<Violation> => {
+const judgeRepeats = (turn: number, history: History): ReadonlyArray<Violation> => {
+  const { asked, away, calls, world } = history;
   const found: Array<Violation> = [];
   const given = world.turns[turn];
   const isAway = (away.get(given?.host ?? "") ?? []).length > 0;
@@ -255,6 +266,13 @@ const judgeRepeats = (turn: number, { asked, away, calls, world }: History): Rea
     if (isToldTooEarly(call, own, world))
       found.push(
         violation("W8", `call ${turn}.${call.number} was told of its first break, although its client asks again`),
+      );
+    if (isCutTooEarly(call, history))
+      found.push(
+        violation(
+          "W1",
+          `call ${call.turn}.${call.number} was cut, and its client shows the text of its next request after it`,
+        ),
       );
     const isFutile = (it: Asked | undefined): boolean =>
       it?.answer.kind === "stream" &&
@@ -325,8 +343,9 @@ const judgeReads = ({ reads, world }: History): ReadonlyArray<Violation> => {
 };
 
 /** The title of a page belongs to the provider's user, and may be in no record and no log. */
-const judgeSecrets = ({ lines, records }: History): ReadonlyArray<Violation> => [
+const judgeSecrets = ({ lines, records, stored }: History): ReadonlyArray<Violation> => [
   ...(JSON.stringify(records).includes(pageTitle) ? [violation("W7", "a record has the title of a page")] : []),
+  ...(stored.includes(pageTitle) ? [violation("W7", "the store has the title of a page")] : []),
   ...(lines.some((line) => line.includes(pageTitle)) ? [violation("W7", "the log has the title of a page")] : []),
 ];
 

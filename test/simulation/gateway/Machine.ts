@@ -24,6 +24,8 @@ export interface Machine {
 export interface Disk {
   /** Set while no statement may write. */
   away: "locked" | "full" | undefined;
+  /** Everything that the open databases contain, as text. */
+  readonly contents: () => string;
 }
 
 /** Runs a program on a virtual machine. Everything is put back at its end. */
@@ -48,8 +50,9 @@ export const onMachine = async <A>(seed: number, program: (machine: Machine) => 
   });
   setRandom(set, seeded(seed));
   setSockets(set, virtualNet);
-  const disk: Disk = { away: undefined };
-  setStore(set, disk);
+  const open = new Set<DatabaseSync>();
+  const disk: Disk = { away: undefined, contents: () => [...open].map(contentsOf).join("\n") };
+  setStore(set, disk, open);
   syncBuiltinESMExports();
   try {
     return await program({ time, net: virtualNet, disk, timers });
@@ -227,13 +230,21 @@ const storeErrors = {
 } as const;
 
 /** Makes statements that write fail while the disk is away. */
-const setStore = (set: Setting, disk: Disk): void => {
+const setStore = (set: Setting, disk: Disk, open: Set<DatabaseSync>): void => {
   const check = (sql: string): void => {
     if (disk.away === undefined || !/^\s*(?:BEGIN IMMEDIATE|INSERT|UPDATE|DELETE|REPLACE|CREATE)/i.test(sql)) return;
     const { errcode, message } = storeErrors[disk.away];
     throw Object.assign(new Error(message), { code: "ERR_SQLITE_ERROR", errcode, errstr: message });
   };
-  const { exec } = DatabaseSync.prototype;
+  const { close, exec, prepare } = DatabaseSync.prototype;
+  set(DatabaseSync.prototype, "prepare", function (this: DatabaseSync, sql: string) {
+    open.add(this);
+    return prepare.call(this, sql);
+  });
+  set(DatabaseSync.prototype, "close", function (this: DatabaseSync) {
+    open.delete(this);
+    close.call(this);
+  });
   set(DatabaseSync.prototype, "exec", function (this: DatabaseSync, sql: string) {
     check(sql);
     return exec.call(this, sql);
@@ -246,3 +257,12 @@ const setStore = (set: Setting, disk: Disk): void => {
     });
   }
 };
+
+const contentsOf = (database: DatabaseSync): string =>
+  database
+    .prepare("SELECT name FROM sqlite_master WHERE type = 'table'")
+    .all()
+    .flatMap(({ name }) => database.prepare(`SELECT * FROM "${String(name)}"`).all())
+    .flatMap((row) => Object.values(row))
+    .map((value) => (value instanceof Uint8Array ? Buffer.from(value).toString("latin1") : String(value)))
+    .join("\n");

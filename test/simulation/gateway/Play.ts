@@ -121,12 +121,13 @@ const playOn = async (
     stuck = error.message;
   }
   const read = await complete(Effect.orDie(Context.get(services, RunRecorder).runs({ limit: 10_000 })), 60_000);
+  const stored = disk.contents();
   const ms = time.now;
   const closed = stuck === undefined ? await complete(Scope.close(scope, Exit.void), 120_000) : undefined;
   if (stuck === undefined && closed === undefined) stuck = "the gateway did not stop";
   await time.runUntil(() => false, time.now + 300_000);
   return {
-    ...{ world, lines, ms, reads, stuck },
+    ...{ world, lines, ms, reads, stored, stuck },
     asked: provider.asked,
     calls: clients.flatMap(({ calls }) => calls),
     connects: new Map(hosts.map(({ connects, name }) => [name, connects])),

@@ -135,6 +135,7 @@ const agents = [
   "claude-cli/2.1.332 (external, cli)",
   "codex_cli_rs/0.171.0",
   "OpenAI/Python 2.8.0",
+  "opencode/latest/2.0.15",
 ] as const;
 
 /** Draws a world. */
@@ -294,7 +295,11 @@ const cutTurn = (dice: Dice, turn: Turn): Turn => {
       ? { words: 9_000, piece: 4_000, gapMs: 0 }
       : { words: dice.between(20, 60), piece: dice.pick([3, 40]) }),
   };
-  const client = dice.pick([patient, { ...patient, repeats: 2, agent: agents[3] }]);
+  const client = dice.pick([
+    patient,
+    { ...patient, repeats: 2, agent: agents[3] },
+    { ...patient, repeats: 2, agent: agents[4] },
+  ]);
   const protocol = dice.pick<ProtocolId>([turn.protocol, "google-gemini", "openai-responses"]);
   return { ...turn, protocol, client, answers: [cut] };
 };
