@@ -371,6 +371,16 @@ class VirtualSocket extends Socket {
   #cancelTimeout: () => void = ignore;
   resetAndClosing = false;
 
+  override readonly setTimeout = (ms: number, callback?: () => void): this => {
+    this.#timeoutMs = ms;
+    // Node's field is read-only for its users.
+    Reflect.set(this, "timeout", ms);
+    if (callback !== undefined && ms > 0) this.once("timeout", callback);
+    if (callback !== undefined && ms === 0) this.removeListener("timeout", callback);
+    this.#touch();
+    return this;
+  };
+
   constructor(time: VirtualTime, options: { readonly allowHalfOpen: boolean }) {
     super(options);
     this.#time = time;
@@ -442,16 +452,6 @@ class VirtualSocket extends Socket {
   override resetAndDestroy(): this {
     this.resetAndClosing = true;
     return this.destroy();
-  }
-
-  override setTimeout(ms: number, callback?: () => void): this {
-    this.#timeoutMs = ms;
-    // Node's field is read-only for its users.
-    Reflect.set(this, "timeout", ms);
-    if (callback !== undefined && ms > 0) this.once("timeout", callback);
-    if (callback !== undefined && ms === 0) this.removeListener("timeout", callback);
-    this.#touch();
-    return this;
   }
 
   override setKeepAlive(): this {

@@ -279,6 +279,7 @@ const stubbornTurn = (dice: Dice, turn: Turn): Turn => {
   const answer = dice.pick<Answer>([
     { ...drawStream(dice), words: 20, gapMs: 10, isSame: true },
     { kind: "no_head", headMs: 5, how: "reset" },
+    { kind: "page", headMs: 5, status: 502 },
   ]);
   const answers = dice.times(12, () => answer);
   if (dice.chance(0.6)) return { ...turn, answers };
