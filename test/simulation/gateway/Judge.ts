@@ -222,14 +222,15 @@ const endsBeforeSeam = ({ answer, frames, over, quote = "", written }: Asked): b
   frames.slice(0, written).join("").length < quote.length;
 
 /** True if a client that repeats a request after a broken connection got an error event in place of one. */
-const isToldTooEarly = (call: Call, own: ReadonlyArray<Asked>, world: History["world"]): boolean => {
+const isToldTooEarly = (call: Call, own: ReadonlyArray<Asked>, history: History): boolean => {
+  const { world } = history;
   const client = world.turns[call.turn]?.client;
   const [first] = own;
   if (client === undefined || client.repeats === 0 || call.number > 0 || world.reveal !== null) return false;
   if (!client.agent.startsWith("OpenAI/") || own.length !== 1 || first?.answer.kind !== "stream") return false;
   const isCut =
     ["cut", "reset"].includes(first.answer.end) && first.over?.by === "script" && first.answer.says === "text";
-  return isCut && first.written > 3 && call.end?.how === "whole";
+  return isCut && first.written > 3 && call.status === 200 && readingOf(call, history).problem !== undefined;
 };
 
 /** opencode 2 asks again after a broken connection and keeps the text that it has shown, so it has to be told of a break. */
@@ -263,7 +264,7 @@ const judgeRepeats = (turn: number, history: History): ReadonlyArray<Violation> 
       found.push(
         violation("W4", `turn ${turn} was continued ${early.length} times, each time to a break before its seam`),
       );
-    if (isToldTooEarly(call, own, world))
+    if (isToldTooEarly(call, own, history))
       found.push(
         violation("W8", `call ${turn}.${call.number} was told of its first break, although its client asks again`),
       );
