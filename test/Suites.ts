@@ -126,6 +126,7 @@ export const long: ReadonlyArray<string> = [
   "test/simulation/Campaign.test.ts",
   "test/simulation/crash/Campaign.test.ts",
   "test/simulation/crash/Crash.test.ts",
+  "test/simulation/gateway/Campaign.test.ts",
   "test/stages/output/LeaveAnywhere.test.ts",
   "test/stages/output/LeaveCampaign.test.ts",
 ];

@@ -9,7 +9,7 @@ const Text = Schema.NonEmptyString;
 export const Proof = Schema.Union([
   /** A simulation (`npm run simulate`) with `runs` seeds from `seed`; the default is the simulation's own first seed. */
   Schema.Struct({
-    simulate: Schema.Literals(["runs", "crash", "liveness"]),
+    simulate: Schema.Literals(["runs", "crash", "liveness", "gateway"]),
     seed: Schema.optionalKey(Schema.Natural),
     runs: Schema.Natural,
   }),

@@ -3,6 +3,7 @@
  */
 import { type Mode, playSeed, report, Summary } from "../../test/simulation/Campaign.ts";
 import * as Crash from "../../test/simulation/crash/Campaign.ts";
+import * as Gateway from "../../test/simulation/gateway/Campaign.ts";
 import { lines } from "../../test/simulation/Transcript.ts";
 
 /** The result of one seed. */
@@ -18,6 +19,8 @@ export interface Outcome {
 export interface Kind {
   readonly play: (seed: number) => Promise<Outcome>;
   readonly summary: () => string;
+  /** Simulated hours so far, if the kind counts them. */
+  readonly hours?: () => number;
 }
 
 /** Runs in a single process under virtual time. In mode `liveness`, nothing fails after a random moment. */
@@ -59,6 +62,37 @@ export const crash = (): Kind => {
       return { broken: problems, report: async () => told(), story: told };
     },
     summary: () => [`${deaths} processes died`, "ends:", ...table(ends)].join("\n"),
+  };
+};
+
+/** A whole gateway between scripted clients and a scripted provider, in one process and in virtual time. */
+export const gateway = (): Kind => {
+  let ms = 0;
+  let asked = 0;
+  const ends = new Map<string, number>();
+  return {
+    play: async (seed) => {
+      const judged = await Gateway.playSeed(seed);
+      ms += judged.history.ms;
+      asked += judged.history.asked.length;
+      for (const { end, status } of judged.history.calls) {
+        const name = `${status ?? "no status"}, ${end?.how ?? "no end"}`;
+        ends.set(name, (ends.get(name) ?? 0) + 1);
+      }
+      return {
+        broken: judged.violations.map(({ found, law }) => `${law}: ${found}`),
+        report: () => Gateway.report(judged),
+        story: () =>
+          [`world ${seed} ${judged.digest}`, JSON.stringify(judged.history.world), ...judged.story].join("\n"),
+      };
+    },
+    summary: () =>
+      [
+        `${(ms / 3_600_000).toFixed(1)} simulated hours, ${asked} requests at the provider`,
+        "ends:",
+        ...table(ends),
+      ].join("\n"),
+    hours: () => ms / 3_600_000,
   };
 };
 

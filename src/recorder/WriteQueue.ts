@@ -402,9 +402,12 @@ export class Queue {
     }
     run.waiting = [...writing, ...run.waiting];
     run.isDue = true;
-    // Moves the run to the end of the queue, so that a run that the store never accepts does not delay the others.
-    this.#runs.delete(run.runId);
-    this.#runs.set(run.runId, run);
+    // Moves the run to the end of the queue, so that a run that the store never accepts does not delay the others. If the store accepts
+    // no run at all, the runs stay in order, because lists show runs in the order in which they were recorded.
+    if (why.reason !== "locked" && why.reason !== "disk_full") {
+      this.#runs.delete(run.runId);
+      this.#runs.set(run.runId, run);
+    }
     this.#fork(Effect.annotateLogs(this.#outage.recordFailure(why.message), { run_id: run.runId }));
     return false;
   }

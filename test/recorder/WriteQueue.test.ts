@@ -115,6 +115,25 @@ describe("The write queue", () => {
     }),
   );
 
+  for (const reason of ["locked", "disk_full"] as const)
+    it.effect(`records the runs of an outage in the order in which they began, if the store is ${reason}`, () =>
+      Effect.gen(function* () {
+        let isAway = true;
+        const { memory, queue } = yield* queued(() => (isAway ? Effect.fail(failure(reason)) : Effect.void));
+        const ids = ["first", "second", "third"];
+        for (const [at, id] of ids.entries()) {
+          queue.add(id, [E.begun(id, at), ...happy(id).slice(1)]);
+          yield* TestClock.adjust(700);
+        }
+        isAway = false;
+        yield* TestClock.adjust("10 seconds");
+        assert.deepStrictEqual(
+          (yield* memory.runs()).map(({ run_id }) => run_id),
+          ids.toReversed(),
+        );
+      }),
+    );
+
   it.effect("writes a longer run twice, and only the newest of facts that grow", () =>
     Effect.gen(function* () {
       const { queue, writes } = yield* queued();

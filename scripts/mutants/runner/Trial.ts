@@ -45,7 +45,7 @@ const Broken = Schema.fromJsonString(
 );
 
 const runSimulation = async (proof: Extract<Proof, { readonly simulate: string }>, root: string): Promise<Said> => {
-  const kind = { runs: [], crash: ["--crash"], liveness: ["--liveness"] }[proof.simulate];
+  const kind = { runs: [], crash: ["--crash"], liveness: ["--liveness"], gateway: ["--gateway"] }[proof.simulate];
   const seed = String(proof.seed ?? baseSeed);
   const args = ["scripts/simulate.ts", ...kind, "--runs", String(proof.runs), "--seed", seed, "--first"];
   const { code, printed } = await node(args, root, proofMsMax);
