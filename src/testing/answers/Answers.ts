@@ -14,6 +14,7 @@ import { codeAssist } from "./CodeAssist.ts";
 import { cohereChat } from "./Cohere.ts";
 import { computeRest, type GivenText } from "./Continuer.ts";
 import { googleGemini } from "./GoogleGemini.ts";
+import { interactions } from "./Interactions.ts";
 import { type AnswerEvent, type FinishName, type Item, number } from "./Items.ts";
 import { ollama } from "./Ollama.ts";
 import { openAiChat } from "./OpenAiChat.ts";
@@ -48,6 +49,7 @@ export const answerProtocols: ReadonlyArray<AnswerProtocol> = [
   cohereChat,
   bedrockConverse,
   bedrockInvoke,
+  interactions,
 ];
 
 /** Looks up a built-in protocol by its id. */

@@ -297,7 +297,16 @@ describe("a whole answer", () => {
 
 describe("the user's next turn", () => {
   const rolesIn = (protocol: ProtocolId, body: Json.JsonRecord): ReadonlyArray<unknown> =>
-    Json.list(body[samples[protocol].history]).map((it) => Json.record(it)?.role);
+    Json.list(body[samples[protocol].history]).map((it) => {
+      const { role, type } = Json.record(it) ?? {};
+      return role ?? rolesOfTypes.get(Json.string(type));
+    });
+
+  /** Messages that have a type in place of a role. */
+  const rolesOfTypes = new Map([
+    ["user_input", "user"],
+    ["model_output", "model"],
+  ]);
 
   for (const protocol of talkIds) {
     it(`${protocol}: opens a conversation, follows an answer, and joins a message of the user's own`, () => {
