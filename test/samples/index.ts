@@ -8,6 +8,7 @@ import { cohereChat } from "./cohere-chat.ts";
 import { googleCodeAssist } from "./google-code-assist.ts";
 import { googleGemini } from "./google-gemini.ts";
 import { googleInteractions } from "./google-interactions.ts";
+import { mistralConversations } from "./mistral-conversations.ts";
 import { ollama } from "./ollama.ts";
 import { openAiChat } from "./openai-chat.ts";
 import { openAiCompletions } from "./openai-completions.ts";
@@ -28,6 +29,7 @@ export const samples: Readonly<Record<ProtocolId, Sample>> = {
   "bedrock-converse": bedrockConverse,
   "bedrock-invoke": bedrockInvoke,
   "google-interactions": googleInteractions,
+  "mistral-conversations": mistralConversations,
 };
 
 /** All protocols, in the order of every table. */

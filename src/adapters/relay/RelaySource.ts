@@ -416,7 +416,10 @@ export class RelaySource implements PolledReader<RelayPart> {
   #fail(failed: RelayPart): void {
     const { plan, transport } = this.#options;
     const { mask } = transport;
-    const failure = this.#maskFailure(this.#markIfLimited(failed.observation.failure ?? { kind: "server_error" }));
+    const said = this.#maskFailure(this.#markIfLimited(failed.observation.failure ?? { kind: "server_error" }));
+    // The conversation may contain the request already, whatever the error says.
+    const isKept = plan.appends === true && !this.#stores;
+    const failure = isKept ? { ...said, in_band: false, not_processed: false } : said;
     const observation = { ...failed.observation, failure };
     this.#add([
       {

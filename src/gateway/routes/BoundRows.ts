@@ -36,7 +36,11 @@ const anthropic = "anthropic-messages";
 const gemini = "google-gemini";
 const codeAssist = "google-code-assist";
 const interactions = "google-interactions";
+const mistral = "mistral-conversations";
 const ollama = "ollama";
+
+/** Protocols whose providers store a response unless the request says otherwise. */
+const storing: ReadonlySet<string> = new Set([responses, interactions, mistral]);
 
 const isText = (value: unknown): boolean => Json.string(value) !== "";
 
@@ -92,11 +96,10 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
   {
     field: "store",
-    refersTo: "the response is stored in the account: if true and, in Responses and Interactions, if omitted",
-    protocols: [responses, chat, interactions],
+    refersTo: "the response is stored in the account: if true and, except in Chat, if omitted",
+    protocols: [responses, chat, interactions, mistral],
     isBinding: ({ outermost, protocol, record }) =>
-      outermost &&
-      (protocol === responses || protocol === interactions ? record.store !== false : record.store === true),
+      outermost && (storing.has(protocol) ? record.store !== false : record.store === true),
   },
   {
     field: "background",
@@ -106,10 +109,12 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
   {
     field: "agent",
-    refersTo: "an agent of the account, and the environment in which it works",
-    protocols: [interactions],
+    refersTo: "an agent of the account (also `agent_id`), and the environment in which it works",
+    protocols: [interactions, mistral],
     isBinding: ({ outermost, protocol, record }) =>
-      outermost && protocol === interactions && (isText(record.agent) || record.environment !== undefined),
+      outermost &&
+      ((protocol === interactions && (isText(record.agent) || record.environment !== undefined)) ||
+        (protocol === mistral && isText(record.agent_id))),
   },
   {
     field: "prompt.id",

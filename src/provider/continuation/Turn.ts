@@ -12,8 +12,8 @@ export interface TurnForm {
   readonly content: string;
   /** True if the content of a message may be a bare string. */
   readonly bare: boolean;
-  /** The type of a user's message, for a protocol whose messages have a type in place of a role. */
-  readonly type?: string;
+  /** The fields that mark a message as the user's. If omitted, its role. */
+  readonly sender?: Json.JsonRecord;
   /** The field that holds the whole request, if a server wraps it. */
   readonly wrapper?: string;
   readonly part: (text: string) => unknown;
@@ -37,19 +37,23 @@ export const userTurn = (form: TurnForm, body: Json.JsonRecord, text: string): J
   const list = body[form.list];
   const messages: ReadonlyArray<unknown> = typeof list === "string" ? [messageOf(form, list)] : Json.list(list);
   const last = Json.record(messages.at(-1));
-  const isUsers = form.type === undefined ? (last?.role ?? "user") === "user" : last?.type === form.type;
+  const isUsers =
+    form.sender === undefined
+      ? (last?.role ?? "user") === "user"
+      : Object.entries(form.sender).every(([name, value]) => last?.[name] === value);
   if (last === undefined || !isUsers || last[form.content] === undefined) {
     const content = form.bare ? text : [form.part(text)];
-    const sender = form.type === undefined ? { role: "user" } : { type: form.type };
-    return { ...body, [form.list]: [...messages, { ...sender, [form.content]: content }] };
+    return { ...body, [form.list]: [...messages, { ...(form.sender ?? { role: "user" }), [form.content]: content }] };
   }
   const content = appendText(last[form.content], text, form.part);
   return { ...body, [form.list]: messages.with(-1, { ...last, [form.content]: content }) };
 };
 
 /** Returns the message of a conversation that is a bare string. */
-const messageOf = ({ content, part, type }: TurnForm, text: string): Json.JsonRecord =>
-  type === undefined ? { type: "message", role: "user", content: text } : { type, [content]: [part(text)] };
+const messageOf = ({ bare, content, part, sender }: TurnForm, text: string): Json.JsonRecord =>
+  sender === undefined
+    ? { type: "message", role: "user", content: text }
+    : { ...sender, [content]: bare ? text : [part(text)] };
 
 const appendText = (before: unknown, text: string, part: (text: string) => unknown): unknown => {
   if (typeof before === "string")

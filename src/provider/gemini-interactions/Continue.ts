@@ -15,7 +15,13 @@ import { freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
 const textContent = (text: string) => ({ type: "text", text });
 
 /** The field that lists the steps of a request, and the form of a user's step in it. */
-export const turn: TurnForm = { list: "input", content: "content", bare: false, type: "user_input", part: textContent };
+export const turn: TurnForm = {
+  list: "input",
+  content: "content",
+  bare: false,
+  sender: { type: "user_input" },
+  part: textContent,
+};
 
 /** Builds the body of the next request. */
 export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>

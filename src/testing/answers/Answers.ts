@@ -16,6 +16,7 @@ import { computeRest, type GivenText } from "./Continuer.ts";
 import { googleGemini } from "./GoogleGemini.ts";
 import { interactions } from "./Interactions.ts";
 import { type AnswerEvent, type FinishName, type Item, number } from "./Items.ts";
+import { mistralConversations } from "./Mistral.ts";
 import { ollama } from "./Ollama.ts";
 import { openAiChat } from "./OpenAiChat.ts";
 import { openAiCompletions } from "./OpenAiCompletions.ts";
@@ -50,6 +51,7 @@ export const answerProtocols: ReadonlyArray<AnswerProtocol> = [
   bedrockConverse,
   bedrockInvoke,
   interactions,
+  mistralConversations,
 ];
 
 /** Looks up a built-in protocol by its id. */

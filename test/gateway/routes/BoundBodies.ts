@@ -29,6 +29,8 @@ export const boundBodies: ReadonlyArray<readonly [field: string, protocol: Proto
   ["store", "openai-responses", { model: "m", input: "hi", stream: true }],
   ["store", "openai-chat", chat({ store: true })],
   ["store", "google-interactions", { model: "m", input: "hi" }],
+  ["store", "mistral-conversations", { model: "m", inputs: "hi" }],
+  ["agent", "mistral-conversations", { ...free["mistral-conversations"], agent_id: "ag_1" }],
   ["background", "openai-responses", responses({ background: true })],
   ["background", "google-interactions", interaction({ background: true })],
   ["agent", "google-interactions", interaction({ agent: "deep-research" })],
