@@ -24,4 +24,4 @@ export const isEmpty = ({ counters, progress, terminal_seen }: AttemptFacts, fin
 
 /** Matches finish reasons that mean something other than the model's normal end, in all protocols and in servers that imitate them. */
 const otherEnd =
-  /length|limit|max|window|filter|safety|refus|block|prohibit|recitation|spii|guard|toxic|sensitive|language|sequence|pause|time|error|other|cancel|abort/i;
+  /length|limit|incomplete|budget|continuation|max|window|filter|safety|refus|block|prohibit|recitation|spii|guard|toxic|sensitive|language|sequence|pause|time|error|other|cancel|abort/i;

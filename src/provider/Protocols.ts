@@ -12,6 +12,8 @@ import { bedrockConverse, bedrockInvoke } from "./bedrock/Protocol.ts";
 import { codeAssist } from "./code-assist/Protocol.ts";
 import { cohereChat } from "./cohere/Protocol.ts";
 import { googleGemini } from "./gemini/Protocol.ts";
+import { geminiInteractions } from "./gemini-interactions/Protocol.ts";
+import { mistralConversations } from "./mistral-conversations/Protocol.ts";
 import { ollama } from "./ollama/Protocol.ts";
 import { openAiChat } from "./openai-chat/Protocol.ts";
 import { openAiCompletions } from "./openai-completions/Protocol.ts";
@@ -27,7 +29,7 @@ export type { End, SseComment, SseEvent, Tolerance } from "./stream/Protocol.ts"
 const all = [
   ...([anthropicMessages, openAiChat, openAiResponses, googleGemini] as const),
   ...([codeAssist, ollama, openAiCompletions, cohereChat] as const),
-  ...([bedrockConverse, bedrockInvoke] as const),
+  ...([bedrockConverse, bedrockInvoke, geminiInteractions, mistralConversations] as const),
 ] as const;
 
 /** The ids of the package's wire protocols. */

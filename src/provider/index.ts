@@ -11,6 +11,8 @@ export * as Continuation from "./Continuation.ts";
 export * as CodeAssist from "./code-assist/Decode.ts";
 export * as Cohere from "./cohere/Decode.ts";
 export * as Gemini from "./gemini/Decode.ts";
+export * as GeminiInteractions from "./gemini-interactions/Decode.ts";
+export * as MistralConversations from "./mistral-conversations/Decode.ts";
 export * as Ollama from "./ollama/Decode.ts";
 export * as OpenAiChat from "./openai-chat/Decode.ts";
 export * as OpenAiCompletions from "./openai-completions/Decode.ts";

@@ -19,7 +19,7 @@ const answering = (asked: IncomingMessage, response: ServerResponse): void => {
 
 /** A body that every protocol accepts as its own. */
 const body = {
-  ...{ messages: [], input: "x", contents: [], prompt: "x", model: "m" },
+  ...{ messages: [], input: "x", inputs: "x", contents: [], prompt: "x", model: "m" },
   ...{ request: { contents: [] }, anthropic_version: "x" },
 };
 

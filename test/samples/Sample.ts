@@ -66,7 +66,7 @@ export interface Sample {
   /** The field of a body that holds the whole request, if it is wrapped. */
   readonly wrapper?: "request";
   /** The field of a request that holds the conversation. */
-  readonly history: "messages" | "input" | "contents";
+  readonly history: "messages" | "input" | "inputs" | "contents";
   /** The role of the model in a conversation. */
   readonly assistant: "assistant" | "model";
   /** The smallest body that a client would send. */

@@ -7,6 +7,8 @@ import { bedrockConverse, bedrockInvoke } from "./bedrock.ts";
 import { cohereChat } from "./cohere-chat.ts";
 import { googleCodeAssist } from "./google-code-assist.ts";
 import { googleGemini } from "./google-gemini.ts";
+import { googleInteractions } from "./google-interactions.ts";
+import { mistralConversations } from "./mistral-conversations.ts";
 import { ollama } from "./ollama.ts";
 import { openAiChat } from "./openai-chat.ts";
 import { openAiCompletions } from "./openai-completions.ts";
@@ -26,6 +28,8 @@ export const samples: Readonly<Record<ProtocolId, Sample>> = {
   "cohere-chat": cohereChat,
   "bedrock-converse": bedrockConverse,
   "bedrock-invoke": bedrockInvoke,
+  "google-interactions": googleInteractions,
+  "mistral-conversations": mistralConversations,
 };
 
 /** All protocols, in the order of every table. */

@@ -72,7 +72,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["protocol"],
     ["openai-chat", "openai-responses", "anthropic", "gemini", "ollama"],
     // Envelopes and dialects of the protocols below.
-    ["code-assist", "openai-completions", "cohere", "bedrock"],
+    ["code-assist", "openai-completions", "cohere", "bedrock", "gemini-interactions", "mistral-conversations"],
     [""],
   ],
   recorder: [

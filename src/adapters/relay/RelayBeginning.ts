@@ -315,12 +315,7 @@ const seamOf = (
     : undefined;
 
 /** Creates the attempts of a run on any of its routes. */
-const attempts = (
-  options: RelayOptions,
-  heads: RelayHeads,
-  seam: RelaySeam | undefined,
-  services: Context.Context<never>,
-) => {
+const attempts = (heads: RelayHeads, seam: RelaySeam | undefined, services: Context.Context<never>) => {
   const clock = Context.get(services, Clock.Clock);
   const within: WithTimeout = (ms, promise) =>
     Effect.runPromiseWith(services)(
@@ -336,7 +331,6 @@ const attempts = (
       ...{ plan, transport, context, heads, within },
       seam: continueText === "auto" ? seam : undefined,
       nowMs: () => clock.currentTimeMillisUnsafe(),
-      emptyIsFailure: options.emptyIsFailure === true,
     });
   };
   return (way: Way, route: string | undefined) => (context: RelaySourceContext) =>
@@ -361,7 +355,7 @@ const runOptions = (
   const seam = seamOf(plan, options);
   const { later, repeated } = before;
   const beside = isMarkedRetry(plan.request);
-  const attempt = attempts(options, heads, seam, services);
+  const attempt = attempts(heads, seam, services);
   const observe = (part: RelayPart) => part.observation;
   const tolerant =
     options.tolerance === undefined ? plan : { ...plan, tolerance: { ...options.tolerance, ...plan.tolerance } };

@@ -35,6 +35,11 @@ export interface RelayPlan {
   /** True if the provider stores the response from its first event on, so that a retry would store a second response. */
   readonly stores?: true;
   /**
+   * True if the request becomes part of a conversation at the provider, so that an error in the response does not prove that nothing was
+   * kept.
+   */
+  readonly appends?: true;
+  /**
    * True if the response outlives its connection. After a break that follows the first event, the response is resumed at a cursor, the
    * provider's name for a position in it.
    */
@@ -104,8 +109,9 @@ const planOf = (
     protocol,
     streaming,
     provider: { id: label(host), ...(model === "" ? {} : { model: label(model) }) },
-    tools: declare(toolsOf(address.requestIn?.(body) ?? body, kept === "request"), declared),
-    ...(kept === "response" && !harmless ? { stores: true } : {}),
+    tools: declare(toolsOf(address.requestIn?.(body) ?? body, kept === "request" || kept === "conversation"), declared),
+    ...((kept === "response" || kept === "conversation") && !harmless ? { stores: true } : {}),
+    ...(kept === "conversation" && !harmless ? { appends: true } : {}),
     ...(address.isResumable?.(body, streaming) === true ? { resumes: true } : {}),
     tolerance: choices === undefined || choices < 1 ? {} : { choices },
     ...(outputTokensMax === undefined ? {} : { outputTokensMax }),

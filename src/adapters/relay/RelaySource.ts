@@ -6,13 +6,11 @@
  */
 
 import { mayHaveContent, mayStream } from "../../client/ResponseReader.ts";
-import type { Progress } from "../../domain/AttemptFacts.ts";
 import { type Failure, leavesIncompleteCall, outputLimit } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
-import { none, type Observation, text, type Usage } from "../../domain/Observation.ts";
+import { none, type Observation, text } from "../../domain/Observation.ts";
 import { classifyResponse } from "../../failure/FailureClassifier.ts";
-import type { Tolerance, WireProtocol } from "../../provider/Protocols.ts";
-import { isWhiteSpace } from "../../provider/stream/Content.ts";
+import type { WireProtocol } from "../../provider/Protocols.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
 import type { Framing } from "../../provider/stream/Framing.ts";
 import { document as notStreamed, unreadable, type Verifier } from "../../provider/stream/Resume.ts";
@@ -25,6 +23,7 @@ import {
   readAheadMax,
 } from "../../runtime/attempt/AsyncSource.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
+import { documentCharactersMax, documentEnd, observeDocument, observeStream, overLimitEnd } from "./DocumentFold.ts";
 import { type BodyFrames, RelayFrames, type RelayPart } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
@@ -55,8 +54,6 @@ export interface RelaySourceOptions {
   readonly within: WithTimeout;
   /** Returns the wall clock, in milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** True if a document without content is reported as empty, so that it can count as a failure. */
-  readonly emptyIsFailure: boolean;
   /** Continues shown text; if omitted, no text is continued. */
   readonly seam?: RelaySeam | undefined;
 }
@@ -309,18 +306,27 @@ export class RelaySource implements PolledReader<RelayPart> {
     const isPage = mayBePage && !json && chunks.length > 0;
     if (said.kind !== "protocol" || isPage)
       throw relayError(this.#maskFailure(said), this.#maskRefusal({ head, body: chunks, whole }));
-    if (json && body !== "" && Json.parse(body) === undefined) throw relayError({ kind: "truncated" });
-    this.#add([
-      ...chunks.map((bytes) => ({ bytes, observation: none })),
-      { bytes: nothing, observation: this.#endOf(body) },
-    ]);
+    const parsed = json ? Json.parse(body) : undefined;
+    // A body without a byte is no JSON either, unless the status says that there is none.
+    if (json && parsed === undefined && mayHaveContent(plain(head))) throw relayError({ kind: "truncated" });
+    const end = this.#endOf(chunks, head, body.length > documentCharactersMax ? undefined : parsed?.json);
+    if (end.failure !== undefined) {
+      const failure = this.#maskFailure(this.#markIfLimited(end.failure, end.usage?.output_tokens));
+      // A call that cannot be read never reaches the client, as in a stream.
+      const withheld = leavesIncompleteCall(failure) || !json;
+      throw relayError(failure, withheld ? undefined : this.#maskRefusal({ head, body: chunks, whole }));
+    }
+    this.#add([...chunks.map((bytes) => ({ bytes, observation: none })), { bytes: nothing, observation: end }]);
     this.#ended = true;
   }
 
-  #endOf(body: string): Observation {
-    const { emptyIsFailure, plan } = this.#options;
-    const isRead = emptyIsFailure && body !== "" && plan.isOpaque !== true;
-    return (isRead ? emptyEnd(plan.protocol, body, plan.tolerance) : undefined) ?? documentEnd;
+  /** Observes the end of a document. A server may also have ignored that the request asks for no stream. */
+  #endOf(chunks: ReadonlyArray<Uint8Array>, head: RelayHead, json: unknown): Observation {
+    const { isOpaque, protocol, streaming, tolerance } = this.#options.plan;
+    if (isOpaque === true) return documentEnd;
+    if (json !== undefined) return observeDocument(protocol, json, tolerance);
+    const streams = !streaming && (protocol.framing ?? Sse.framing).isDeclaredBy(typeOf(head));
+    return streams ? observeStream(protocol, chunks, tolerance) : documentEnd;
   }
 
   /**
@@ -410,7 +416,10 @@ export class RelaySource implements PolledReader<RelayPart> {
   #fail(failed: RelayPart): void {
     const { plan, transport } = this.#options;
     const { mask } = transport;
-    const failure = this.#maskFailure(this.#markIfLimited(failed.observation.failure ?? { kind: "server_error" }));
+    const said = this.#maskFailure(this.#markIfLimited(failed.observation.failure ?? { kind: "server_error" }));
+    // The conversation may contain the request already, whatever the error says.
+    const isKept = plan.appends === true && !this.#stores;
+    const failure = isKept ? { ...said, in_band: false, not_processed: false } : said;
     const observation = { ...failed.observation, failure };
     this.#add([
       {
@@ -426,9 +435,9 @@ export class RelaySource implements PolledReader<RelayPart> {
    * Marks the failure of a call that the request's own token limit cut, even if the finish reports another reason. The same limit would cut
    * the next attempt.
    */
-  #markIfLimited(failure: Failure): Failure {
+  #markIfLimited(failure: Failure, outputTokens = this.#frames.outputTokens): Failure {
     const { outputTokensMax = Number.POSITIVE_INFINITY } = this.#options.plan;
-    if (!leavesIncompleteCall(failure) || this.#frames.outputTokens < outputTokensMax) return failure;
+    if (!leavesIncompleteCall(failure) || outputTokens < outputTokensMax) return failure;
     return { ...failure, code: outputLimit, retryable: false };
   }
 
@@ -446,7 +455,7 @@ export class RelaySource implements PolledReader<RelayPart> {
       this.#add(chunks.map((bytes) => ({ bytes, observation: text(bytes.byteLength) })));
       return;
     }
-    this.#add([{ bytes: nothing, observation: { ...none, quiet: true, terminal: true } }]);
+    this.#add([{ bytes: nothing, observation: overLimitEnd }]);
     this.#ended = true;
   }
 
@@ -512,9 +521,6 @@ const nothing = new Uint8Array(0);
 const notAStream = { kind: "protocol", reason: "not_a_stream" } as const;
 const neverAStream = { ...notAStream, retryable: false } as const;
 
-/** A document proves its content and its end together. */
-const documentEnd: Observation = { ...text(0), terminal: true, finish: "document" };
-
 /** Returns the properties of a head that decide if events may follow. Its body is plain, because the transport has decoded it. */
 const plain = (head: RelayHead) => ({ status: head.status, headers: { "content-type": typeOf(head) } });
 
@@ -558,38 +564,4 @@ const openingOf = (
     request: { ...request, method: "GET", url: behind.url, headers, body: undefined },
     verifier: behind.verifier,
   };
-};
-
-/** Maximum length of a document that is examined, in UTF-16 code units. An empty response at most repeats its request. */
-const documentCharactersMax = 1024 * 1024;
-
-/**
- * Returns the observation for the end of a document without content.
- *
- * @param body the document's text, which is JSON
- * @returns undefined for a document that has content or does not say that it is complete
- */
-const emptyEnd = (protocol: WireProtocol, body: string, tolerance: Tolerance): Observation | undefined => {
-  const document = body.length > documentCharactersMax ? undefined : Json.record(Json.parse(body)?.json);
-  if (document === undefined) return undefined;
-  let state = protocol.initial(tolerance);
-  let finish: string | undefined;
-  let usage: Usage | undefined;
-  let progress: Progress = "started";
-  let characters = 0;
-  for (const event of protocol.eventsOf(document)) {
-    const [next, part] = protocol.step(state, { event: "message", data: JSON.stringify(event), bytes: 0 });
-    const { content, observation } = part;
-    if (observation.failure !== undefined || observation.calls.length > 0) return undefined;
-    if (observation.progress === "output" && !(observation.shows === "text" && isWhiteSpace(content))) return undefined;
-    if (content.some(({ kind }) => kind === "reasoning") || observation.progress === "reasoning")
-      progress = "reasoning";
-    characters += observation.characters;
-    state = next;
-    finish = observation.finish ?? finish;
-    usage = { ...usage, ...observation.usage };
-  }
-  // Chat trusts a finish only before `[DONE]`, which a document does not have, so its finish is enough.
-  if (finish === undefined) return undefined;
-  return { ...none, progress, characters, terminal: true, finish, ...(usage === undefined ? {} : { usage }) };
 };

@@ -30,6 +30,7 @@ export const partsMax = 100_000;
 export const conversation: ReadonlySet<string> = new Set([
   "messages",
   "input",
+  "inputs",
   "contents",
   "system",
   "instructions",

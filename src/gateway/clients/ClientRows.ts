@@ -38,6 +38,8 @@ export const protocolDifferences: Readonly<Partial<Record<ProtocolId, Difference
   "openai-completions": { firstNoOp: "comment" },
   // Nothing may precede `message-start`.
   "cohere-chat": { firstNoOp: "comment" },
+  // The message of a no-op would have no entry yet.
+  "mistral-conversations": { firstNoOp: "comment" },
 };
 
 /** Name of the row for clients that no other row matches. */

@@ -33,7 +33,7 @@ export class MadeId {
     if (this.#isOver) return;
     for (const frame of this.#framer.feed(bytes)) {
       this.#document = undefined;
-      if (!isComment(frame)) this.#inspect(Json.record(Json.record(Json.parse(frame.data)?.json)?.response));
+      if (!isComment(frame)) this.#inspect(responseIn(frame.data));
       if (this.#isOver) return;
     }
     this.#document?.push(bytes);
@@ -44,7 +44,7 @@ export class MadeId {
     const last = this.#framer.end();
     if (this.#document !== undefined && last.length === 0)
       this.#inspect(Json.record(Json.parse(Buffer.concat(this.#document).toString())?.json));
-    for (const { data } of last) this.#inspect(Json.record(Json.record(Json.parse(data)?.json)?.response));
+    for (const { data } of last) this.#inspect(responseIn(data));
     this.#end();
   }
 
@@ -60,6 +60,12 @@ export class MadeId {
     this.#document = undefined;
   }
 }
+
+/** Returns the response in an event of OpenAI's Responses, or the interaction in one of Gemini's. */
+const responseIn = (data: string): Json.JsonRecord | undefined => {
+  const event = Json.record(Json.parse(data)?.json);
+  return Json.record(event?.response ?? event?.interaction);
+};
 
 /**
  * Wraps an exchange so that the id is extracted from its bytes.

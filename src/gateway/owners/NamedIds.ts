@@ -1,5 +1,5 @@
 /**
- * Extracts the stored responses and conversations that a request's body continues.
+ * Extracts the stored responses, interactions and conversations that a request's body continues.
  *
  * If a key occurs several times, every occurrence counts, because servers differ in which one they use. Keys match case-insensitively,
  * because some servers ignore case.
@@ -34,6 +34,7 @@ export const extractIds = (plain: Uint8Array): Effect.Effect<ReadonlyArray<Named
 
 const names: ReadonlyMap<string, NamedId["what"]> = new Map([
   ["previous_response_id", "Previous response"],
+  ["previous_interaction_id", "Previous response"],
   ["conversation", "Conversation"],
   ["conversation_id", "Conversation"],
 ]);

@@ -35,7 +35,12 @@ const responses = "openai-responses";
 const anthropic = "anthropic-messages";
 const gemini = "google-gemini";
 const codeAssist = "google-code-assist";
+const interactions = "google-interactions";
+const mistral = "mistral-conversations";
 const ollama = "ollama";
+
+/** Protocols whose providers store a response unless the request says otherwise. */
+const storing: ReadonlySet<string> = new Set([responses, interactions, mistral]);
 
 const isText = (value: unknown): boolean => Json.string(value) !== "";
 
@@ -61,7 +66,8 @@ const either =
 
 /** True for thinking with a provider's signature, in the fields of Anthropic and of servers that forward them. */
 const isSigned = ({ record }: Held): boolean =>
-  isText(record.signature) && (/thinking|reasoning/.test(Json.string(record.type)) || record.thinking !== undefined);
+  isText(record.signature) &&
+  (/thinking|reasoning|thought/.test(Json.string(record.type)) || record.thinking !== undefined);
 
 /** True for an item of a Responses input that refers to another item. Its type may be omitted. */
 const isReference = ({ outermost, protocol, record }: Held): boolean =>
@@ -76,7 +82,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   {
     field: "previous_response_id",
     refersTo: "a response stored in the account",
-    protocols: [responses, gemini],
+    protocols: [responses, interactions],
     isBinding: hasText("previous_response_id", "previous_interaction_id", "previousInteractionId"),
     marks: ["previous_response_id", "previous_interaction_id", "previousInteractionId"],
   },
@@ -90,16 +96,25 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
   {
     field: "store",
-    refersTo: "the response is stored in the account: if true and, in Responses, if omitted",
-    protocols: [responses, chat],
+    refersTo: "the response is stored in the account: if true and, except in Chat, if omitted",
+    protocols: [responses, chat, interactions, mistral],
     isBinding: ({ outermost, protocol, record }) =>
-      outermost && (protocol === responses ? record.store !== false : record.store === true),
+      outermost && (storing.has(protocol) ? record.store !== false : record.store === true),
   },
   {
     field: "background",
     refersTo: "a job of the account",
-    protocols: [responses],
+    protocols: [responses, interactions],
     isBinding: ({ outermost, record }) => outermost && record.background === true,
+  },
+  {
+    field: "agent",
+    refersTo: "an agent of the account (also `agent_id`), and the environment in which it works",
+    protocols: [interactions, mistral],
+    isBinding: ({ outermost, protocol, record }) =>
+      outermost &&
+      ((protocol === interactions && (isText(record.agent) || record.environment !== undefined)) ||
+        (protocol === mistral && isText(record.agent_id))),
   },
   {
     field: "prompt.id",
@@ -120,7 +135,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   {
     field: "signature",
     refersTo: "thinking signed by its provider",
-    protocols: [anthropic, chat],
+    protocols: [anthropic, chat, interactions],
     isBinding: isSigned,
     marks: ["signature"],
   },

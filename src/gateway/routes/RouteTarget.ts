@@ -161,10 +161,16 @@ const modelSet = ({ plan, target }: MeantRequest, { set }: RouteSettings): strin
   if (typeof model !== "string") return undefined;
   const end = target.search(/[?#]/);
   const path = end === -1 ? target : target.slice(0, end);
-  const place = /^(.*\/models\/)[^/:]+(:\w+\/*)$/.exec(path);
-  if (place === null) return plan.protocol.id === "google-gemini" || isDeploymentPath(path) ? "unclear" : undefined;
+  const place = modelPlaces.map((pattern) => pattern.exec(path)).find((found) => found !== null);
+  if (place === undefined) return namingInPath.has(plan.protocol.id) || isDeploymentPath(path) ? "unclear" : undefined;
   return `${place[1]}${encodeURIComponent(model)}${place[2]}${end === -1 ? "" : target.slice(end)}`;
 };
+
+/** The paths of Gemini and Bedrock, which contain the model between the two groups. */
+const modelPlaces = [/^(.*\/models\/)[^/:]+(:\w+\/*)$/, /^(.*\/model\/)[^/]+(\/(?:converse|invoke)[a-z-]*\/*)$/];
+
+/** Protocols whose requests name the model in the path only. */
+const namingInPath: ReadonlySet<string> = new Set(["google-gemini", "bedrock-converse", "bedrock-invoke"]);
 
 /** True for Azure's older paths. They name a deployment of the operator, and the server ignores a model in the body. */
 const isDeploymentPath = (path: string): boolean => /\/deployments\//i.test(plainPath(path) ?? path);

@@ -101,6 +101,7 @@ const rules: ReadonlyArray<Rule> = [
     `(?:${vertex}(?:/publishers/[\\w-]+)?/models|${vertex}/endpoints|/tunedModels)/[\\w.~@-]+:(?:generateContent|streamGenerateContent|countTokens|embedContent|batchEmbedContents)`,
     "google-gemini",
   ),
+  rule("POST", `${vertex}/interactions`, "google-interactions"),
   rule("POST", `(?:${openai}(?:/fim)?/completions|/infill|/completion)`, "openai-completions"),
   rule("POST", "/v1internal:(?:generateContent|streamGenerateContent|countTokens)", "google-code-assist"),
   rule("POST", "(?:/v2)?/chat", "cohere-chat"),
@@ -121,4 +122,4 @@ const calls: ReadonlySet<string> = new Set(["input_tokens", "compact"]);
  * Matches the path of a POST whose body may name a stored object. It is not anchored at the start, so that it matches after any prefix that
  * `paths` permits.
  */
-const responses = /\/(?:responses(?:\/input_tokens|\/compact)?|conversations)$/;
+const responses = /\/(?:responses(?:\/input_tokens|\/compact)?|conversations|interactions)$/;

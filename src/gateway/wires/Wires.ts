@@ -142,14 +142,6 @@ const passes: ReadonlyArray<Wire> = [
     path: /\/models\/[^/]+:\w+$/,
   },
   {
-    name: "Gemini Interactions",
-    examples: [post("/v1beta/interactions", true)],
-    treatment: "passed",
-    reason: "unknown_format",
-    note: "the client can resume by `last_event_id`",
-    path: /\/interactions(?:\/[^/]+)*$/,
-  },
-  {
     name: "Anthropic's text completions",
     examples: [post("/v1/complete", true)],
     treatment: "passed",
@@ -170,6 +162,12 @@ const passes: ReadonlyArray<Wire> = [
     examples: [get("/v1/responses/ID?stream=true&starting_after=7")],
     treatment: "passed",
     note: "read with GET. A streaming POST with `background: true` is recovered by its cursor and never sent twice",
+  },
+  {
+    name: "A stored interaction of Gemini",
+    examples: [get("/v1beta/interactions/ID?stream=true&last_event_id=E")],
+    treatment: "passed",
+    note: "read with GET. A streaming POST with `background: true` is recovered by `last_event_id` and never sent twice",
   },
   {
     name: "Audio, images, videos, files, batches, threads",

@@ -12,6 +12,8 @@ export interface TurnForm {
   readonly content: string;
   /** True if the content of a message may be a bare string. */
   readonly bare: boolean;
+  /** The fields that mark a message as the user's. If omitted, its role. */
+  readonly sender?: Json.JsonRecord;
   /** The field that holds the whole request, if a server wraps it. */
   readonly wrapper?: string;
   readonly part: (text: string) => unknown;
@@ -33,17 +35,25 @@ export const userTurn = (form: TurnForm, body: Json.JsonRecord, text: string): J
   const inner = wrapper !== undefined && body[form.list] === undefined ? Json.record(body[wrapper]) : undefined;
   if (wrapper !== undefined && inner !== undefined) return { ...body, [wrapper]: userTurn(form, inner, text) };
   const list = body[form.list];
-  const messages: ReadonlyArray<unknown> =
-    typeof list === "string" ? [{ type: "message", role: "user", content: list }] : Json.list(list);
+  const messages: ReadonlyArray<unknown> = typeof list === "string" ? [messageOf(form, list)] : Json.list(list);
   const last = Json.record(messages.at(-1));
-  const own = last !== undefined && (last.role ?? "user") === "user" && last[form.content] !== undefined;
-  if (last === undefined || !own) {
+  const isUsers =
+    form.sender === undefined
+      ? (last?.role ?? "user") === "user"
+      : Object.entries(form.sender).every(([name, value]) => last?.[name] === value);
+  if (last === undefined || !isUsers || last[form.content] === undefined) {
     const content = form.bare ? text : [form.part(text)];
-    return { ...body, [form.list]: [...messages, { role: "user", [form.content]: content }] };
+    return { ...body, [form.list]: [...messages, { ...(form.sender ?? { role: "user" }), [form.content]: content }] };
   }
   const content = appendText(last[form.content], text, form.part);
   return { ...body, [form.list]: messages.with(-1, { ...last, [form.content]: content }) };
 };
+
+/** Returns the message of a conversation that is a bare string. */
+const messageOf = ({ bare, content, part, sender }: TurnForm, text: string): Json.JsonRecord =>
+  sender === undefined
+    ? { type: "message", role: "user", content: text }
+    : { ...sender, [content]: bare ? text : [part(text)] };
 
 const appendText = (before: unknown, text: string, part: (text: string) => unknown): unknown => {
   if (typeof before === "string")

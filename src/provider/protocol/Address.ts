@@ -20,9 +20,10 @@ export interface Claim {
 
 /**
  * State that the provider keeps for a request, so that a repeated request creates and bills it a second time. `request`: from the moment at
- * which the request may have arrived. `response`: from the first event of the response.
+ * which the request may have arrived. `response`: from the first event of the response. `conversation`: from the same moment as `request`,
+ * and an error in the response does not undo it.
  */
-export type Keeping = "nothing" | "response" | "request";
+export type Keeping = "nothing" | "response" | "request" | "conversation";
 
 /** The servers to which a protocol's requests go by default. They share a base address, credentials and the form of errors. */
 export type Family = "openai" | "anthropic" | "gemini" | "code-assist" | "ollama" | "cohere" | "bedrock";

@@ -14,7 +14,9 @@ import { codeAssist } from "./CodeAssist.ts";
 import { cohereChat } from "./Cohere.ts";
 import { computeRest, type GivenText } from "./Continuer.ts";
 import { googleGemini } from "./GoogleGemini.ts";
+import { interactions } from "./Interactions.ts";
 import { type AnswerEvent, type FinishName, type Item, number } from "./Items.ts";
+import { mistralConversations } from "./Mistral.ts";
 import { ollama } from "./Ollama.ts";
 import { openAiChat } from "./OpenAiChat.ts";
 import { openAiCompletions } from "./OpenAiCompletions.ts";
@@ -48,6 +50,8 @@ export const answerProtocols: ReadonlyArray<AnswerProtocol> = [
   cohereChat,
   bedrockConverse,
   bedrockInvoke,
+  interactions,
+  mistralConversations,
 ];
 
 /** Looks up a built-in protocol by its id. */

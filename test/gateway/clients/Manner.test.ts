@@ -79,7 +79,7 @@ describe("the treatment of a client", () => {
       firstNoOp: "event",
     };
     for (const id of protocols.ids) {
-      const firstNoOp = /^openai-|^cohere-/.test(id) ? "comment" : "event";
+      const firstNoOp = /^openai-|^cohere-|^mistral-/.test(id) ? "comment" : "event";
       assert.deepStrictEqual(manner({}, id), { ...unknown, firstNoOp });
     }
     assert.deepStrictEqual(manner({}, "a protocol of its own"), unknown);

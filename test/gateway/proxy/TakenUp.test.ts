@@ -143,24 +143,6 @@ describe.concurrent("No other response is resumed", () => {
       assert.isDefined(recovery(got, "run"));
     }).pipe(Effect.scoped),
   );
-
-  it.live("Gemini's interactions pass through unchanged, and are posted once", () =>
-    Effect.gen(function* () {
-      const seen: Array<string> = [];
-      const upstream = yield* serverOf((request, response) => {
-        seen.push(`${request.method} ${request.url}`);
-        response.setHeader("content-type", "text/event-stream");
-        response.write('data: {"event_type":"interaction.created","event_id":"e1"}\n\n');
-        setImmediate(() => response.destroy());
-      });
-      const { url } = yield* front(upstream, program);
-      const broken = yield* post(url, "google-gemini", {
-        path: "/v1beta/interactions",
-        body: JSON.stringify({ model: "m", input: "x", stream: true, background: true }),
-      });
-      assert.deepStrictEqual([broken.broken, seen], [true, ["POST /v1beta/interactions"]]);
-    }).pipe(Effect.scoped),
-  );
 });
 
 const event = (json: object) => `data: ${JSON.stringify(json)}\n\n`;

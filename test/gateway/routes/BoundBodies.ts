@@ -16,17 +16,25 @@ export const block = (it: object) =>
   anthropic({ messages: [{ role: "assistant", content: [{ type: "text", text: "" }, it] }] });
 export const gemini = (more: object) => ({ ...free["google-gemini"], ...more });
 export const part = (it: object) => gemini({ contents: [{ role: "model", parts: [it] }] });
+export const interaction = (more: object) => ({ ...free["google-interactions"], ...more });
 
 /** Every field of the table at its place in each protocol. */
 export const boundBodies: ReadonlyArray<readonly [field: string, protocol: ProtocolId, body: object]> = [
   ["previous_response_id", "openai-responses", responses({ previous_response_id: "resp_1" })],
   ["previous_response_id", "google-gemini", gemini({ previousInteractionId: "i" })],
+  ["previous_response_id", "google-interactions", interaction({ previous_interaction_id: "v1_a" })],
   ["conversation", "openai-responses", responses({ conversation: "conv_1" })],
   ["conversation", "openai-responses", responses({ conversation: { id: "conv_1" } })],
   ["store", "openai-responses", responses({ store: true })],
   ["store", "openai-responses", { model: "m", input: "hi", stream: true }],
   ["store", "openai-chat", chat({ store: true })],
+  ["store", "google-interactions", { model: "m", input: "hi" }],
+  ["store", "mistral-conversations", { model: "m", inputs: "hi" }],
+  ["agent", "mistral-conversations", { ...free["mistral-conversations"], agent_id: "ag_1" }],
   ["background", "openai-responses", responses({ background: true })],
+  ["background", "google-interactions", interaction({ background: true })],
+  ["agent", "google-interactions", interaction({ agent: "deep-research" })],
+  ["agent", "google-interactions", interaction({ environment: "env_1" })],
   ["project", "google-code-assist", { model: "m", project: "p", request: { contents: [] } }],
   ["context", "ollama", { model: "m", prompt: "hi", context: [1, 2] }],
   ["prompt.id", "openai-responses", responses({ prompt: { id: "pmpt_1" } })],
@@ -46,6 +54,7 @@ export const boundBodies: ReadonlyArray<readonly [field: string, protocol: Proto
   ["signature", "anthropic-messages", block({ type: "thinking", thinking: "hm", signature: "Er" })],
   ["signature", "openai-chat", said({ thinking_blocks: [{ thinking: "hm", signature: "Er" }] })],
   ["signature", "openai-chat", said({ reasoning_details: [{ type: "reasoning.text", text: "", signature: "Er" }] })],
+  ["signature", "google-interactions", interaction({ input: [{ type: "thought", signature: "Er" }] })],
   ["redacted_thinking", "anthropic-messages", block({ type: "redacted_thinking", data: "Em" })],
   ["thoughtSignature", "google-gemini", part({ text: "", thoughtSignature: "Ci" })],
   ["thoughtSignature", "google-gemini", part({ functionCall: { name: "f", args: {} }, thought_signature: "Ci" })],

@@ -43,7 +43,7 @@ const account = [
   ...["POST /v1/complete", "POST /v1/moderations", "DELETE /v1/models/ft:gpt-4o:org::1", "POST /v1/models"],
   ...["GET /v1/messages/batches", "POST /v1/messages/batches", "GET /v1/organizations/users", "POST /v1/complete"],
   ...["GET /v1/organizations/api_keys", "GET /v1/messages", "GET /v1/skills"],
-  ...["GET /v1beta/files", "POST /upload/v1beta/files", "GET /v1beta/cachedContents", "POST /v1beta/interactions"],
+  ...["GET /v1beta/files", "POST /upload/v1beta/files", "GET /v1beta/cachedContents", "GET /v1beta/interactions/v1_a"],
   ...[
     "POST /v1beta/models/m:batchGenerateContent",
     "POST /v1beta/models/m:asyncBatchEmbedContent",

@@ -297,12 +297,21 @@ describe("a whole answer", () => {
 
 describe("the user's next turn", () => {
   const rolesIn = (protocol: ProtocolId, body: Json.JsonRecord): ReadonlyArray<unknown> =>
-    Json.list(body[samples[protocol].history]).map((it) => Json.record(it)?.role);
+    Json.list(body[samples[protocol].history]).map((it) => {
+      const { role, type } = Json.record(it) ?? {};
+      return role ?? rolesOfTypes.get(Json.string(type));
+    });
+
+  /** Messages that have a type in place of a role. */
+  const rolesOfTypes = new Map([
+    ["user_input", "user"],
+    ["model_output", "model"],
+  ]);
 
   for (const protocol of talkIds) {
     it(`${protocol}: opens a conversation, follows an answer, and joins a message of the user's own`, () => {
       const { assistant, history } = samples[protocol];
-      const empty = { [history]: [] };
+      const empty = { store: false, [history]: [] };
       const before = JSON.stringify(empty);
       const first = Continuation.userTurn(protocol, empty, "Hi");
       assert.strictEqual(JSON.stringify(empty), before, "the body is not changed");
@@ -317,6 +326,21 @@ describe("the user's next turn", () => {
       assert.deepStrictEqual(rolesIn(protocol, next), ["user", assistant, "user"]);
     });
   }
+
+  it("turns a bare text into a message of the protocol's own form", () => {
+    assert.deepStrictEqual(Continuation.userTurn("google-interactions", { input: "Hi" }, "there").input, [
+      {
+        type: "user_input",
+        content: [
+          { type: "text", text: "Hi" },
+          { type: "text", text: "there" },
+        ],
+      },
+    ]);
+    assert.deepStrictEqual(Continuation.userTurn("mistral-conversations", { inputs: "Hi" }, "there").inputs, [
+      { type: "message.input", role: "user", content: "Hi\n\nthere" },
+    ]);
+  });
 
   it("joins lists of parts in the protocol's own form, and finds a bare text and a wrapped request", () => {
     const list = [{ role: "user", content: [{ type: "text", text: "Hi" }] }];
