@@ -5,7 +5,7 @@ import type { Response } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
 import type { UsageForm } from "../../provider/protocol/WireProtocol.ts";
 
-/** Finish reasons by the provider's word, in lower case. The words of the four protocols do not conflict, so one table is enough. */
+/** Finish reasons by the provider's word, in lower case. The words of all `WrittenProtocol`s do not conflict, so one table is enough. */
 const reasons: ReadonlyMap<string, Response.FinishReason> = new Map([
   ["stop", "stop"],
   ["end_turn", "stop"],

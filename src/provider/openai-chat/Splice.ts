@@ -186,7 +186,7 @@ interface JoinedWords {
   readonly write: (held: string) => Json.JsonRecord;
   /** True if nothing is left to write. */
   readonly isEmpty: boolean;
-  /** True if the words continue the response, even if they were held or dropped. */
+  /** True if the choice has any content, even if all of it was held or dropped. */
   readonly goesOn: boolean;
 }
 
