@@ -403,7 +403,7 @@ const logUnread = ({ access }: ClientResponse): Effect.Effect<void> =>
   Effect.suspend(() => {
     access.addFacts({ unread: true });
     return Effect.logWarning(
-      "a request passes through without recovery: even without the conversation, its body is larger than the gateway reads",
+      "a request passes through without recovery: its body without the conversation exceeds the maximum that the gateway reads",
     );
   });
 

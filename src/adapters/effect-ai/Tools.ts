@@ -91,7 +91,7 @@ export const guardToolkit = (toolkit: AnyToolkit, claim: Claim, signal: AbortSig
     const call = claim(name, id);
     const work: ReturnType<AnyToolkit["handle"]> = forwardCall(toolkit, name, params, id, options);
     if (call === "unguarded") return Effect.map(work, (results) => streamUntilStopped(results, signal));
-    if (call === "refused") return refuse(name, "no such call was handed over, or it has started before");
+    if (call === "refused") return refuse(name, "no such call was delivered, or the call has already started");
     return Effect.succeed(through(call.tool, call.reference, name, work, signal));
   };
   // The type of `handle` depends on the tools. The results pass through unchanged, so the cast is safe.

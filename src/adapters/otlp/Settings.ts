@@ -156,7 +156,7 @@ const pairs: Parse<Record<string, string>> = (value) => {
     const name = pair.slice(0, Math.max(at, 0)).trim();
     const decoded = percentDecoded(pair.slice(at + 1).trim());
     if (name === "" || decoded === undefined)
-      return Result.fail("name=value, with commas between and values percent-encoded");
+      return Result.fail("comma-separated name=value pairs with percent-encoded values");
     entries.push([name, decoded]);
   }
   return Result.succeed(Object.fromEntries(entries));
@@ -166,7 +166,7 @@ const headers: Parse<Record<string, string>> = (value) =>
   Result.flatMap(pairs(value), (found) =>
     Object.entries(found).every(([name, it]) => headerName.test(name) && headerValue.test(it))
       ? Result.succeed(found)
-      : Result.fail("name=value with names and values that an HTTP header may have"),
+      : Result.fail("name=value pairs that are valid as HTTP headers"),
   );
 
 /** Matches a header name (a token in RFC 9110, 5.6.2). */

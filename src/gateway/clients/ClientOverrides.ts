@@ -60,8 +60,8 @@ export type ClientOverrides = typeof ClientOverrides.Type;
 const issueOf = (name: string, override: ClientOverride | undefined): string | undefined => {
   if (shipped.has(name)) {
     const moved = override?.match !== undefined || override?.as !== undefined;
-    return moved ? "expected neither match nor as: the name belongs to a shipped client" : undefined;
+    return moved ? "expected neither `match` nor `as`, because this is the name of a built-in client" : undefined;
   }
   if (!/^[a-z0-9-]{1,32}$/.test(name)) return "expected a name of at most 32 lower-case letters, digits and hyphens";
-  return override?.match === undefined ? "expected a match: no shipped client has this name" : undefined;
+  return override?.match === undefined ? "expected `match`, because no built-in client has this name" : undefined;
 };

@@ -222,7 +222,7 @@ export const server = {
     reveal,
   ),
   onBreak: words(
-    "End of a shown response that breaks permanently. tell: its protocol's own error event; abort: a broken body; as_provider: the provider's own end. If omitted, the best for each client, and tell for an unknown one",
+    "End of a response that breaks permanently after a part was shown. tell: its protocol's own error event; abort: a broken body; as_provider: the provider's own end. If omitted, the best for each client, and tell for an unknown one",
     onBreak,
   ),
   continueText: words(

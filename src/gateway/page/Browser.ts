@@ -416,7 +416,7 @@ const badge = (): void => {
   const text = refusal ?? words[now];
   place.dataset.feed = now;
   if (said.textContent !== text) said.textContent = text;
-  const old = now === "live" || now === "start" ? "" : `last news ${rough(clock() - last.seen)} ago`;
+  const old = now === "live" || now === "start" ? "" : `last update ${rough(clock() - last.seen)} ago`;
   if (age.textContent !== old) age.textContent = old;
 };
 

@@ -71,7 +71,7 @@ export const refusalOf = ({ name }: UpstreamSettings, why: "path" | "query"): Re
   message:
     why === "query"
       ? `The query asks the upstream ${name} to use a different method than the request's, so the gateway did not send it.`
-      : `The upstream ${name} uses the operator's credential. The gateway sends only plainly written model requests of its protocols, GET /models and token counting with it; \`paths\` of the upstream or of the token permits more.`,
+      : `The upstream ${name} uses the operator's credential. With it, the gateway sends only model requests, GET /models and token counts of its protocols, in their documented spelling. To permit more, add \`paths\` to the upstream or to the token.`,
 });
 
 /** Creates the refusal of a stored object of another client. It is the same as for an object that does not exist. */

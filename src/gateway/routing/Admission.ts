@@ -250,8 +250,8 @@ export const isProbeHost = (
 };
 
 /**
- * True if each Host is a name or an address, with an optional port. With user information or a path in it, a different name could be
- * parsed.
+ * True if each Host is a name or an address, with an optional port. If it also had user information or a path, parsers could read different
+ * names in it.
  */
 export const hasPlainHost = (headers: RelayHeaders): boolean =>
   valuesOf(headers, "host").every((host) => /^(?:[\w.-]*|\[[\w.:%-]*\])(?::\d*)?$/.test(host));

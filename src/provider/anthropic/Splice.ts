@@ -169,7 +169,7 @@ class Attempt implements SplicedAttempt {
     if (slot.type === "text") this.#texts.close();
     // If the block that was open at the break has text, it ends here. If it is empty, the next block continues it.
     if (slot === this.#texts.findJoining() && this.#left?.spoken === true) this.#closeOpenBlock();
-    // A joined block may have been closed early, for a block that began before its end.
+    // A joined block may have been closed early, because another block began before its end.
     else if (slot.at !== undefined && this.#wire.isOpen(slot.at.index))
       this.#write(name, { ...frame, index: slot.at.index });
   }

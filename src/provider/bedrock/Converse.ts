@@ -1,6 +1,6 @@
 /**
- * Decodes `converse-stream` of Amazon Bedrock. Its events say the same as those of Anthropic Messages under other names, so each is
- * translated and read by that decoder (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html).
+ * Decodes `converse-stream` of Amazon Bedrock. Its events are those of Anthropic Messages under other names, so each is translated for that
+ * decoder (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html).
  *
  * Terminal rule: the `stopReason` of `messageStop`. The usage follows in `metadata`. After an exception no `stopReason` counts.
  */
@@ -22,7 +22,7 @@ export const id = "bedrock-converse";
 type Part = Stream.Part<typeof id>;
 type Step = readonly [Messages.State, Part];
 
-/** Folds one event. An event without a type has it as its only member, as in Amazon's SDKs. */
+/** Folds one event. If an event has no type, its only member names the type, as in Amazon's SDKs. */
 const step = (state: Messages.State, event: SseEvent): Step => {
   const json = Json.parse(event.data)?.json;
   const failed = (failure: Failure, more: Partial<Observation.Observation> = {}): Step => [
@@ -66,7 +66,7 @@ const step = (state: Messages.State, event: SseEvent): Step => {
 const opened = (state: Messages.State, name: string): Messages.State =>
   state.content || name !== "contentBlockDelta" ? state : { ...state, content: true };
 
-/** Finishes with which the model's output cannot be used. The next attempt may go better. */
+/** Finish reasons after which the model's output cannot be used. Another attempt may succeed. */
 const malformedFailures: ReadonlyMap<string, Failure> = new Map([
   ["malformed_tool_use", { kind: "invalid_tool_input", in_band: true }],
   ["malformed_model_output", { kind: "server_error", in_band: true }],

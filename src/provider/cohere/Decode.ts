@@ -1,8 +1,8 @@
 /**
  * Decodes streams of Cohere's `/v2/chat` (docs.cohere.com, "A Guide to Streaming Responses" and "Streaming for tool use").
  *
- * Terminal rule (law L5): `message-end` with a finish reason is the marker. The reasons `ERROR` and `TIMEOUT`, and an `error` beside any
- * reason, say that the server aborted, so they never are. The `[DONE]` after the marker is not needed.
+ * Terminal rule (law L5): `message-end` with a finish reason is the marker. The reasons `ERROR` and `TIMEOUT`, and any reason with an
+ * `error`, mean that the server aborted, so they are never the marker. The `[DONE]` after the marker is optional.
  *
  * The arguments of a call arrive in pieces, and `tool-call-end` completes them. A limit may cut the last call before that event.
  */
@@ -139,7 +139,7 @@ const onContent = (state: State, { text, thinking, type }: Json.JsonRecord, inde
   });
 };
 
-/** A block of thoughts that only opens is reasoning; text is shown by its first character. */
+/** A thinking block counts as reasoning once it opens. Text counts as shown from its first character. */
 const said = (state: State, content: Content): Stepped => {
   const { kind, text } = content;
   if (kind === "text" && text === "") return [state, none];
@@ -238,7 +238,7 @@ const onEnd = (state: State, delta: Json.JsonRecord, carrier: unknown): Stepped 
   return [fail(state, failure), { ...marked, failure }];
 };
 
-/** Reads the tokens that the model used, or those that are billed. */
+/** Reads the tokens that the model used or, if they are missing, the billed tokens. */
 const usageOf = ({ billed_units, tokens }: Json.JsonRecord): Observation["usage"] => {
   const counts = Json.record(tokens) ?? Json.record(billed_units) ?? {};
   return Payload.usage(counts.input_tokens, counts.output_tokens);

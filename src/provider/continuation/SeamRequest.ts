@@ -49,7 +49,8 @@ export const wordsBehind = (prepared: Prepared, kept: Kept): Result.Result<strin
  */
 const misfit = ({ items, seam }: Prepared, { lostHosted, spoken, textOf }: Kept): string | undefined => {
   const said = items.filter(({ type }) => type !== "note" && type !== "reasoning");
-  if (lostHosted || !spoken || said.some(({ type }) => type === "call")) return "a call is open beside the text";
+  if (lostHosted || !spoken || said.some(({ type }) => type === "call"))
+    return "a call is open in addition to the text";
   if (said.at(-1)?.type !== "text") return "the response does not end with text";
   const text = said.map((item) => (item.type === "text" ? textOf(item) : "")).join("");
   return bare(text).endsWith(bare(seam?.quote ?? "")) ? undefined : "the kept text does not end with the quote";

@@ -235,7 +235,7 @@ interface JoinedParts {
   readonly parts: ReadonlyArray<Json.JsonRecord>;
   /** True if at least one part was removed. */
   readonly isCut: boolean;
-  /** True if the parts continue the response, even if they were held or dropped. */
+  /** True if the parts have any content, even if all of it was held or dropped. */
   readonly goesOn: boolean;
 }
 

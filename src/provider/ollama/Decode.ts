@@ -1,5 +1,5 @@
 /**
- * Decodes streams of Ollama's own API: `/api/chat` and `/api/generate`, one JSON object a line.
+ * Decodes streams of Ollama's own API: `/api/chat` and `/api/generate`, with one JSON object per line.
  *
  * Terminal rule (law L5): the line with `done: true` is the marker. An error arrives as the line `{ "error": "…" }`, under the status 200
  * that was sent before it (docs.ollama.com/api/errors), and after it no marker counts.
@@ -21,7 +21,7 @@ import { words } from "./Content.ts";
 /** Maximum calls of one stream. */
 export const callsMax = 512;
 
-/** The immutable state of the decoder between two events. A line with text only leaves the state unchanged. */
+/** The immutable state of the decoder between two events. A line that contains only text leaves the state unchanged. */
 export interface State {
   /** Number of calls so far. */
   readonly calls: number;
@@ -146,7 +146,7 @@ const observationOf = (
     else if (kind === "reasoning" && shows === "nothing") shows = "reasoning";
   }
   const counted = usage === undefined ? {} : { usage };
-  // A line without content adds nothing to the text that its client joins, so it is as quiet as a ping.
+  // A line without content adds nothing to the client's text, so it is quiet, like a ping.
   if (shows === "nothing" && calls.length === 0) return { ...none, quiet: true, ...counted };
   return {
     ...none,

@@ -218,7 +218,7 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
     seen.calls = [...seen.calls, ...gathered.signals];
     add(seen, ChatContent.readNotes(delta, index));
   }
-  // A choice is reported before it has content, because a response with several choices is never continued.
+  // Reports a choice even before it has content, because several choices rule out a continuation.
   if (position === -1 && !spoke) add(seen, [{ kind: "text", choice: index, key: "text", text: "" }]);
   const reason = Payload.reason(entry.finish_reason);
   const saysFinish = state.saysFinish || "finish_reason" in entry;

@@ -40,7 +40,7 @@ export type Portion = "whole" | "words" | "finish";
 
 /** An entry of a continuation after its content passed the gate. */
 interface JoinedEntry {
-  /** True if the entry continues the response, even if the gate holds or drops its content. */
+  /** True if the entry has any content, even if the gate holds or drops all of it. */
   readonly goesOn: boolean;
   readonly finishes: boolean;
   /**

@@ -27,7 +27,7 @@ export const PrefillRule = Schema.Struct({
     Schema.makeFilter((origin) =>
       origin === "*" || /^[^/]+:\/\/./.test(origin)
         ? undefined
-        : "expected scheme and host, such as https://api.example, or *",
+        : "expected scheme and host, for example https://api.example, or *",
     ),
   ),
   model: Schema.NonEmptyString,

@@ -22,7 +22,7 @@ export interface Rules {
    * without asking after such data.
    */
   readonly observe?: (event: SseEvent, json: unknown) => Observation;
-  /** True if a JSON document is also a response, as a single event. Default false. */
+  /** True to accept a JSON document as a response with a single event. Default false. */
   readonly documents?: boolean;
 }
 

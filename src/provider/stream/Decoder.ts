@@ -19,7 +19,10 @@ export interface Options {
   readonly tolerance?: Tolerance;
   /** Limits of the framing, in bytes. */
   readonly limits?: Partial<Limits>;
-  /** Keeps the fold step of each part, its states before and after, for a caller that decodes the same events itself. Default false. */
+  /**
+   * True to keep the fold step of each part (the states before and after it), for a caller that decodes the same events itself. Default
+   * false.
+   */
   readonly keepsFolds?: boolean;
 }
 

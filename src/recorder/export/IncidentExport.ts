@@ -54,8 +54,7 @@ export const exportRun = (record: RunRecord, options: ExportOptions = {}): RunEx
 
 const incomplete = new IncidentExportError({
   reason: "incomplete",
-  message:
-    "the process of this run was lost before its record was complete, so the record says too little for a report",
+  message: "the process of this run was lost before its record was complete, so the run cannot be reported",
 });
 
 /**
