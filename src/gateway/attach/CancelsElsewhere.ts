@@ -16,6 +16,7 @@ export type CancelsElsewhere = (runId: string, holder: string) => Effect.Effect<
  *
  * @param facts state shared by the store's processes; undefined if it is not shared
  * @param cancels finds the owner of a run; a run without an owner is not cancelled
+ * @returns a function that sends cancels to other processes; undefined without shared state
  */
 export const make = Effect.fnUntraced(function* (
   attachments: Attachments,

@@ -66,7 +66,7 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Effec
       return { method: given.method, url, headers, body: given.body, tenant: given.tenant };
     },
   };
-  // The choice of routes reads parts of a request for messages. An opaque request (for example a token count) does not have them.
+  // The choice of routes reads fields that only a request for a response has. An opaque request (for example a token count) lacks them.
   if (list === undefined || plan.isOpaque === true) {
     if (wish.pinned !== undefined && wish.pinned !== first.id) return Effect.succeed(noSuchRoute(wish.pinned));
     const { options, plan: own, transport } = startRoute(first, undefined, asked);

@@ -8,7 +8,7 @@ import { fieldOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.
 import { type AwsCredential, regionOf, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { PassedRequest, Upstream } from "./Upstream.ts";
 
-/** Maximum size of a body without a run that is signed, in bytes. It must be in memory as a whole. */
+/** Maximum size of a signed body, in bytes, if the request is not a run. Signing needs the whole body in memory. */
 export const signedBytesMax = 64 * 1024 * 1024;
 
 /** Returns an upstream that signs its requests, if the server has a credential of Amazon's. */
@@ -60,10 +60,10 @@ export const signatureHeaders = (
   return [...unnamed, ...added];
 };
 
-/** The type of a body without one. It is signed, so it must be sent. */
+/** Default content type. The signature covers it, so it must be sent. */
 const json = "application/json";
 
-/** The service in the scope of a signature. The host has another name. */
+/** Name of the service in the scope of a signature. The host contains another name. */
 const service = "bedrock";
 
 const wholeOf = async (body: PassedRequest["body"]): Promise<Uint8Array | undefined> => {

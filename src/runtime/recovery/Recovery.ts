@@ -353,7 +353,7 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   // A change of route has its own counter and uses none of the retry budget.
   if (moves) return yield* launchOnNextRoute(run, broken, incident);
   if (found._tag === "stays") {
-    // The request may not wait any longer. If the policy knows that and still starts it, the attempt counts like any other.
+    // The request has used up its waiting time. If the policy knows that and still starts the request, the attempt counts like any other.
     if (newest.wait_for !== undefined && run.departure.forbidWaits()) return "again";
     run.departure.forceRelease();
   }
