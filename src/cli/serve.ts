@@ -54,7 +54,7 @@ export const serveCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Serve the protocols of OpenAI, Anthropic and Gemini on this machine, and recover broken model streams",
+    "Serve all built-in provider protocols on this machine, and recover broken model streams",
   ),
   Command.withExamples([
     {
