@@ -7,9 +7,12 @@
 import type { Entry } from "./RunRecord.ts";
 import type { RunRecorder } from "./RunRecorder.ts";
 
-/** Consequences if an unavailable store does not accept a write. */ export const away = { kept: "The entry is kept, and written in order as
-soon as the store accepts writes again. The writer continues.", waits: "The writer waits for the store, at most five seconds, and does not
-act without the write.", fails: "The call fails, and nothing changes. The next check of the record finds the same work to do.", } as const;
+/** Consequences if an unavailable store does not accept a write. */
+export const away = {
+  kept: "The entry is kept, and written in order as soon as the store accepts writes again. The writer continues.",
+  waits: "The writer waits for the store, at most five seconds, and does not act without the write.",
+  fails: "The call fails, and nothing changes. The next check of the record finds the same work to do.",
+} as const;
 
 /** The event that causes a write, and the step that waits for it. */
 export interface Occasion {

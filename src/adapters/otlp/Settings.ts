@@ -65,20 +65,20 @@ const signal = (name: Signal, interval: string): Effect.Effect<SignalSettings | 
     const exporters = yield* variable(`OTEL_${name}_EXPORTER`, exporterList);
     const own = yield* variable(`OTEL_EXPORTER_OTLP_${name}_ENDPOINT`, endpoint);
     const base = yield* variable("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
-    const url = own ?? (base === undefined ? undefined : below(base, name));
+    const url = own ?? (base === undefined ? undefined : appendPath(base, name));
     if (url === undefined || exporters?.includes("otlp") === false) return undefined;
-    const either = <A>(what: string, parse: Parse<A>) =>
+    const readEither = <A>(what: string, parse: Parse<A>) =>
       Effect.gen(function* () {
         const found = yield* variable(`OTEL_EXPORTER_OTLP_${name}_${what}`, parse);
         return found ?? (yield* variable(`OTEL_EXPORTER_OTLP_${what}`, parse));
       });
     return {
       url: url.toString(),
-      headers: (yield* either("HEADERS", headers)) ?? {},
-      protocol: (yield* either("PROTOCOL", oneOf(["http/protobuf", "http/json"]))) ?? "http/protobuf",
-      compression: (yield* either("COMPRESSION", oneOf(["gzip", "none"]))) ?? "none",
+      headers: (yield* readEither("HEADERS", headers)) ?? {},
+      protocol: (yield* readEither("PROTOCOL", oneOf(["http/protobuf", "http/json"]))) ?? "http/protobuf",
+      compression: (yield* readEither("COMPRESSION", oneOf(["gzip", "none"]))) ?? "none",
       intervalMs: yield* variable(interval, milliseconds),
-      timeoutMs: yield* either("TIMEOUT", milliseconds),
+      timeoutMs: yield* readEither("TIMEOUT", milliseconds),
     };
   });
 
@@ -142,7 +142,7 @@ const endpoint: Parse<URL> = (value) => {
 };
 
 /** Appends the path of a signal to the general endpoint. The endpoint of a single signal is used unchanged instead. */
-const below = (base: URL, name: Signal): URL => {
+const appendPath = (base: URL, name: Signal): URL => {
   const url = new URL(base);
   url.pathname = `${url.pathname.replace(/\/$/, "")}/v1/${name.toLowerCase()}`;
   return url;

@@ -51,7 +51,7 @@ export const rows = (
 export const textOf = (totals: MetricRows): string => format(Context.make(Metric.MetricRegistry, registryOf(totals)));
 
 const format = (context: Context.Context<never>): string => {
-  const names = new Map(Metric.snapshotUnsafe(context).map((it) => [it.id, conventional(it)]));
+  const names = new Map(Metric.snapshotUnsafe(context).map((it) => [it.id, prometheusName(it)]));
   return PrometheusMetrics.formatUnsafe(context, { metricNameMapper: (name) => names.get(name) ?? name });
 };
 
@@ -59,7 +59,7 @@ const format = (context: Context.Context<never>): string => {
  * Renames a metric: `stream_recovery.runs` becomes `stream_recovery_runs_total`, and `stream_recovery.recovery_time` gets its
  * unit as a suffix.
  */
-const conventional = ({ attributes, id, type }: Metric.Metric.Snapshot): string => {
+const prometheusName = ({ attributes, id, type }: Metric.Metric.Snapshot): string => {
   const unit = attributes?.unit;
   const inUnit = unit === undefined || id.endsWith(`_${unit}`) || id.includes(`_${unit}`) ? id : `${id}_${unit}`;
   const ending = type === "Counter" && !inUnit.endsWith("_total") ? "_total" : "";

@@ -54,7 +54,7 @@ export class AttachKeys {
   }
 
   /** Computes the key of the client that may read a response from all its credentials and its token name. */
-  holder(holder: Holder, shown = credentialsOf(holder)): string {
+  holderKey(holder: Holder, shown = credentialsOf(holder)): string {
     const words = JSON.stringify(["holder", holder.tenant ?? null, shown]);
     const known = this.#holders.get(words);
     if (known !== undefined) return known;
@@ -66,9 +66,9 @@ export class AttachKeys {
   }
 
   /** Computes both keys and reads the credentials only once. */
-  both(request: KeyedRequest): { readonly request: string | Promise<string>; readonly holder: string } {
+  keysOf(request: KeyedRequest): { readonly request: string | Promise<string>; readonly holder: string } {
     const shown = credentialsOf(request);
-    return { request: this.request(request, shown), holder: this.holder(request, shown) };
+    return { request: this.request(request, shown), holder: this.holderKey(request, shown) };
   }
 
   #newHmac(): Hmac {

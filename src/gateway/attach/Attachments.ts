@@ -140,7 +140,7 @@ export class Attachments {
     const due = new Alarm(() => this.#look(run));
     const { tenant: token, upstream } = request;
     this.#known.set(entry, { run, due, upstream, token, begunAt: this.#now(), isTold: false });
-    if (key !== undefined) this.#admit(run, key, this.#keys.holder(request));
+    if (key !== undefined) this.#admit(run, key, this.#keys.holderKey(request));
     return run;
   }
 
@@ -162,7 +162,7 @@ export class Attachments {
    * request can miss the run.
    */
   registerKeys(run: LingeringRun, request: KeyedRequest): void {
-    const { holder, request: key } = this.#keys.both(request);
+    const { holder, request: key } = this.#keys.keysOf(request);
     // A run that was stopped in the meantime is not registered.
     const isKnown = this.#known.has(run.entry) && run.entry.evicted === undefined;
     if (typeof key === "string" && isKnown) this.#admit(run, key, holder);
@@ -268,7 +268,7 @@ export class Attachments {
   }
 
   holderOf(holder: Holder): string {
-    return this.#keys.holder(holder);
+    return this.#keys.holderKey(holder);
   }
 
   /**
@@ -335,7 +335,7 @@ export class Attachments {
     this.#known.delete(entry);
     if (known === undefined) return;
     this.#alarms.clear(known.due);
-    if (known.isTold) this.#listeners.siblings?.held.over(entry.terms.request);
+    if (known.isTold) this.#listeners.siblings?.held.recordOver(entry.terms.request);
   }
 
   /** Publishes a run to the siblings, because even a request without a sign of a repeat may attach to it. */

@@ -36,15 +36,15 @@ export const make = Effect.fnUntraced(function* (
       if (run !== undefined) attachments.cancel(run);
     },
   );
-  const driver = (runId: string) =>
+  const findOwner = (runId: string) =>
     Effect.orElseSucceed(cancels?.findOwner(runId) ?? Effect.undefined, () => undefined);
   // A gateway records a run up to a second after its start, so a missing owner is looked up again.
-  const lateDriver = (runId: string) =>
-    Effect.flatMap(driver(runId), (name) =>
-      name === undefined ? Effect.delay(driver(runId), Duration.millis(lateRecordMs)) : Effect.succeed(name),
+  const findOwnerLate = (runId: string) =>
+    Effect.flatMap(findOwner(runId), (name) =>
+      name === undefined ? Effect.delay(findOwner(runId), Duration.millis(lateRecordMs)) : Effect.succeed(name),
     );
   return (run_id, holder) =>
-    Effect.flatMap(lateDriver(run_id), (name) =>
+    Effect.flatMap(findOwnerLate(run_id), (name) =>
       name === undefined ? Effect.succeed(false) : StoredCancels.cancel(facts, { run_id, holder }),
     );
 });

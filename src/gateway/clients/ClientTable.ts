@@ -44,7 +44,7 @@ export const rowOf = (table: ClientTable, request: RequestMarks): ConfiguredRow 
 const rows = new WeakMap<RequestMarks["headers"], { readonly table: ClientTable; readonly row: ConfiguredRow }>();
 
 /** Returns the shipped treatment of a client in a protocol, before the configuration applies. */
-export const shippedTreatment = (row: ClientRow, protocol: string): Treatment => {
+export const builtInTreatment = (row: ClientRow, protocol: string): Treatment => {
   const ofRow = treatments.get(row) ?? new Map<string, Treatment>();
   const known = ofRow.get(protocol);
   if (known !== undefined) return known;

@@ -6,7 +6,7 @@
 import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ClientOverrides } from "./ClientOverrides.ts";
 import type { Treatment } from "./ClientRow.ts";
-import { type ConfiguredRow, rowOf, shippedTreatment, tableOf } from "./ClientTable.ts";
+import { builtInTreatment, type ConfiguredRow, rowOf, tableOf } from "./ClientTable.ts";
 
 /** The treatment that one request gets. */
 export interface Manner extends Treatment {
@@ -41,7 +41,7 @@ export interface MannerSettings {
 export const mannerOf = (request: MannerRequest, settings: MannerSettings = {}): Manner => {
   const row = clientRowOf(request, settings);
   const { configured } = row;
-  const shipped = shippedTreatment(row, request.protocol);
+  const shipped = builtInTreatment(row, request.protocol);
   return {
     ...shipped,
     ...configured,
@@ -49,7 +49,7 @@ export const mannerOf = (request: MannerRequest, settings: MannerSettings = {}):
     reveal: request.asked ?? configured.reveal ?? settings.reveal ?? shipped.reveal,
     onBreak: configured.onBreak ?? settings.onBreak ?? shipped.onBreak,
     patienceMs: patienceOf(row, shipped, waitOf(request.headers)),
-    holdMaxMs: shorter(settings.holdMaxMs, configured.holdMaxMs ?? shipped.holdMaxMs),
+    holdMaxMs: minDefined(settings.holdMaxMs, configured.holdMaxMs ?? shipped.holdMaxMs),
   };
 };
 
@@ -83,5 +83,5 @@ const waitOf = (headers: RelayHeaders): number | undefined => {
   return undefined;
 };
 
-const shorter = (one: number | undefined, other: number | undefined): number | undefined =>
+const minDefined = (one: number | undefined, other: number | undefined): number | undefined =>
   one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);

@@ -202,7 +202,7 @@ export type Asked = { readonly own: "page" | "metrics" } | { readonly upstream: 
  *
  * @param token undefined if the gateway has no tokens, which permits everything
  */
-export const forbidden = (token: AdmittedToken | undefined, asked: Asked): Refused | undefined => {
+export const forbiddenRefusal = (token: AdmittedToken | undefined, asked: Asked): Refused | undefined => {
   if (token === undefined) return undefined;
   const permits =
     "own" in asked ? token[asked.own] : token.upstreams === undefined || token.upstreams.includes(asked.upstream);

@@ -55,9 +55,9 @@ export const namedRouteOf = (
     signs: signsOf(headers, url.searchParams),
   };
   const served = servedVendorOf(asked);
-  if (served === undefined) return { refused: notAsked(asked), upstream: asked.claim.upstreams[0] };
+  if (served === undefined) return { refused: unservedRefusal(asked), upstream: asked.claim.upstreams[0] };
   const strange = asked.signs.find((sign) => !mayCarry(asked, sign, served));
-  if (strange !== undefined) return { refused: foreign(server, strange), upstream: served };
+  if (strange !== undefined) return { refused: foreignRefusal(server, strange), upstream: served };
   const address = urlOf(target, served, server.url);
   return address === undefined ? { refused: nowhere, upstream: served } : { upstream: served, url: address };
 };
@@ -121,13 +121,13 @@ const mayCarry = ({ claim, owner, server, upstreams }: Asked, { at, vendor }: Si
   return !isUpstream(vendor) || (server.protocols?.some((id) => isOf(vendorOf(id))) ?? isOf(served));
 };
 
-const foreign = ({ name }: UpstreamSettings, { at, vendor }: Sign): Refused => ({
+const foreignRefusal = ({ name }: UpstreamSettings, { at, vendor }: Sign): Refused => ({
   status: 400,
   reason: "vendor",
   message: `The request carries a credential or a header of ${vendorWords[vendor]} (${at}) and would go to the upstream ${name}, so the gateway did not send it. Check the client's key and base URL; an upstream accepts the credentials of the vendor that owns its host, and those of its configured protocols.`,
 });
 
-const notAsked = ({ claim, path, server }: Asked): Refused => {
+const unservedRefusal = ({ claim, path, server }: Asked): Refused => {
   const [likeliest = "openai"] = claim.upstreams;
   const protocol = server.protocols === undefined ? undefined : protocolOf(path, claim);
   const vendor = vendorWords[claim.foreign ?? likeliest];

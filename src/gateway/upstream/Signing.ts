@@ -12,23 +12,23 @@ import type { PassedRequest, Upstream } from "./Upstream.ts";
 export const signedBytesMax = 64 * 1024 * 1024;
 
 /** Returns an upstream that signs its requests, if the server has a credential of Amazon's. */
-export const signing = (
+export const withSigning = (
   upstream: Upstream,
   { aws, url }: Pick<UpstreamSettings, "aws" | "url">,
   nowMs: () => number,
 ): Upstream => {
   if (aws === undefined) return upstream;
   const region = aws.region ?? regionOf(url) ?? "us-east-1";
-  const signed = <R extends Signable>(request: R, body: string | Uint8Array | undefined): R => ({
+  const signRequest = <R extends Signable>(request: R, body: string | Uint8Array | undefined): R => ({
     ...request,
     headers: [...request.headers, ...signatureHeaders(request, body, { ...aws, region }, nowMs())],
   });
   return {
     ...upstream,
-    transport: { open: (request, reporters) => upstream.transport.open(signed(request, request.body), reporters) },
+    transport: { open: (request, reporters) => upstream.transport.open(signRequest(request, request.body), reporters) },
     pass: async (request, signal) => {
-      const body = await wholeOf(request.body);
-      return upstream.pass({ ...signed(request, body), body, length: undefined }, signal);
+      const body = await readWhole(request.body);
+      return upstream.pass({ ...signRequest(request, body), body, length: undefined }, signal);
     },
   };
 };
@@ -66,7 +66,7 @@ const json = "application/json";
 /** Name of the service in the scope of a signature. The host contains another name. */
 const service = "bedrock";
 
-const wholeOf = async (body: PassedRequest["body"]): Promise<Uint8Array | undefined> => {
+const readWhole = async (body: PassedRequest["body"]): Promise<Uint8Array | undefined> => {
   if (body === undefined || body instanceof Uint8Array) return body;
   const chunks: Array<Uint8Array> = [];
   let size = 0;

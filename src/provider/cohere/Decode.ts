@@ -110,7 +110,7 @@ const onEvent = (state: State, event: Json.JsonRecord): Stepped => {
       return onContent(state, Json.record(message.content) ?? {}, Json.natural(event.index) ?? 0);
     case "tool-plan-delta": {
       const plan = Json.string(message.tool_plan);
-      return plan === "" ? [state, none] : said(state, { ...thought("plan", plan), item: planItem });
+      return plan === "" ? [state, none] : showContent(state, { ...thoughtContent("plan", plan), item: planItem });
     }
     case "tool-call-start":
       return onCallStart(state, event.index, Json.record(message.tool_calls) ?? {});
@@ -127,20 +127,23 @@ const onEvent = (state: State, event: Json.JsonRecord): Stepped => {
 
 const planItem = { type: "reasoning", field: "tool_plan" } as const;
 
-const thought = (key: string, text: string): Content => ({ kind: "reasoning", choice: 0, key, text });
+const thoughtContent = (key: string, text: string): Content => ({ kind: "reasoning", choice: 0, key, text });
 
 const onContent = (state: State, { text, thinking, type }: Json.JsonRecord, index: number): Stepped => {
   const words = Json.string(thinking);
   if (words !== "" || type === "thinking")
-    return said(state, { ...thought(`thinking ${index}`, words), item: { type: "reasoning", field: "thinking" } });
-  return said(state, {
+    return showContent(state, {
+      ...thoughtContent(`thinking ${index}`, words),
+      item: { type: "reasoning", field: "thinking" },
+    });
+  return showContent(state, {
     ...{ kind: "text", choice: 0, key: `text ${index}`, text: Json.string(text) },
     item: { type: "text", field: "text" },
   });
 };
 
 /** A thinking block counts as reasoning once it opens. Text counts as shown from its first character. */
-const said = (state: State, content: Content): Stepped => {
+const showContent = (state: State, content: Content): Stepped => {
   const { kind, text } = content;
   if (kind === "text" && text === "") return [state, none];
   const shows = kind === "text" ? "text" : "reasoning";
@@ -219,11 +222,11 @@ const inputOf = ({ input }: Call): string | undefined => {
 };
 
 const onEnd = (state: State, delta: Json.JsonRecord, carrier: unknown): Stepped => {
-  const reason = Payload.reason(delta.finish_reason);
+  const reason = Payload.readReason(delta.finish_reason);
   const usage = usageOf(Json.record(delta.usage) ?? {});
   const counted = usage === undefined ? none : { ...none, usage };
   if (state.terminal || state.failure !== undefined) return [state, counted];
-  const ending = ChatFinish.ending(reason);
+  const ending = ChatFinish.endingOf(reason);
   if (Payload.isError(delta.error) || ending === "failed") {
     const failure = Payload.isError(delta.error)
       ? (classifyEvent({ error: delta.error, id: carrier }) ?? serverError)

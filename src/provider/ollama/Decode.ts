@@ -16,7 +16,7 @@ import { framing } from "../stream/Ndjson.ts";
 import * as Payload from "../stream/Payload.ts";
 import type * as Stream from "../stream/Protocol.ts";
 import type { End, Observed, Protocol, SseEvent } from "../stream/Protocol.ts";
-import { words } from "./Content.ts";
+import { readWords } from "./Content.ts";
 
 /** Maximum calls of one stream. */
 export const callsMax = 512;
@@ -84,7 +84,7 @@ const errorOf = (event: SseEvent, line: Json.JsonRecord): Failure | undefined =>
 const serverError: Failure = { kind: "server_error", in_band: true };
 
 const onLine = (state: State, line: Json.JsonRecord): readonly [State, Observation, ReadonlyArray<Content>] => {
-  const content = words(line, state.calls);
+  const content = readWords(line, state.calls);
   const called = Json.list(Json.record(line.message)?.tool_calls);
   const calls = callsOf(called, state.calls);
   const said = observationOf(content, calls, usageOf(line));

@@ -179,7 +179,7 @@ const withLength = (bytes: Uint8Array): Uint8Array =>
 const encoder = new TextEncoder();
 
 /** Edits the payloads of whole messages, and writes their checksums again. Bytes that are not a message stay unchanged. */
-export const edited = (
+export const editPayloads = (
   messages: Uint8Array<ArrayBuffer>,
   edit: (payload: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>,
 ): Uint8Array<ArrayBuffer> => {
@@ -367,5 +367,5 @@ export const makeFraming = (unwrap?: Unwrap): Framing => ({
   makeFramer: (limits) => makeFramer(limits, unwrap),
   encode: ({ data, event = "" }) => writeEvent(event, data),
   missingEnd: () => "",
-  edited,
+  edited: editPayloads,
 });
