@@ -134,22 +134,18 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const [bodies, reported, page] = [new BodyStore(first.limits), new ReportedPaths(), yield* pageIfAny];
   const connections = yield* makeConnections(first.limits.maxConnections);
   let draining = false;
-  const closing = yield* Deferred.make<void>();
+  const [closing, clock] = [yield* Deferred.make<void>(), yield* Clock.Clock];
+  const awaitClosing = Deferred.await(closing);
   const [repeats, memory, owners] = [yield* SharedRepeats.make, new RouteMemory(), yield* ResponseOwners.make];
   const [store, watch] = [yield* storeState, yield* PathWatch.make];
-  const { attachments, cancels, gateways, serveSiblings } = yield* makeAttachments(
-    meter,
-    Deferred.await(closing),
-    first,
-  );
-  const clock = yield* Clock.Clock;
+  const { attachments, cancels, gateways, serveSiblings } = yield* makeAttachments(meter, awaitClosing, first);
   const signed = (reach: RequestServing["reach"]) => (server: UpstreamSettings) =>
     withSigning(reach(server), server, () => clock.currentTimeMillisUnsafe());
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
     ...{ settings, attachments, cancels, bodies, connections, memory, meter },
     ...{ owners, page, reported, store, watch, reach: signed(upstreams.reach) },
     draining: () => draining,
-    closing: Deferred.await(closing),
+    closing: awaitClosing,
     options: relayOptionsOf(settings, given, repeats, pathPatienceMs),
   });
   let serving = servingOf(first, options);
