@@ -101,9 +101,9 @@ const tokenLine = ({ metrics, name, page, paths, upstreams }: GatewaySettings["t
 const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
   tableOf(manner.clients).map((row) => {
     const treated = protocols.ids.map((protocol) => {
-      const shipped = builtInTreatment(row, protocol);
-      const reveal = row.configured.reveal ?? manner.reveal ?? shipped.reveal;
-      return { protocol, said: `${reveal}, ${row.configured.onBreak ?? manner.onBreak ?? shipped.onBreak}` };
+      const builtIn = builtInTreatment(row, protocol);
+      const reveal = row.configured.reveal ?? manner.reveal ?? builtIn.reveal;
+      return { protocol, said: `${reveal}, ${row.configured.onBreak ?? manner.onBreak ?? builtIn.onBreak}` };
     });
     const changed = Object.keys(row.configured).length > 0 ? " (configured)" : "";
     const [first] = treated;

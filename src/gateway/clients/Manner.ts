@@ -35,21 +35,21 @@ export interface MannerSettings {
 /**
  * Chooses the treatment of a client.
  *
- * Sources of `reveal`, in order: the request, the client's configured row, the configuration for all clients, the shipped row. `onBreak`
+ * Sources of `reveal`, in order: the request, the client's configured row, the configuration for all clients, the built-in row. `onBreak`
  * has the same sources except the request.
  */
 export const mannerOf = (request: MannerRequest, settings: MannerSettings = {}): Manner => {
   const row = clientRowOf(request, settings);
   const { configured } = row;
-  const shipped = builtInTreatment(row, request.protocol);
+  const builtIn = builtInTreatment(row, request.protocol);
   return {
-    ...shipped,
+    ...builtIn,
     ...configured,
     client: row.name,
-    reveal: request.asked ?? configured.reveal ?? settings.reveal ?? shipped.reveal,
-    onBreak: configured.onBreak ?? settings.onBreak ?? shipped.onBreak,
-    patienceMs: patienceOf(row, shipped, waitOf(request.headers)),
-    holdMaxMs: minDefined(settings.holdMaxMs, configured.holdMaxMs ?? shipped.holdMaxMs),
+    reveal: request.asked ?? configured.reveal ?? settings.reveal ?? builtIn.reveal,
+    onBreak: configured.onBreak ?? settings.onBreak ?? builtIn.onBreak,
+    patienceMs: patienceOf(row, builtIn, waitOf(request.headers)),
+    holdMaxMs: minDefined(settings.holdMaxMs, configured.holdMaxMs ?? builtIn.holdMaxMs),
   };
 };
 
@@ -63,10 +63,10 @@ const clientRowOf = ({ headers }: Pick<MannerRequest, "headers">, { clients }: M
 const none: ClientOverrides = {};
 
 /** @param waits the client's own timeout, stated in its request, in milliseconds */
-const patienceOf = (row: ConfiguredRow, shipped: Treatment, waits: number | undefined): number => {
+const patienceOf = (row: ConfiguredRow, builtIn: Treatment, waits: number | undefined): number => {
   const configured = row.configured.patienceMs;
-  if (waits === undefined) return configured ?? shipped.patienceMs;
-  return Math.floor(Math.min(configured ?? shipped.patienceMs, waits * row.patienceShare));
+  if (waits === undefined) return configured ?? builtIn.patienceMs;
+  return Math.floor(Math.min(configured ?? builtIn.patienceMs, waits * row.patienceShare));
 };
 
 /**
