@@ -27,7 +27,7 @@ export interface Report {
 
 const legend =
   "R recovered, or nothing was wrong · N recovered by a second request that does not stream · D the user sees text twice · T " +
-  "silent truncation or lost call, exit 0 · E error · Q error without a reason on the screen, although the fault never stops · M " +
+  "silent truncation or lost call, exit 0 · E error · Q error without a reason on the screen, for a fault that never stops · M " +
   "broken call not run, reported to the model · **X command ran twice** · **XT cut command ran** · H no end before the time limit. The " +
   "number counts the requests that the provider received; an empty cell was not played.";
 
@@ -37,7 +37,7 @@ const grave: ReadonlyArray<Letter> = ["T", "X", "XT"];
 const titles: Readonly<Record<Measure, string>> = {
   once: "The fault hits the first request:",
   always: "The fault hits every request of the turn:",
-  away: `The provider cannot be reached for ${awayMs / 1000} s from that moment. For a dead provider, the gateway has a second one:`,
+  away: `The provider cannot be reached for ${awayMs / 1000} s from the moment that the column names. For a dead provider, the gateway has a second one:`,
   continue:
     "Shown text breaks once. The gateway has `--continue-text auto`, and the provider continues its answer on request. Each cell also shows the gateway's decision:",
   held: "Healthy responses that take longer than the agent's timeout, which is 5 s if the agent has a setting for it:",
@@ -54,16 +54,16 @@ export const markdown = (report: Report): string => {
   const versions = Object.entries(report.versions).map(([name, version]) => `${name} ${version}`);
   const times = Math.min(...report.turns.map(({ cells }) => cells.length));
   return [
+    legend,
+    "",
     ...measures.flatMap((measure) =>
       table(
         report.turns.filter((it) => it.measure === measure),
         measure,
       ),
     ),
-    legend,
     ...formatNotes(report.turns),
-    "",
-    `Last: \`${report.command.replace(/--keep \S+/, "--keep FILE")}\` · ${versions.join(" · ")} · ${report.isolation} · the worst of at least ${times} plays of each turn`,
+    `The last command: \`${report.command.replace(/--keep \S+/, "--keep FILE")}\` · ${versions.join(" · ")} · ${report.isolation} · each turn played at least ${times} time${times === 1 ? "" : "s"}; the table shows the worst result`,
   ].join("\n");
 };
 
@@ -119,7 +119,7 @@ const formatNotes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
   return [
     ...list("Turns whose plays had different outcomes:", differing, ({ cells }) => cells.map(nameOf).join(", ")),
     ...list(
-      "Each agent's message about its first turn that failed through the gateway:",
+      "Each agent's message about the first turn of each table that failed through the gateway:",
       first,
       ({ cells }) => `\`${findWorst(cells).note.replaceAll("`", "'")}\``,
     ),

@@ -114,11 +114,13 @@ const prepare = (packages: ReadonlyArray<string>, isNewest: boolean): boolean =>
   return found.length > 0;
 };
 
+const quote = (arg: string): string => (arg.includes(" ") ? `"${arg}"` : arg);
+
 const playAll = async (asked: Asked, args: ReadonlyArray<string>): Promise<number> => {
   const earlier = asked.keep === undefined ? [] : Table.readReport(asked.keep);
   const whole = (played: Table.Report) => ({ ...played, turns: Table.merge(earlier, played.turns) });
   const report = whole(
-    await play(asked, ["npm run agents --", ...args].join(" "), (soFar) => {
+    await play(asked, ["npm run agents --", ...args.map(quote)].join(" "), (soFar) => {
       if (asked.keep !== undefined) Table.saveReport(asked.keep, whole(soFar));
     }),
   );

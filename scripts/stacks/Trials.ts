@@ -28,7 +28,7 @@ const limits: ReadonlyArray<Limit> = [
     stack: "Python http.client-line",
     ways: ["nginx", "nginx-1.0", "haproxy"],
     what: "whole",
-    reason: "a proxy ends a response whose upstream broke with a bare stop",
+    reason: "if its upstream breaks off a response, the proxy ends the response with a bare stop",
   },
   {
     stack: "wget",

@@ -3,7 +3,7 @@
  */
 import type { ClientRow, Treatment } from "../../src/gateway/clients/ClientRow.ts";
 import { clientRows, unknownRow, unknownTreatment } from "../../src/gateway/clients/ClientRows.ts";
-import { shippedTreatment } from "../../src/gateway/clients/ClientTable.ts";
+import { builtInTreatment } from "../../src/gateway/clients/ClientTable.ts";
 import { protocols } from "../../src/provider/Protocols.ts";
 import type { StreamEvent } from "../../src/provider/protocol/StreamEvent.ts";
 import type { WireProtocol } from "../../src/provider/protocol/WireProtocol.ts";
@@ -84,7 +84,7 @@ const left: Readonly<Record<Treatment["mends"], string>> = {
 /** The treatment of a client in all protocols, followed by the protocols in which it differs. */
 const formatByProtocol = (row: ClientRow, told: (treatment: Treatment) => string): string => {
   const everywhere = told({ ...unknownTreatment, ...row.everywhere });
-  const all = protocols.ids.map((id) => ({ id, own: told(shippedTreatment(row, id)) }));
+  const all = protocols.ids.map((id) => ({ id, own: told(builtInTreatment(row, id)) }));
   const others = all.filter(({ own }) => own !== everywhere).map(({ id, own }) => `${id}: ${own}`);
   return [everywhere, ...others].join("; ");
 };
@@ -92,7 +92,7 @@ const formatByProtocol = (row: ClientRow, told: (treatment: Treatment) => string
 /** The protocols in which a client differs from an unknown one. */
 const listDifferences = (row: ClientRow, told: (treatment: Treatment) => string) =>
   protocols.ids
-    .map((id) => ({ id, own: told(shippedTreatment(row, id)), unknown: told(shippedTreatment(unknownRow, id)) }))
+    .map((id) => ({ id, own: told(builtInTreatment(row, id)), unknown: told(builtInTreatment(unknownRow, id)) }))
     .filter(({ own, unknown }) => own !== unknown);
 
 const seconds = (ms: number): string => `${ms / 1000} s`;

@@ -49,7 +49,7 @@ const settings = {
   ),
   answer: Flag.Literals("answer", ["stop", "retry"]).pipe(
     Flag.withDescription(
-      "With this package: the answer to the question whether shown text may be withdrawn and requested again",
+      "With this package: the answer if a question asks to withdraw shown text and request it again",
     ),
     Flag.withDefault("stop" as const),
   ),

@@ -1,5 +1,5 @@
 /**
- * `stream-recovery demo`: breaks streams on this machine in four protocols and shows the result of each.
+ * `stream-recovery demo`: breaks streams of a provider on this machine and shows the result of each.
  */
 
 import { Clock, Console, Effect, Option, Random, References, Result, Runtime, Schema } from "effect";
@@ -98,9 +98,7 @@ export const demoCommand = Command.make("demo", flags, ({ cuts, db, json, only, 
     Effect.provideService(References.MinimumLogLevel, "Error"),
   ),
 ).pipe(
-  Command.withDescription(
-    "Break streams of a local provider in four protocols, and show for each what the caller saw and why",
-  ),
+  Command.withDescription("Break streams of a local provider, and show for each what the caller saw and why"),
   Command.withExamples([
     {
       command: "stream-recovery demo",

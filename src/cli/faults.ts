@@ -68,12 +68,13 @@ export const faultsCommand = Command.make(
 const readScript = Effect.fnUntraced(function* (file: string) {
   const fileSystem = yield* FileSystem.FileSystem;
   const path = yield* Path.Path;
-  const unreadable = (problem: string) => new FaultScriptError({ reason: "unreadable", message: `script: ${problem}` });
+  const unreadableError = (problem: string) =>
+    new FaultScriptError({ reason: "unreadable", message: `script: ${problem}` });
   if (!(yield* Effect.orElseSucceed(fileSystem.exists(file), () => false)))
-    return yield* unreadable(`no such file: ${file}`);
-  const { size } = yield* Effect.mapError(fileSystem.stat(file), (error) => unreadable(error.message));
-  if (size > scriptBytesMax) return yield* unreadable(`${file} is longer than ${scriptBytesMax} bytes`);
-  const text = yield* Effect.mapError(fileSystem.readFileString(file), (error) => unreadable(error.message));
+    return yield* unreadableError(`no such file: ${file}`);
+  const { size } = yield* Effect.mapError(fileSystem.stat(file), (error) => unreadableError(error.message));
+  if (size > scriptBytesMax) return yield* unreadableError(`${file} is longer than ${scriptBytesMax} bytes`);
+  const text = yield* Effect.mapError(fileSystem.readFileString(file), (error) => unreadableError(error.message));
   // `parse` validated the text as a script whose defaults are not filled in yet.
   yield* parse(text);
   return { script: JSON.parse(text) as FaultScriptInput, directory: path.dirname(path.resolve(file)) };

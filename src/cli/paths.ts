@@ -48,7 +48,9 @@ export const pathsCommand = Command.make(
       Flag.optional,
     ),
     try: Flag.String("try").pipe(
-      Flag.withDescription("Probe this path now, named as printed, with a connection and never with a request"),
+      Flag.withDescription(
+        "Path to probe now, spelled as this command prints it; the probe opens a connection and sends no request",
+      ),
       Flag.withMetavar("path"),
       Flag.optional,
     ),

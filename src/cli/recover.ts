@@ -21,7 +21,7 @@ export const recoverCommand = Command.make(
     db: dbFlag,
     restored: Flag.Boolean("restored").pipe(
       Flag.withDescription(
-        "The store was restored to an earlier state: ask about every run that would continue, regardless of earlier decisions and answers",
+        "Use it after restoring the store from a backup: ask about every run that would continue, regardless of earlier decisions and answers",
       ),
       Flag.withDefault(false),
     ),
@@ -79,8 +79,7 @@ export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen
 const lately = "another process owns runs; waiting for its next heartbeat, or until its lease expires";
 
 /** Printed with questions that are based on an older, restored record. */
-const lessText =
-  "these records are incomplete: before you answer retry, check what the run did outside, above all its tools";
+const lessText = "these records are incomplete: before you answer retry, check what their tools did";
 
 /** Maximum runs of silent processes that are counted. */
 const silentMax = 1_000;

@@ -53,9 +53,7 @@ export const serveCommand = Command.make(
     );
   }),
 ).pipe(
-  Command.withDescription(
-    "Serve the protocols of OpenAI, Anthropic and Gemini on this machine, and recover broken model streams",
-  ),
+  Command.withDescription("Serve all built-in provider protocols on this machine, and recover broken model streams"),
   Command.withExamples([
     {
       command: "stream-recovery serve",

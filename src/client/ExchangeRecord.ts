@@ -69,21 +69,21 @@ export interface Opening {
  */
 export const recordOf = (opening: Opening, exchange: Exchange, ending: Ending, now: number): ExchangeRecord => {
   const { carried, firstByteAt, headAt, openedAt, startedAt } = exchange.times;
-  const since = (from: number | undefined, to: number | undefined) =>
+  const durationOf = (from: number | undefined, to: number | undefined) =>
     from === undefined || to === undefined ? undefined : roundMs(to - from);
   const failure = ending.outcome === "failed" ? ending.failure : undefined;
   return {
     number: opening.number,
     origin: opening.origin,
-    idle_ms: since(0, opening.idleMs),
+    idle_ms: durationOf(0, opening.idleMs),
     recycled: opening.recycled,
     connection: carried?.connection,
     reused: carried?.reused ?? false,
-    connection_idle_ms: since(0, carried?.idleMs),
-    wait_ms: since(openedAt, startedAt),
+    connection_idle_ms: durationOf(0, carried?.idleMs),
+    wait_ms: durationOf(openedAt, startedAt),
     request_bytes: exchange.requestBytes,
-    head_ms: since(startedAt, headAt),
-    first_byte_ms: since(startedAt, firstByteAt),
+    head_ms: durationOf(startedAt, headAt),
+    first_byte_ms: durationOf(startedAt, firstByteAt),
     bytes: exchange.receivedBytes,
     duration_ms: roundMs(now - openedAt),
     status: exchange.status,

@@ -185,7 +185,7 @@ const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundar
   // Chat: `functions` is the API's original form of tools.
   for (const entry of Json.list(request.functions))
     found.push(makeBoundary(Json.string(Json.record(entry)?.name) || "function", runtime));
-  // Bedrock's Converse. Its only other kind of entry, `cachePoint`, is no tool.
+  // Bedrock's Converse. Its only other kind of entry, `cachePoint`, is not a tool.
   for (const entry of Json.list(Json.record(request.toolConfig)?.tools)) {
     const { systemTool, toolSpec } = Json.record(entry) ?? {};
     const own = Json.record(toolSpec);

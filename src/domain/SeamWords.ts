@@ -19,7 +19,7 @@ export type PrefillForm = typeof PrefillForm.Type;
 
 /** Reason that shown text is not continued. No request is sent then. */
 export const SeamRefusal = Schema.Literals([
-  /** The caller provided nothing that joins texts, or this process does not know what was shown. */
+  /** The caller provided no seam, or this process does not know which text was shown. */
   "no_seam",
   /** The response must be one whole JSON document. */
   "structured_output",

@@ -33,13 +33,13 @@ export { atMost, join } from "./Growth.ts";
 export interface FactsOptions {
   /** The side-effect boundary from before the attempt; `null` if missing. */
   readonly sideEffects: SideEffects | null;
-  /** True if the caller can discard parts that it was handed. If not, every part but a quiet one counts as text. */
+  /** True if the caller can discard parts that it was handed. If not, every part that is not quiet counts as text. */
   readonly discardable: boolean;
   /** The request's declarations of its tools. */
   readonly boundaries: ReadonlyArray<ToolBoundary>;
   /** True if ToolGuard provably made every declared runtime tool. */
   readonly guarded: boolean;
-  /** Facts that an earlier process has collected of the same attempt. */
+  /** Facts that an earlier process has collected about the same attempt. */
   readonly from?: AttemptFacts;
 }
 
@@ -359,7 +359,7 @@ class Fold implements FactsFold {
   }
 }
 
-/** True for a runtime call, which counts when it is handed over. Its settle counts when it happens. */
+/** True for a signal that counts when its part is handed over. A runtime call's result counts as soon as the call settles. */
 const isCounted = (
   signal: CallSignal,
 ): signal is CallSignal & { readonly phase: "input_started" | "input_complete" | "ready" } =>

@@ -59,15 +59,16 @@ export const classifyResponse = (response: ErrorResponse, context: ClassifyConte
   const body = withHeaderCode(ErrorBody.read(response.body), response.headers);
   const named = { name: "Response", depth: 0 };
   if (HttpStatus.isError(response.status))
-    return fingerprintAs(classifyStatus(response.status, body, [response.headers], context.nowMs), named, body);
-  if (body.form === "schema") return fingerprintAs(classifyBody(body, [response.headers], context.nowMs), named, body);
+    return withFingerprint(classifyStatus(response.status, body, [response.headers], context.nowMs), named, body);
+  if (body.form === "schema")
+    return withFingerprint(classifyBody(body, [response.headers], context.nowMs), named, body);
   return response.status >= 300 && response.status < 400
-    ? fingerprintAs(
+    ? withFingerprint(
         { kind: "rejected", reason: "invalid_request", status: response.status, not_processed: false },
         named,
         body,
       )
-    : fingerprintAs({ kind: "protocol", reason: "not_a_stream", ...pageCode(response) }, named, body);
+    : withFingerprint({ kind: "protocol", reason: "not_a_stream", ...pageCode(response) }, named, body);
 };
 
 /**
@@ -196,7 +197,7 @@ const readEventFailure = (event: unknown): Failure | undefined => {
   if (!isObject(event)) return undefined;
   const type = text(event, "type");
   const named = { name: "StreamEvent", depth: 0 };
-  const failureOf = (body: ErrorBody.BodyReading) => fingerprintAs(classifyBody(body, []), named, body);
+  const failureOf = (body: ErrorBody.BodyReading) => withFingerprint(classifyBody(body, []), named, body);
   if (type === "response.failed")
     return failureOf(ErrorBody.read({ error: get(get(event, "response"), "error") ?? {} }));
   const announced = type === "error" || text(event, "object") === "error";
@@ -249,7 +250,7 @@ const withWait = (failure: Failure, evidence: Evidence): Failure => {
 
 type Named = { readonly name: string; readonly depth: number };
 
-const fingerprintAs = (failure: Failure, named: Named, body: ErrorBody.BodyReading): Failure => {
+const withFingerprint = (failure: Failure, named: Named, body: ErrorBody.BodyReading): Failure => {
   const code = codeOf(body).code ?? failure.code;
   return withFlags({ ...failure, fingerprint: { ...named, ...(code === undefined ? {} : { code }) } });
 };

@@ -37,7 +37,7 @@ import { TrafficMeter } from "./proxy/TrafficMeter.ts";
 import { type RequestServing, take } from "./Requests.ts";
 import { RouteMemory } from "./routes/RouteMemory.ts";
 import { addressOf } from "./routing/Address.ts";
-import { signing } from "./upstream/Signing.ts";
+import { withSigning } from "./upstream/Signing.ts";
 import * as Upstreams from "./upstream/Upstreams.ts";
 import { ReportedPaths } from "./wires/PassedStreams.ts";
 import { WorkerSockets } from "./workers/WorkerSockets.ts";
@@ -134,18 +134,18 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const [bodies, reported, page] = [new BodyStore(first.limits), new ReportedPaths(), yield* pageIfAny];
   const connections = yield* makeConnections(first.limits.maxConnections);
   let draining = false;
-  const closing = yield* Deferred.make<void>();
+  const [closing, clock] = [yield* Deferred.make<void>(), yield* Clock.Clock];
+  const awaitClosing = Deferred.await(closing);
   const [repeats, memory, owners] = [yield* SharedRepeats.make, new RouteMemory(), yield* ResponseOwners.make];
   const [store, watch] = [yield* storeState, yield* PathWatch.make];
-  const { attachments, cancels, gateways, serveSiblings } = yield* attaching(meter, Deferred.await(closing), first);
-  const clock = yield* Clock.Clock;
+  const { attachments, cancels, gateways, serveSiblings } = yield* makeAttachments(meter, awaitClosing, first);
   const signed = (reach: RequestServing["reach"]) => (server: UpstreamSettings) =>
-    signing(reach(server), server, () => clock.currentTimeMillisUnsafe());
+    withSigning(reach(server), server, () => clock.currentTimeMillisUnsafe());
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
     ...{ settings, attachments, cancels, bodies, connections, memory, meter },
     ...{ owners, page, reported, store, watch, reach: signed(upstreams.reach) },
     draining: () => draining,
-    closing: Deferred.await(closing),
+    closing: awaitClosing,
     options: relayOptionsOf(settings, given, repeats, pathPatienceMs),
   });
   let serving = servingOf(first, options);
@@ -199,7 +199,7 @@ const takeHop = (
 };
 
 /** Creates the attachments (runs that may outlive their clients) and the handler of requests that other processes forward. */
-const attaching = Effect.fnUntraced(function* (
+const makeAttachments = Effect.fnUntraced(function* (
   meter: TrafficMeter["Service"],
   closing: Effect.Effect<void>,
   { advertise }: Pick<GatewaySettings, "advertise">,
@@ -258,7 +258,7 @@ const firstRequestLookMs = 10;
  * Returns after each open connection has sent a request, or after `firstRequestMs`. Sockets take real time, even in a test that moves the
  * clock.
  */
-const firstRequests = (connections: Connections): Effect.Effect<void> =>
+const awaitFirstRequests = (connections: Connections): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (connections.unclaimed === 0) return Effect.void;
     const looks = Effect.repeat(sleepRealTime(firstRequestLookMs), { while: () => connections.unclaimed > 0 });
@@ -276,18 +276,18 @@ const drain = Effect.fnUntraced(function* (
   processor: Pick<StreamProcessor["Service"], "close">,
 ) {
   yield* Effect.sync(() => void server.close());
-  yield* firstRequests(connections);
+  yield* awaitFirstRequests(connections);
   // Feeds have ended by now, and the page's other responses take less time than `flushMs`.
-  yield* within(FiberSet.awaitEmpty(pages), flushMs);
+  yield* waitAtMost(FiberSet.awaitEmpty(pages), flushMs);
   yield* FiberSet.clear(pages);
-  yield* within(FiberSet.awaitEmpty(served), drainMs);
+  yield* waitAtMost(FiberSet.awaitEmpty(served), drainMs);
   yield* processor.close("the gateway is shutting down");
-  yield* within(FiberSet.awaitEmpty(served), 2 * flushMs);
+  yield* waitAtMost(FiberSet.awaitEmpty(served), 2 * flushMs);
   // Interrupts the requests that are left, which pass through without a run. Their bodies are broken like those of runs.
-  yield* within(FiberSet.clear(served), flushMs);
+  yield* waitAtMost(FiberSet.clear(served), flushMs);
   yield* Effect.sync(close);
 });
 
 /** Waits for an effect, but no longer than `ms`. The wait is interruptible, because a finalizer itself is not. */
-const within = (waited: Effect.Effect<void>, ms: number): Effect.Effect<void> =>
+const waitAtMost = (waited: Effect.Effect<void>, ms: number): Effect.Effect<void> =>
   Effect.asVoid(Effect.timeoutOption(Effect.interruptible(waited), ms));

@@ -89,7 +89,7 @@ export const layer = (
     Layer.provideMerge(Layer.provideMerge(PathBoard.layer, SharedPaths.layer)),
     Layer.merge(SharedTraffic.layer(TrafficMeter.layer)),
     Layer.provideMerge(sockets),
-    Layer.provideMerge(withQueue(program, StoreHealth.watching(recorderOf(program, worker?.process)))),
+    Layer.provideMerge(withQueue(program, StoreHealth.layerOver(recorderOf(program, worker?.process)))),
     Layer.provideMerge(Layer.succeed(TokenPrices, program.prices ?? none)),
   );
   const gateway = Gateway.layer(program);

@@ -1,5 +1,5 @@
 /**
- * Answers connections whose bytes are no HTTP/1.1.
+ * Answers connections whose bytes are not HTTP/1.1.
  *
  * A client that speaks HTTP/2 gets its answer in HTTP/2, so that its user learns how to reach the gateway. AWS's SDK for Bedrock is such a
  * client by default, and without an answer it reports only that its session was closed. Any other connection is answered as Node does
@@ -21,12 +21,12 @@ export const answerProtocolErrors = (server: Server): void => {
     if (error.code !== "HPE_PAUSED_H2_UPGRADE" || !Buffer.isBuffer(sent))
       return void socket.end(`HTTP/1.1 ${statusOf(error.code)}\r\nConnection: close\r\n\r\n`, () => socket.destroy());
     socket.end(http2Answer(sent));
-    // The client closes the connection once it has the answer. A reset could discard the answer before.
+    // The client closes the connection once it has the answer. A reset could discard the answer before the client has read it.
     if (socket instanceof Socket) socket.setTimeout(lingerMs, () => socket.destroy());
   });
 };
 
-/** Time for which a client of HTTP/2 may read its answer, in milliseconds. */
+/** Time for which an HTTP/2 client may read its answer, in milliseconds. */
 const lingerMs = 1_000;
 
 /** True if a response is under way on the connection. An answer would become part of it. */
@@ -45,7 +45,7 @@ const statuses: ReadonlyMap<string, string> = new Map([
 
 // HTTP/2 (RFC 9113, RFC 7541)
 
-/** Bytes of the text with which a client of HTTP/2 begins. */
+/** Length of the preface that an HTTP/2 client sends first, in bytes. */
 const prefaceBytes = 24;
 
 const frameType = { data: 0, headers: 1, settings: 4, goAway: 7 } as const;
@@ -59,7 +59,7 @@ const frame = (type: number, flags: number, stream: number, payload: Buffer): Bu
   return Buffer.concat([head, payload]);
 };
 
-/** The answer: a response with status 400 to the first request, if its head has come, and the end of the session. */
+/** Builds the answer: a response with status 400 to the first request, if that request's head has arrived, and the end of the session. */
 const http2Answer = (sent: Buffer): Buffer => {
   const stream = requestIn(sent);
   const end = Buffer.alloc(8);
@@ -73,7 +73,7 @@ const http2Answer = (sent: Buffer): Buffer => {
   ]);
 };
 
-/** Returns the stream of the first request; undefined if its head has not come. */
+/** Returns the stream of the first request; undefined if the head of that request has not arrived. */
 const requestIn = (sent: Buffer): number | undefined => {
   for (let at = prefaceBytes; at + 9 <= sent.length; at += 9 + sent.readUIntBE(at, 3))
     if (sent.readUInt8(at + 3) === frameType.headers) return sent.readUInt32BE(at + 5);
@@ -88,7 +88,7 @@ const http11Required = 0xd;
 /** The body in the form of Amazon's APIs, whose client sends such requests. */
 const responseBody = Buffer.from(JSON.stringify({ __type: "ValidationException", message: http2Message }));
 
-/** `:status: 400` and `content-type: application/json`, by their names' places in the static table. */
+/** `:status: 400` and `content-type: application/json`, each by its index in the static table. */
 const responseHead = Buffer.concat([
   Buffer.of(0x8c, 0x0f, 0x10, "application/json".length),
   Buffer.from("application/json"),

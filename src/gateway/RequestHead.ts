@@ -10,7 +10,7 @@ import { type RouteWish, wishOf } from "./routes/RouteWish.ts";
 import * as AccountGuard from "./routing/AccountGuard.ts";
 import type { PathVerdict } from "./routing/AccountPaths.ts";
 import type { Address } from "./routing/Address.ts";
-import { type Admitted, admit, forbidden, type Refused, refuseBrowser } from "./routing/Admission.ts";
+import { type Admitted, admit, forbiddenRefusal, type Refused, refuseBrowser } from "./routing/Admission.ts";
 import type { Unrouted } from "./routing/Route.ts";
 import { type Way, wayOf } from "./routing/Way.ts";
 
@@ -68,7 +68,7 @@ class RequestHead {
   #route(way: Way, { token }: Admitted): Routed | Unrouted {
     const { server, upstream, url } = way;
     const { address, headers, method } = this.given;
-    const barred = forbidden(token, { upstream: server.name });
+    const barred = forbiddenRefusal(token, { upstream: server.name });
     if (barred !== undefined) return { refused: barred, upstream };
     const wish = wishOf(headers);
     if ("reason" in wish) return { refused: wish, upstream };

@@ -30,11 +30,11 @@ import { type ProbeServing, probeOf, serveProbe } from "./proxy/Probes.ts";
 import { relay } from "./proxy/RelayHandler.ts";
 import { type BodyRefused, BodyStore, counted, hasBody } from "./proxy/RequestBody.ts";
 import { headOf, type Routed } from "./RequestHead.ts";
-import { noSuchRoute } from "./routes/RouteWish.ts";
+import { routeRefusal } from "./routes/RouteWish.ts";
 import { type RouteServing, type Routing, routingOf } from "./routes/Routing.ts";
 import * as AccountGuard from "./routing/AccountGuard.ts";
 import { type Address, addressOf } from "./routing/Address.ts";
-import { type Admitted, forbidden, hasPlainHost, type Refused, strangeHost } from "./routing/Admission.ts";
+import { type Admitted, forbiddenRefusal, hasPlainHost, type Refused, strangeHost } from "./routing/Admission.ts";
 import { plainPath } from "./routing/Vendor.ts";
 import { type Way, wayOf } from "./routing/Way.ts";
 import { type Bytes, isEncoded } from "./upstream/ContentDecoding.ts";
@@ -125,7 +125,7 @@ const serveRequest = (
     const { target } = address;
     if (stream !== undefined) return serveStream(stream, { method, headers, target, tenant }, client, serving);
     if (address.own) client.access.markOwn();
-    if (address.own) return own(request, address, { admitted, headers, holder }, client, serving);
+    if (address.own) return serveOwn(request, address, { admitted, headers, holder }, client, serving);
     const ofRoot = /^(?:GET|HEAD)$/.test(method) ? rootFiles.get(pathOf(target)) : undefined;
     if (ofRoot === "nothing") return refuse(nothingThere, undefined, client, serving);
     const { page, routed, upstream } = head.destination(admitted);
@@ -148,12 +148,12 @@ const serveByVerdict = (
   if (verdict._tag === "Stored")
     return Effect.flatMap(serving.owners.ownerOf(verdict.id, tenant), (owner) =>
       owner === "own" || (owner === "unknown" && verdict.isListed)
-        ? through(request, asked, client, serving)
-        : refuse(AccountGuard.noSuchStored("Response"), upstream, client, serving),
+        ? passThrough(request, asked, client, serving)
+        : refuse(AccountGuard.storedRefusal("Response"), upstream, client, serving),
     );
   if (!isNaming && !mayBeRelayed(method, asked.url, asked.headers) && !mayBeKept(request, asked, serving.settings))
-    return through(request, asked, client, serving);
-  return Effect.scoped(modelRequest(request, asked, client, serving)).pipe(
+    return passThrough(request, asked, client, serving);
+  return Effect.scoped(serveModelRequest(request, asked, client, serving)).pipe(
     Effect.catchTag("BodyRefused", (error) => refuseBody(error, upstream, client, serving)),
   );
 };
@@ -212,7 +212,7 @@ interface RoutedRequest extends Routed {
 const isAdmitted = (admitted: Admitted | Refused): admitted is Admitted => "token" in admitted;
 
 /** Serves a probable model request, and keeps its body until the run has ended. */
-const modelRequest = (
+const serveModelRequest = (
   request: IncomingMessage,
   asked: RoutedRequest,
   client: ClientResponse,
@@ -267,11 +267,11 @@ const passUnknown = (
   const { method, outgoing, upstream, wish } = asked;
   const isUnread = why === "unread";
   const passed = Effect.suspend(() => {
-    if (isElsewhere(asked)) return refuse(noSuchRoute(wish.pinned ?? ""), upstream, client, serving);
+    if (isElsewhere(asked)) return refuse(routeRefusal(wish.pinned ?? ""), upstream, client, serving);
     serving.meter.count("passed_through");
     const sent = { method, ...outgoing(asked), body: hasBody(request) ? body : undefined, length: undefined };
     const unrecovered = unrecoveredOf(asked, serving, isUnread ? "unread_body" : undefined);
-    return pass(sent, upstream, client, passing(asked, serving), unrecovered);
+    return pass(sent, upstream, client, upstreamForPass(asked, serving), unrecovered);
   });
   return isUnread ? Effect.andThen(logUnread(client), passed) : passed;
 };
@@ -356,7 +356,7 @@ const refuseForeign = Effect.fnUntraced(function* (
   const named = yield* extractIds(plain);
   if (named === undefined) return AccountGuard.unreadBody;
   for (const { id, what } of named)
-    if ((yield* owners.ownerOf(id, tenant)) === "other") return AccountGuard.noSuchStored(what);
+    if ((yield* owners.ownerOf(id, tenant)) === "other") return AccountGuard.storedRefusal(what);
   return undefined;
 });
 
@@ -376,18 +376,18 @@ const logUnread = ({ access }: ClientResponse): Effect.Effect<void> =>
   Effect.suspend(() => {
     access.addFacts({ unread: true });
     return Effect.logWarning(
-      "a request passes through without recovery: even without the conversation, its body is larger than the gateway reads",
+      "a request passes through without recovery: its body without the conversation exceeds the maximum that the gateway reads",
     );
   });
 
-const through = (
+const passThrough = (
   request: IncomingMessage,
   asked: RoutedRequest,
   client: ClientResponse,
   serving: RequestServing,
 ): Effect.Effect<void> => {
   const { maxPassedBytes } = serving.settings.limits;
-  if (isElsewhere(asked)) return refuse(noSuchRoute(asked.wish.pinned ?? ""), asked.upstream, client, serving);
+  if (isElsewhere(asked)) return refuse(routeRefusal(asked.wish.pinned ?? ""), asked.upstream, client, serving);
   const length = request.headers["content-length"];
   if (Number(length ?? 0) > maxPassedBytes) return refuse(tooLong, asked.upstream, client, serving);
   serving.meter.count("passed_through");
@@ -397,7 +397,7 @@ const through = (
     { method: asked.method, ...asked.outgoing(asked), body, length: body === undefined ? undefined : length },
     asked.upstream,
     client,
-    passing(asked, serving),
+    upstreamForPass(asked, serving),
     unrecoveredOf(asked, serving),
   );
 };
@@ -422,7 +422,10 @@ const unrecoveredOf = (
  * Returns the upstream of a request that is not a run. The request is sent at once regardless of its path's state, and its failure does
  * not count against the path. A response proves that the path is reachable.
  */
-const passing = ({ isNaming, server, tenant }: RoutedRequest, { owners, reach, watch }: RequestServing): Upstream => {
+const upstreamForPass = (
+  { isNaming, server, tenant }: RoutedRequest,
+  { owners, reach, watch }: RequestServing,
+): Upstream => {
   const secrets = secretsOf(server);
   const keep = isNaming ? (id: string) => owners.keep(tenant, id) : undefined;
   const upstream = secrets === undefined ? reach(server) : guardPass(reach(server), secrets, keep);
@@ -445,7 +448,7 @@ const groupOf = ({ group, tenant }: Pick<RoutedRequest, "group" | "tenant">): Pi
 
 const pageBodies = new BodyStore({ maxBodyBytes: pageBodyBytesMax, maxBodiesBytes: 64 * pageBodyBytesMax });
 
-const own = (
+const serveOwn = (
   request: IncomingMessage,
   { target }: Address,
   {
@@ -460,7 +463,7 @@ const own = (
   serving: RequestServing,
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const barred = forbidden(admitted.token, { own: target.startsWith("/metrics") ? "metrics" : "page" });
+    const barred = forbiddenRefusal(admitted.token, { own: target.startsWith("/metrics") ? "metrics" : "page" });
     if (barred !== undefined) return yield* refuse(barred, undefined, client, serving);
     const body = hasBody(request) ? yield* pageBodies.read(request, client.invite, holder) : undefined;
     yield* serve(request, { headers, target, body }, client, serving);

@@ -131,7 +131,7 @@ const startReturning = (state: PathState, proven: boolean, now: number): PathSta
 export const markReached = (state: PathState): PathState => (state.reached ? state : { ...state, reached: true });
 
 /** Makes the next probe due now or, if the last probe began less than `probeFirstMs` ago, `probeFirstMs` after it began. */
-const dueSoon = (state: PathState, now: number): PathState => {
+const withProbeSoon = (state: PathState, now: number): PathState => {
   const probeAt = Math.min(state.probeAt, Math.max(now, state.probedAt + probeFirstMs));
   return probeAt === state.probeAt ? state : { ...state, probeAt };
 };
@@ -142,14 +142,14 @@ const dueSoon = (state: PathState, now: number): PathState => {
  * that it works again does not change its schedule.
  */
 export const applyFinding = (state: PathState, isDown: boolean, now: number): PathState =>
-  (state.state === "down") === isDown || (!isDown && state.relapsed) ? state : dueSoon(state, now);
+  (state.state === "down") === isDown || (!isDown && state.relapsed) ? state : withProbeSoon(state, now);
 
 /** Records a response head. A path that counts as down is then probed soon or, if it cannot be probed, counts as returning. */
 export const recordResponse = (state: PathState, canProbe: boolean, now: number): PathState => {
   if (state.state === "up") return markReached(state);
   if (state.state === "returning") return state.proven ? state : { ...state, proven: true };
   if (!canProbe) return startReturning({ ...state, relapsed: false }, true, now);
-  return dueSoon(state, now);
+  return withProbeSoon(state, now);
 };
 
 /** Makes the next probe due, because a caller waits for the result. */

@@ -33,7 +33,7 @@ export const of = (s: Situation.Situation, entry: RuleEntry): ReadonlyArray<Choi
  *
  * @param offered the question's choices
  */
-export const matter = (offered: ReadonlyArray<Choice>): boolean =>
+export const canChangeResponse = (offered: ReadonlyArray<Choice>): boolean =>
   offered.some((choice) => choice !== "accept" && choice !== "stop");
 
 /** Lists the keys of calls that ran or may have run. Without a guard, a runtime may have started a call on partial input. */

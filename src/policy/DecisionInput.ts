@@ -46,7 +46,7 @@ export const parse = (json: unknown): Result.Result<DecisionInput, DecisionInput
   const filled = withKindDefaults(json);
   const kind = kindOf(filled);
   if (kind === undefined && isObject(filled) && "failure" in filled && isObject(filled.failure)) {
-    return Result.fail(badKind(filled.failure));
+    return Result.fail(unknownKindError(filled.failure));
   }
   const decoded = decoders[kind ?? "unknown"](filled);
   return Result.mapError(decoded, (error) => toInputError(error.issue, filled));
@@ -140,7 +140,7 @@ const kindOf = (json: unknown): Failure.FailureKind | undefined => {
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-const badKind = (failure: Readonly<Record<string, unknown>>): DecisionInputError => {
+const unknownKindError = (failure: Readonly<Record<string, unknown>>): DecisionInputError => {
   const kinds = Object.keys(Failure.kinds)
     .map((kind) => `"${kind}"`)
     .join(" | ");

@@ -118,7 +118,7 @@ const describeFailure = (failure: Failure, facts: AttemptFacts): string => {
       return `The model provider rejected the request: ${rejections[failure.reason]}${withStatus(failure)}`;
     case "protocol":
       if (failure.reason === "seam_unproven")
-        return `The answer could not be joined to the shown text${fault(failure)}`;
+        return `The answer could not be joined to the shown text${seamFaultClause(failure)}`;
       return failure.reason === "oversize"
         ? "The model provider sent more data than allowed"
         : "The model provider's stream was damaged";
@@ -151,7 +151,7 @@ export const seamFaults: Readonly<Record<SeamFault, string>> = {
 };
 
 /** Describes an unproven seam. Its code is a `SeamFault`; any other code is from outside and is not repeated. */
-const fault = ({ code }: Failure): string => {
+const seamFaultClause = ({ code }: Failure): string => {
   const known: Readonly<Record<string, string>> = seamFaults;
   return code !== undefined && Object.hasOwn(known, code) ? `: ${known[code]}` : "";
 };

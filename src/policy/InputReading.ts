@@ -158,7 +158,7 @@ const worstFacts: AttemptFacts = {
 };
 
 const worstRun: RunFacts = {
-  // `first`, because only a continuation that fails for good asks a question. Every other mode stops.
+  // `first` permits least: a continuation that fails permanently becomes a question, and every other mode stops.
   mode: "first",
   user_cancelled: true,
   lifecycle_closed: true,
@@ -205,7 +205,7 @@ const worstBudget: Budget = {
   max_group_wasted_tokens: 0,
 };
 
-/** Fields that the first versions lacked, with the values that describe those versions. An old caller may still omit these fields. */
+/** Defaults of the fields that the first versions did not have. An old caller may still omit these fields. */
 const newRunFields: Partial<RunFacts> = {
   path: freshRun.path,
   waited_for_path: freshRun.waited_for_path,
@@ -239,7 +239,7 @@ const readRun = (given: RunFacts): RunFacts => {
   const it = Json.record(given);
   const isPathKnown = isPath(it?.path);
   if (isPathKnown && isAmount(it?.cooldown_ms)) return run;
-  // If the path is unknown, no default is safe: a guessed outage or cooldown must not move the run or keep its counters low.
+  // The path or the cooldown is now a guess. A guess must not move the run, and a guessed path must not keep its counters low.
   return { ...run, next_route: "none", elapsed_ms: isPathKnown ? run.elapsed_ms : worstRun.elapsed_ms };
 };
 

@@ -105,9 +105,9 @@ const fromPlan = (name: string, plan: Plan): RecoveryPolicy =>
 const mayRepeat = (s: Situation.Situation): boolean => s.resolved.retryable || s.credentials;
 
 /**
- * Returns the ruling of a run that is not retried automatically. A failure that is not retryable passes row 7 only to change route. Without
- * a move it stops, and no later row or veto turns it into a question. A finish without a move completes its response, as if it were not
- * configured as a failure.
+ * Returns the ruling if there is no automatic retry. Row 7 lets a failure that is not retryable pass only so that the run can change route.
+ * Without a move the run stops, and no later row or veto turns the failure into a question. A finish that is configured as a failure then
+ * completes the response.
  */
 const rulingWithoutRetry = (s: Situation.Situation, ruling: Ruling): Ruling => {
   if (mayRepeat(s)) return ruling;

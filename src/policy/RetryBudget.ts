@@ -63,7 +63,7 @@ export const veto = (s: Situation, retry: Retry): AskingRule | undefined => {
   return undefined;
 };
 
-/** True if the wait that is due exceeds the waiting time that is left. */
+/** True if the next wait exceeds the remaining waiting time. */
 const isWaitTooLong = (s: Situation): boolean => {
   const max = s.budget.max_outage_ms;
   if (max === "forever" || waitFor(s) === undefined) return false;

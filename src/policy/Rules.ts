@@ -41,7 +41,7 @@ interface RetryRule extends Said {
 interface ReplayRule extends Said {
   readonly action: "auto_retry_once";
   readonly mode: "replay";
-  /** The replay rule that follows as an attempt's facts grow. Tightening this rule also tightens the next (law L2). */
+  /** The replay rule that applies once an attempt's facts have grown. Tightening this rule also tightens that one (law L2). */
   readonly growsInto: Rule | undefined;
 }
 

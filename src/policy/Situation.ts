@@ -39,7 +39,7 @@ export interface Situation extends DecisionInput {
   readonly malformed: boolean;
 }
 
-/** Prepares an input. For a value that is invalid or unknown, the worst is assumed. */
+/** Prepares an input. An invalid or unknown value counts as the worst one. */
 export const make = (given: DecisionInput): Situation => {
   const input = InputReading.read(given);
   const { facts, failure, run } = input;

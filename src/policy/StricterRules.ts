@@ -8,7 +8,7 @@ import { type RuleEntry, type Ruling, rules } from "./Rules.ts";
 
 type Entries = typeof rules;
 
-/** The stricter actions of each action. */
+/** For each action, the actions that are stricter. */
 interface Lower {
   readonly auto_retry_once: "ask_user" | "do_not_retry";
   readonly ask_user: "do_not_retry";

@@ -140,10 +140,11 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
   readonly joins = ({ at, proof }: SeamPlan): SeamJoin<Part<Id>> => {
     const { characters = -1, run = "" } = this.#splice?.response() ?? {};
     const anchor = anchorOf(run);
-    // More text was sent since the plan, or another process sent it, so the request does not quote it.
+    // More text was sent after the plan was made, possibly by another process, so the request does not quote that text.
     if (this.#splice === undefined || characters !== at || typeof anchor === "string") return unproven();
     const echoes = proof === "prefill" && this.#asked.prefill?.echo === true;
-    // Claude refuses white space at the end of a prefill, so it is not sent and comes again. Other providers continue after it.
+    // Claude refuses white space at the end of a prefill, so the request omits it and the model writes it again. Other providers continue
+    // after it.
     const sentToTheEnd = this.#protocol.id !== "anthropic-messages";
     const verifier = SeamVerifier.make({ run, anchor, proof, echoes, sentToTheEnd });
     return new PartJoin(this.#protocol, this.#client, SplicedJoin.make(this.#splice, verifier));
@@ -157,12 +158,12 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
   #prefillFor(run: string): Prefill | undefined {
     const { prefill, request } = this.#asked;
     if (request === undefined || this.#refused.has(request)) return undefined;
-    // No request can hold half a character. Without the half, the provider's text would continue before it.
+    // No request can hold half a surrogate pair. If the half were omitted, the provider's text would continue before it.
     return isHalf(run) ? undefined : prefill;
   }
 }
 
-/** True if a decoder began with the same tolerance as the client's decoder state: the number of choices and nothing else. */
+/** True if a decoder began with no tolerance other than the number of choices, like the client's decoder state. */
 const isBegunSo = ({ choices, ...others }: Tolerance, asked: number | undefined): boolean =>
   choices === asked && Object.values(others).every((other) => other === undefined);
 

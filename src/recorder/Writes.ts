@@ -9,8 +9,8 @@ import type { RunRecorder } from "./RunRecorder.ts";
 
 /** Consequences if an unavailable store does not accept a write. */
 export const away = {
-  kept: "The entry is kept, and written in order as soon as the store accepts writes again. Its actor continues.",
-  waits: "Its actor waits for the store, at most five seconds, and does not act without the write.",
+  kept: "The entry is kept, and written in order as soon as the store accepts writes again. The writer continues.",
+  waits: "The writer waits for the store, at most five seconds, and does not act without the write.",
   fails: "The call fails, and nothing changes. The next check of the record finds the same work to do.",
 } as const;
 
@@ -77,7 +77,7 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
     occasions: [{ when: "A continuation joins the shown text.", before: "Nothing waits for it.", away: "kept" }],
   },
   FactsRaised: {
-    holds: "All facts of one attempt. Recorded facts only grow, too (L1).",
+    holds: "All facts of one attempt. Recorded facts only grow (L1).",
     occasions: [
       { when: "A part raises `shown`.", before: "The part is delivered.", away: "kept" },
       { when: "A guarded tool is called.", before: "Its handler starts.", away: "waits", isForEveryRun: true },
@@ -216,7 +216,7 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
     ],
   },
   RunResumed: {
-    holds: "The fact that a process owns the run again.",
+    holds: "Only that a process owns the run again.",
     occasions: [
       { when: "`takeUp` has claimed the run and rebuilt it.", before: "Any part of the run continues.", away: "waits" },
     ],

@@ -50,7 +50,7 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
     ...options,
     provider,
     ...(routes === undefined ? {} : { routes }),
-    ...(budget === undefined ? {} : { budget: spendable(budget) }),
+    ...(budget === undefined ? {} : { budget: withBudgetDefaults(budget) }),
   };
 };
 
@@ -142,7 +142,7 @@ const problemOfFinishes = (finishes: unknown): Problem => {
   if (finishes === undefined) return undefined;
   if (!Array.isArray(finishes)) return `finishFailures: expected a list, got ${describe(finishes)}`;
   for (const [at, it] of finishes.entries()) {
-    const problem = wrongWord(`finishFailures[${at}]`, it, finishFailures);
+    const problem = problemOfLiteral(`finishFailures[${at}]`, it, finishFailures);
     if (problem !== undefined) return problem;
   }
   return undefined;
@@ -168,8 +168,8 @@ const problemOfTools = (tools: unknown): Problem => {
     if (it === undefined) return `tools[${at}]: expected a tool, got ${describe(tool)}`;
     if (typeof it.name !== "string") return `tools[${at}].name: expected a name, got ${describe(it.name)}`;
     const wrong =
-      wrongWord(`tools[${at}].executor`, it.executor, Executor.literals) ??
-      wrongWord(`tools[${at}].effect`, it.effect, ToolEffect.literals);
+      problemOfLiteral(`tools[${at}].executor`, it.executor, Executor.literals) ??
+      problemOfLiteral(`tools[${at}].effect`, it.effect, ToolEffect.literals);
     if (wrong !== undefined) return wrong;
   }
   return undefined;
@@ -217,9 +217,9 @@ const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
   if (holdMaxMs !== undefined && !(toMs(holdMaxMs) >= 0))
     return `holdMaxMs: expected milliseconds or a duration, not below 0, got ${describe(holdMaxMs)}`;
   return (
-    (asks === undefined ? undefined : wrongWord("asks", asks, ["always", "if_it_matters"])) ??
-    (reveal === undefined ? undefined : wrongWord("reveal", reveal, ["live", "on_complete"])) ??
-    (continueText === undefined ? undefined : wrongWord("continueText", continueText, ["ask", "auto"]))
+    (asks === undefined ? undefined : problemOfLiteral("asks", asks, ["always", "if_it_matters"])) ??
+    (reveal === undefined ? undefined : problemOfLiteral("reveal", reveal, ["live", "on_complete"])) ??
+    (continueText === undefined ? undefined : problemOfLiteral("continueText", continueText, ["ask", "auto"]))
   );
 };
 
@@ -256,7 +256,7 @@ const limitNames = Object.keys(Budget.fields) as ReadonlyArray<keyof Budget>;
 const isLimit = (name: string): name is keyof Budget => limitNames.some((limit) => limit === name);
 
 /** Returns the budget with its defaults. A limit that is `undefined` is ignored, because plain JavaScript may spread one. */
-const spendable = (given: Partial<Budget>): Budget => {
+const withBudgetDefaults = (given: Partial<Budget>): Budget => {
   const budget: Record<string, unknown> = { ...defaultBudget };
   for (const name of limitNames) {
     const limit = given[name];
@@ -277,7 +277,7 @@ const problemOfPolicy = (policy: unknown): Problem => {
     : `policy.name: expected a name of 1 to ${labelCharactersMax} characters, got ${describe(it.name)}`;
 };
 
-const wrongWord = (field: string, given: unknown, words: ReadonlyArray<string>): Problem =>
+const problemOfLiteral = (field: string, given: unknown, words: ReadonlyArray<string>): Problem =>
   words.some((word) => word === given)
     ? undefined
     : `${field}: expected ${words.map((word) => `"${word}"`).join(" or ")}, got ${describe(given)}`;

@@ -34,7 +34,7 @@ export const drawsMax = 3;
  * Returns why a store refuses to begin a run under an id, and what the caller can do. Nearly always the id is already on record.
  */
 export const onRecord = (runId: string, reason: RecorderError["reason"]): string => {
-  if (reason === "invalid") return unkept(runId);
+  if (reason === "invalid") return describeUnrecordable(runId);
   const found = `runId: expected a new id, got "${runId}", which is on record`;
   if (reason === "corrupt") return `${found}, damaged. Use a new id`;
   if (reason === "fenced" || reason === "owned") return `${found} and owned by another process. Use a new id`;
@@ -42,7 +42,7 @@ export const onRecord = (runId: string, reason: RecorderError["reason"]): string
 };
 
 /** Returns the message for a run whose start the store cannot represent. */
-const unkept = (runId: string): string =>
+const describeUnrecordable = (runId: string): string =>
   runId.isWellFormed() && !runId.includes("\0")
     ? `the store cannot record the start of run "${runId}": expected plain data in provider, budget, group and retryOf`
     : `runId: expected an id without NUL and without lone surrogates, which the store cannot keep, got ${JSON.stringify(runId)}. Use another id, or omit runId`;

@@ -44,7 +44,7 @@ import * as Entrance from "./Entrance.ts";
 import type { GroupMember } from "./pacing/Groups.ts";
 import { UserDecisions } from "./questions/UserDecisions.ts";
 import { drawBits, drawsMax, makeRunId, onRecord } from "./RunIds.ts";
-import { late } from "./recovery/Incidents.ts";
+import { recordLate } from "./recovery/Incidents.ts";
 import { revive, settle } from "./recovery/Recovery.ts";
 import * as Revival from "./recovery/Revival.ts";
 import { Run } from "./run/Run.ts";
@@ -229,7 +229,7 @@ const makePull = Effect.fnUntraced(function* <P, E, R>(
         const known = problemOfLiveId(register, runId) ?? problemOfKnownId(shared, runId);
         if (known !== undefined) return Effect.succeed(known);
         const { readers, tapped } = readersOf(register, options);
-        const run = new Run<P, E, R>(runId, tapped, discardable, shared, services, late);
+        const run = new Run<P, E, R>(runId, tapped, discardable, shared, services, recordLate);
         return begin(register, { run, readers, scope });
       }),
     );
@@ -253,7 +253,7 @@ const takeUp = <P, E, R>(
       if (typeof options === "string") return yield* refuse(runId, register, options);
       const services = yield* Effect.context<R>();
       const { readers, tapped } = readersOf(register, options);
-      const run = new Run<P, E, R>(runId, tapped, true, shared, services, late);
+      const run = new Run<P, E, R>(runId, tapped, true, shared, services, recordLate);
       // The claim and the start happen in one step. A caller that leaves in between would leave a claimed run that no fiber executes.
       const pulled = yield* Effect.uninterruptible(takeOver(register, { run, readers, scope }, transcript, cursor));
       return typeof pulled === "string" ? yield* refuse(runId, register, pulled) : pulled;

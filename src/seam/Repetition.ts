@@ -88,7 +88,7 @@ export class Repetition {
    */
   constructor(run: string, starts: ReadonlyArray<number>) {
     const text = run.trimEnd();
-    for (const one of run.slice(text.length)) this.#space(one.charCodeAt(0));
+    for (const one of run.slice(text.length)) this.#readSpace(one.charCodeAt(0));
     const shown = tokensOf(text, Math.min(starts[0] ?? 0, Math.max(0, text.length - insideMax)));
     const weight = (at: number): number => weighBack(text, at, sameLineMin).weight;
     const begin = text.length - text.trimStart().length;
@@ -136,7 +136,7 @@ export class Repetition {
   }
 
   take(unit: number): Repeating {
-    if (unit === carriageReturn) return this.#standing();
+    if (unit === carriageReturn) return this.#currentState();
     if (isSpace(unit)) return this.#takeSpace(unit);
     this.#live ??= this.#patterns.filter((pattern) => this.#isRepetition(pattern));
     if (this.#whole.some(({ text }) => isDoubledLetter(text)) && wordGoesOn.test(String.fromCharCode(unit)))
@@ -150,7 +150,7 @@ export class Repetition {
       return "yes";
     this.#whole = whole;
     this.#live = this.#live.filter((pattern) => !whole.includes(pattern));
-    return this.#standing();
+    return this.#currentState();
   }
 
   /** Called at the end of the new text. A pattern that must be followed by white space then counts as repeated, if it has matched. */
@@ -160,15 +160,15 @@ export class Repetition {
 
   #takeSpace(unit: number): Repeating {
     if (this.#live === undefined) {
-      this.#space(unit);
+      this.#readSpace(unit);
       return "maybe";
     }
     if (this.#whole.length > 0) return "yes";
     this.#spaced = true;
-    return this.#standing();
+    return this.#currentState();
   }
 
-  #standing(): Repeating {
+  #currentState(): Repeating {
     return this.#live === undefined || this.#live.length + this.#whole.length > 0 ? "maybe" : "no";
   }
 
@@ -178,7 +178,7 @@ export class Repetition {
   }
 
   /** Records white space between the shown text and the first character of the new text. */
-  #space(unit: number): void {
+  #readSpace(unit: number): void {
     this.#gap ||= unit !== carriageReturn;
     if (unit === lineEnd) this.#indent = "";
     else if (unit !== carriageReturn && this.#indent !== undefined && this.#indent.length < indentMax) {

@@ -53,7 +53,7 @@ export class RepetitionGuard {
 
   /** Reads the next text. After a repetition, no further text may be read. */
   take(text: string): Guarded {
-    return this.#without(this.#take(text));
+    return this.#withoutShown(this.#take(text));
   }
 
   #take(text: string): Guarded {
@@ -78,7 +78,7 @@ export class RepetitionGuard {
 
   /** Ends the text. Held text is released, unless it is a repetition. */
   end(): Guarded {
-    return this.#without(this.#end());
+    return this.#withoutShown(this.#end());
   }
 
   #end(): Guarded {
@@ -89,7 +89,7 @@ export class RepetitionGuard {
     return { text, repeats: false };
   }
 
-  #without({ repeats, text }: Guarded): Guarded {
+  #withoutShown({ repeats, text }: Guarded): Guarded {
     const shown = Math.min(this.#shown, text.length);
     this.#shown -= shown;
     return { repeats, text: text.slice(shown) };

@@ -4,7 +4,7 @@
  */
 import { carriageReturn, isSpace } from "./Folding.ts";
 
-const endOf = (run: string): string => {
+const trailingSpaceOf = (run: string): string => {
   let from = run.length;
   while (from > 0 && isSpace(run.charCodeAt(from - 1))) from -= 1;
   return run.slice(from);
@@ -22,7 +22,7 @@ export class ShownTail {
 
   /** @param unsent true if the white space at the end of the shown text was not sent */
   constructor(run: string, unsent: boolean) {
-    const end = endOf(run);
+    const end = trailingSpaceOf(run);
     this.#wanted = unsent ? end.replaceAll("\r", "") : "";
     this.#returns = end.length - end.replace(/\r+$/, "").length;
   }

@@ -20,11 +20,11 @@ export const cancelWords = ({ driver, outcome, record }: CancelTold): string => 
     case "ended":
       return `The run had already ended: ${its}. Nothing changed.`;
     case "here":
-      return `The process that you asked owns the run and cancels it. ${now(record)}`;
+      return `The process that you asked owns the run and cancels it. ${currentState(record)}`;
     case "forwarded":
-      return `Forwarded to the process that owns the run (${driver ?? "unknown"}), which cancels it. ${now(record)}`;
+      return `Forwarded to the process that owns the run (${driver ?? "unknown"}), which cancels it. ${currentState(record)}`;
     case "unowned":
-      return `No process owned the run${driver === undefined ? "" : ` (${driver} is gone)`}, so the cancel was carried out in the store. No further request is sent for it. ${now(record)}`;
+      return `No process owned the run${driver === undefined ? "" : ` (${driver} is gone)`}, so the cancel was carried out in the store. No further request is sent for it. ${currentState(record)}`;
     case "pending":
       return `${driver ?? "A process"} owns the run and has not answered yet. The cancel stays pending for an hour. The process carries it out when it resumes, and any process that takes the run over treats it as cancelled.`;
     case "unreachable":
@@ -32,7 +32,7 @@ export const cancelWords = ({ driver, outcome, record }: CancelTold): string => 
   }
 };
 
-const now = (record: RunRecord): string => {
+const currentState = (record: RunRecord): string => {
   if (record.end === undefined)
     return openQuestion(record) === undefined
       ? "Its end is not on record yet."

@@ -43,7 +43,7 @@ const guardSentence = (exposed: AttemptFacts["side_effects"]): ReadonlyArray<str
   if (counts.every((count) => count === 0)) return [];
   return [
     exposed.guarded
-      ? "Every tool is behind the guard: a call that has not started can no longer start."
+      ? "ToolGuard controls every tool: a call that has not started can no longer start."
       : "We cannot rule out that a tool still starts.",
   ];
 };

@@ -42,7 +42,7 @@ export const seamRefusals: Readonly<Record<SeamRefusal, { readonly why: string; 
     remedy: "Ask again.",
   },
   server_state: {
-    why: "The provider stores the answer or the conversation, and would store a second answer beside the first.",
+    why: "The provider stores the answer or the conversation, and would store a second answer in addition to the first.",
     remedy: "Send `store: false`, and the conversation itself instead of its id.",
   },
   forced_tool: {

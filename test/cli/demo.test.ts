@@ -339,7 +339,7 @@ describe("the judge of recordings", () => {
   it("finds a break that was taken for the end, and a person whose retry failed", () => {
     const once = judgeBroken(recording, take, frames, wholeHeard, { ...brokenHeard, log: brokenHeard.log.slice(0, 1) });
     assert.isTrue(once.false_success);
-    assert.match(once.problems.join(), /complete from a broken answer/);
+    assert.match(once.problems.join(), /reported a broken response as complete/);
     const nowhere = {
       ...brokenHeard,
       completed: false,

@@ -79,7 +79,10 @@ describe("a wrong command line", () => {
       "runs list --db postgres://u:secret@h/runs",
       /^runs list: --db: the PostgreSQL address: it contains a password, .*\n$/,
     ],
-    ["runs list --db memory", /^runs list: --db memory is empty here: name a file or postgres:.*\n$/],
+    [
+      "runs list --db memory",
+      /^runs list: --db memory: this command cannot read the memory of another process; name a file or postgres:.*\n$/,
+    ],
     ["serve --db memory --workers 2", /^serve: workers: several workers need a shared store, .*\n$/],
     ["serve --db libsql://u:secret@h/runs", /^serve: --db: expected a file, memory or postgres:.*, got .* libsql:\n$/],
   ];

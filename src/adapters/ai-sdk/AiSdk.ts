@@ -81,7 +81,7 @@ export const make: Effect.Effect<Recovery, never, StreamProcessor | ToolGuard> =
  */
 export const createRecovery = (options: RecoveryOptions = {}): OwnedRecovery => {
   const runtime = ManagedRuntime.make(options.layer ?? StreamProcessor.layerDefault);
-  const closing = Effect.flatMap(StreamProcessor, (processor) => processor.close("the recovery is closed"));
+  const closing = Effect.flatMap(StreamProcessor, (processor) => processor.close("this recovery was closed"));
   let started = false;
   const services = () => {
     started = true;

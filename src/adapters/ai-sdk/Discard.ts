@@ -49,7 +49,7 @@ export const discarding =
     let step: TextStreamPart<ToolSet> | undefined;
     const transform = new TransformStream<TextStreamPart<ToolSet>, TextStreamPart<ToolSet>>({
       transform: (part, controller) => {
-        open.see(part);
+        open.trackBlock(part);
         if (part.type === "start-step") step = part;
         if (part.type !== "custom" || part.kind !== discardKind) {
           controller.enqueue(part);
@@ -68,7 +68,7 @@ export const discarding =
 class OpenBlocks {
   readonly #open = new Map<string, "text-end" | "reasoning-end">();
 
-  see(part: TextStreamPart<ToolSet>): void {
+  trackBlock(part: TextStreamPart<ToolSet>): void {
     if (part.type === "text-start") this.#open.set(part.id, "text-end");
     if (part.type === "reasoning-start") this.#open.set(part.id, "reasoning-end");
     if (part.type === "text-end" || part.type === "reasoning-end") this.#open.delete(part.id);

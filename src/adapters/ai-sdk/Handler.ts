@@ -49,12 +49,12 @@ export class HandlerFailed extends Schema.TaggedError<HandlerFailed>()("HandlerF
 
 const tryHandler = (call: () => unknown): Effect.Effect<unknown, HandlerFailed> =>
   Effect.tryPromise({
-    try: async () => await last(call()),
+    try: async () => await resolveLast(call()),
     catch: (cause) => new HandlerFailed({ reason: "handler_threw", cause }),
   });
 
 /** Returns the last result of an iterable, or a plain result itself. */
-const last = async (result: unknown): Promise<unknown> => {
+const resolveLast = async (result: unknown): Promise<unknown> => {
   const value = await result;
   if (!isIterable(value)) return value;
   let newest: unknown;

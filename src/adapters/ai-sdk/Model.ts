@@ -16,7 +16,7 @@ import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } fro
 import { ReadPart } from "./Parts.ts";
 import type { Repeats } from "./Repeats.ts";
 import { revealParts } from "./Reveal.ts";
-import { type Envelope, streaming, whole } from "./Source.ts";
+import { type Envelope, requestStream, requestWhole } from "./Source.ts";
 import { readExposed } from "./Tools.ts";
 import { type Fork, promiseOf, webStreamOf } from "./WebStream.ts";
 
@@ -57,7 +57,7 @@ interface Call {
 export const stream = async (host: Host, call: Call): Promise<StreamResult> => {
   let envelope: Envelope = {};
   const run = runOf(host, call, (attempt, params) =>
-    streaming(call.model, params, attempt, (opened) => {
+    requestStream(call.model, params, attempt, (opened) => {
       envelope = opened;
     }),
   );
@@ -81,7 +81,7 @@ export const stream = async (host: Host, call: Call): Promise<StreamResult> => {
  */
 export const generate = async (host: Host, call: Call): Promise<GenerateResult> => {
   const run = {
-    ...runOf(host, call, (attempt, params) => whole(call.model, params, attempt)),
+    ...runOf(host, call, (attempt, params) => requestWhole(call.model, params, attempt)),
     streaming: false,
   };
   const message = host.repeats.warning(call.params, nowOf(host));

@@ -24,7 +24,7 @@ import {
 } from "../../domain/Observation.ts";
 import type { Executor } from "../../domain/SideEffects.ts";
 import * as FailureClassifier from "../../failure/FailureClassifier.ts";
-import { ending, failureOf, invalidToolInput } from "../../provider/openai-chat/Finish.ts";
+import { endingOf, failureOf, invalidToolInput } from "../../provider/openai-chat/Finish.ts";
 import type { ReadyCall } from "../../runtime/contract/ToolCall.ts";
 
 /** A language model, as the provider packages create it. */
@@ -93,7 +93,7 @@ export class PartReader {
   }
 
   /** Reads a response that arrived as a whole. */
-  whole(result: GenerateResult): ReadPart<GenerateResult> {
+  readWhole(result: GenerateResult): ReadPart<GenerateResult> {
     const signals = result.content.flatMap((part) => (part.type === "tool-call" ? [this.#call(part, "ready")] : []));
     const characters = result.content.reduce((sum, part) => sum + ("text" in part ? part.text.length : 0), 0);
     const finish = finishOf(result.finishReason, usageOf(result.usage));
@@ -187,7 +187,7 @@ const finishOf = ({ raw, unified }: FinishReason, usage: Usage): Observation => 
     case "error":
     case "other": {
       if (raw === undefined) return failed(unified === "other" ? { kind: "truncated" } : { kind: "server_error" });
-      const end = ending(raw);
+      const end = endingOf(raw);
       if (end === "invalid_call") return { ...whole, failure: invalidToolInput };
       return end === "failed" || unified === "error" ? failed(failureOf(raw)) : whole;
     }

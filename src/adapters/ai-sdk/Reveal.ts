@@ -29,7 +29,7 @@ export const revealParts = (
   if (live === undefined && run.reveal !== "on_complete") return processor.parts(run);
   return Stream.suspend(() => {
     const shown = new Shown(live);
-    return Stream.flattenIterable(Stream.mapEffect(processor.run(run), (event) => shown.next(event)));
+    return Stream.flattenIterable(Stream.mapEffect(processor.run(run), (event) => shown.partsAfter(event)));
   });
 };
 
@@ -54,7 +54,7 @@ class Shown {
   }
 
   /** Returns the parts to deliver after an event of the run. */
-  next(event: RunEvent<ReadPart>): Effect.Effect<ReadonlyArray<ReadPart>, RunInterrupted> {
+  partsAfter(event: RunEvent<ReadPart>): Effect.Effect<ReadonlyArray<ReadPart>, RunInterrupted> {
     switch (event._tag) {
       case "AttemptStarted":
         this.#runId = event.run_id;
@@ -63,7 +63,7 @@ class Shown {
         this.#visible = false;
         return nothing;
       case "Part":
-        return Effect.succeed(this.#trackVisibility(this.#part(event.part)));
+        return Effect.succeed(this.#trackVisibility(this.#holdOrPass(event.part)));
       case "AttemptDiscarded":
         return this.#discard(event.attempt);
       case "RunCompleted":
@@ -79,7 +79,7 @@ class Shown {
   }
 
   /** Holds the attempt's parts from its first call on. Otherwise the SDK would keep and run a call even if it is withdrawn later. */
-  #part(read: ReadPart): ReadonlyArray<ReadPart> {
+  #holdOrPass(read: ReadPart): ReadonlyArray<ReadPart> {
     const { calls, terminal } = read.observation;
     if (calls.length > 0 && !this.#callShown) this.#waits = true;
     if (!this.#waits) return [read];

@@ -13,7 +13,7 @@ export type Envelope = Pick<StreamResult, "request" | "response">;
  * @param opened called with the metadata once the response has started
  * @returns a stream; closing its scope aborts the request
  */
-export const streaming = (
+export const requestStream = (
   model: Model,
   params: CallOptions,
   attempt: ReadAttempt,
@@ -33,7 +33,7 @@ export const streaming = (
   );
 
 /** Requests a whole response. The resulting stream has one part, whose observation covers the whole response. */
-export const whole = (
+export const requestWhole = (
   model: Model,
   params: CallOptions,
   attempt: ReadAttempt,
@@ -47,7 +47,7 @@ export const whole = (
           if (asked) return { done: true, value: undefined };
           asked = true;
           const result = await model.doGenerate({ ...params, abortSignal: abort.signal });
-          return { done: false, value: new PartReader(attempt).whole(result) };
+          return { done: false, value: new PartReader(attempt).readWhole(result) };
         },
         return: () => {
           abort.abort();

@@ -31,7 +31,7 @@ export const interruptionOf = (error: AiError.AiError): RunInterrupted | undefin
  */
 export const ofRun = (method: string, interrupted: RunInterrupted, cause: unknown = interrupted.cause) => {
   const error =
-    original(cause) ??
+    findAiError(cause) ??
     AiError.make({
       module: "EffectAi",
       method,
@@ -60,7 +60,7 @@ export const ofExchange = (method: string, error: ProviderError): AiError.AiErro
 /** Returns the client's error from which an `AiError` was created, because it has more details. Returns any other error unchanged. */
 export const sourceOf = (error: AiError.AiError): AiError.AiError | ProviderError => exchanges.get(error) ?? error;
 
-const original = (cause: unknown): AiError.AiError | undefined => {
+const findAiError = (cause: unknown): AiError.AiError | undefined => {
   if (AiError.isAiError(cause)) return cause;
   return typeof cause === "object" && cause !== null ? made.get(cause) : undefined;
 };
@@ -83,7 +83,7 @@ const reasonOf = (
     case "server_error":
       return new AiError.InternalProviderError({ description });
     case "rejected":
-      return rejection(failure, description);
+      return rejectionReason(failure, description);
     case "protocol":
     case "truncated":
       return end === "run"
@@ -91,7 +91,7 @@ const reasonOf = (
         : new AiError.InvalidResponseError({ description });
     case "transport":
     case "stalled":
-      return end === "run" ? new AiError.UnknownError({ description }) : network(description, cause);
+      return end === "run" ? new AiError.UnknownError({ description }) : networkReason(description, cause);
     case "invalid_tool_input":
       return new AiError.InvalidOutputError({ description });
     default:
@@ -99,7 +99,7 @@ const reasonOf = (
   }
 };
 
-const rejection = (
+const rejectionReason = (
   failure: Extract<Failure, { readonly kind: "rejected" }>,
   description: string,
 ): AiError.AiErrorReason => {
@@ -118,7 +118,7 @@ const rejection = (
 };
 
 /** The address is omitted, because it may contain a key. */
-const network = (description: string, cause: unknown): AiError.AiErrorReason =>
+const networkReason = (description: string, cause: unknown): AiError.AiErrorReason =>
   new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "", description, cause });
 
 /** Maximum length of a provider's error in a description, in UTF-16 code units. */

@@ -149,7 +149,8 @@ const generateStep = (
 const observe = (sent: ReadPart) => sent.observation;
 
 const callOf = (call: Call | undefined): Call => {
-  if (call === undefined) throw new Error("a step of a recovered model ran outside the model");
+  if (call === undefined)
+    throw new Error("a step of the recovered model ran outside a call of `EffectAi.layer`'s model");
   return call;
 };
 

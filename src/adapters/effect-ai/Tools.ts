@@ -91,8 +91,8 @@ export const guardToolkit = (toolkit: AnyToolkit, claim: Claim, signal: AbortSig
     const call = claim(name, id);
     const work: ReturnType<AnyToolkit["handle"]> = forwardCall(toolkit, name, params, id, options);
     if (call === "unguarded") return Effect.map(work, (results) => streamUntilStopped(results, signal));
-    if (call === "refused") return refuse(name, "no such call was handed over, or it has started before");
-    return Effect.succeed(through(call.tool, call.reference, name, work, signal));
+    if (call === "refused") return refuse(name, "no such call was delivered, or the call has already started");
+    return Effect.succeed(runInGuard(call.tool, call.reference, name, work, signal));
   };
   // The type of `handle` depends on the tools. The results pass through unchanged, so the cast is safe.
   return { tools: toolkit.tools, handle: handle as unknown as AnyToolkit["handle"] };
@@ -111,7 +111,7 @@ const forwardCall = (
 };
 
 /** Emits the results of a call that runs in the guard, as they arrive. The call settles after its last result. */
-const through = (
+const runInGuard = (
   tool: Guarded,
   reference: CallReference,
   name: string,

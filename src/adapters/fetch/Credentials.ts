@@ -35,19 +35,19 @@ export const renew = (
       if (typeof given !== "object" || given === null)
         throw new TypeError(`expected headers, got ${given === null ? "null" : typeof given}`);
       const headers = headersOf(request);
-      for (const [name, value] of sendable(given)) headers.set(name, value);
+      for (const [name, value] of toHeaders(given)) headers.set(name, value);
       return { ...request, headers: [...headers] };
     },
-    catch: (cause) => notRefreshed(cause instanceof Error ? cause.message : String(cause), cause),
+    catch: (cause) => notRefreshedError(cause instanceof Error ? cause.message : String(cause), cause),
   }).pipe(
     Effect.timeoutOrElse({
       duration: refreshMsMax,
-      orElse: () => Effect.fail(notRefreshed(`no answer within ${refreshMsMax} ms`)),
+      orElse: () => Effect.fail(notRefreshedError(`no answer within ${refreshMsMax} ms`)),
     }),
   );
 
 /** Creates the headers. The error of `Headers` is replaced, because it quotes the value, which is a credential here. */
-const sendable = (given: object): Headers => {
+const toHeaders = (given: object): Headers => {
   try {
     // The parameter's type promises headers, and `Headers` throws for any other object, so the cast is safe.
     return new Headers(given as FetchHeaders);
@@ -60,7 +60,7 @@ const sendable = (given: object): Headers => {
 export const headersOf = ({ headers }: Pick<RelayRequest, "headers">): Headers =>
   new Headers(headers.map(([name, value]): [string, string] => [name, value]));
 
-const notRefreshed = (why: string, cause?: unknown): CredentialsNotRefreshed =>
+const notRefreshedError = (why: string, cause?: unknown): CredentialsNotRefreshed =>
   new CredentialsNotRefreshed({
     reason: { kind: "caller_failed" },
     message: `refreshCredentials failed: ${why}`,

@@ -93,7 +93,7 @@ export class StreamAttachment {
    * @param from number of bytes received so far
    * @returns undefined if the rest is not available
    */
-  async rest(from: number, signal: AbortSignal): Promise<Response | undefined> {
+  async requestRest(from: number, signal: AbortSignal): Promise<Response | undefined> {
     // A response that breaks again without a byte counts as a failed request. Otherwise requests for a broken run would never stop.
     if (from > this.#from) this.#tried = 0;
     this.#from = from;

@@ -124,7 +124,7 @@ class FetchExchange implements RelayExchange {
       try {
         return await this.#reader?.read();
       } catch (error) {
-        const rest = await this.#attachment?.rest(this.#received, this.#abort.signal);
+        const rest = await this.#attachment?.requestRest(this.#received, this.#abort.signal);
         if (rest?.body == null || this.#abort.signal.aborted) {
           this.#over = rest === undefined;
           throw error;

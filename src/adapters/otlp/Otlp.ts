@@ -35,9 +35,9 @@ export const serviceNameDefault = "unknown_service:node";
  * @returns the exporters, and the `Flusher` that sends buffered telemetry; fails with `OtlpConfigError` if a variable is invalid
  */
 export const layer = (options: OtlpOptions = {}): Layer.Layer<OtlpExporter.Flusher, OtlpConfigError> =>
-  Layer.unwrap(Effect.map(read, (settings) => exporting(settings, options)));
+  Layer.unwrap(Effect.map(read, (settings) => exportersLayer(settings, options)));
 
-const exporting = (settings: OtlpSettings, options: OtlpOptions): Layer.Layer<OtlpExporter.Flusher> => {
+const exportersLayer = (settings: OtlpSettings, options: OtlpOptions): Layer.Layer<OtlpExporter.Flusher> => {
   const { LOGS, METRICS, TRACES, temporality } = settings;
   const resource = {
     ...options,
@@ -46,14 +46,14 @@ const exporting = (settings: OtlpSettings, options: OtlpOptions): Layer.Layer<Ot
   };
   return Layer.mergeAll(
     OtlpExporter.layerFlusher,
-    sending(TRACES, (to) => OtlpTracer.layer({ ...to, resource })),
-    sending(METRICS, (to) => OtlpMetrics.layer({ ...to, resource, temporality })),
-    sending(LOGS, (to) => OtlpLogger.layer({ ...to, resource })),
+    exporterLayer(TRACES, (to) => OtlpTracer.layer({ ...to, resource })),
+    exporterLayer(METRICS, (to) => OtlpMetrics.layer({ ...to, resource, temporality })),
+    exporterLayer(LOGS, (to) => OtlpLogger.layer({ ...to, resource })),
   ).pipe(Layer.provide(FetchHttpClient.layer));
 };
 
 /** Creates the exporter of one signal, with the signal's own protocol. If the signal is disabled, only the common flusher is provided. */
-const sending = <R>(
+const exporterLayer = <R>(
   signal: SignalSettings | undefined,
   make: (to: Destination) => Layer.Layer<OtlpExporter.Flusher, never, R | OtlpSerialization.OtlpSerialization>,
 ) => {

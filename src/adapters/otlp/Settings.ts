@@ -65,20 +65,20 @@ const signal = (name: Signal, interval: string): Effect.Effect<SignalSettings | 
     const exporters = yield* variable(`OTEL_${name}_EXPORTER`, exporterList);
     const own = yield* variable(`OTEL_EXPORTER_OTLP_${name}_ENDPOINT`, endpoint);
     const base = yield* variable("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
-    const url = own ?? (base === undefined ? undefined : below(base, name));
+    const url = own ?? (base === undefined ? undefined : appendPath(base, name));
     if (url === undefined || exporters?.includes("otlp") === false) return undefined;
-    const either = <A>(what: string, parse: Parse<A>) =>
+    const readEither = <A>(what: string, parse: Parse<A>) =>
       Effect.gen(function* () {
         const found = yield* variable(`OTEL_EXPORTER_OTLP_${name}_${what}`, parse);
         return found ?? (yield* variable(`OTEL_EXPORTER_OTLP_${what}`, parse));
       });
     return {
       url: url.toString(),
-      headers: (yield* either("HEADERS", headers)) ?? {},
-      protocol: (yield* either("PROTOCOL", oneOf(["http/protobuf", "http/json"]))) ?? "http/protobuf",
-      compression: (yield* either("COMPRESSION", oneOf(["gzip", "none"]))) ?? "none",
+      headers: (yield* readEither("HEADERS", headers)) ?? {},
+      protocol: (yield* readEither("PROTOCOL", oneOf(["http/protobuf", "http/json"]))) ?? "http/protobuf",
+      compression: (yield* readEither("COMPRESSION", oneOf(["gzip", "none"]))) ?? "none",
       intervalMs: yield* variable(interval, milliseconds),
-      timeoutMs: yield* either("TIMEOUT", milliseconds),
+      timeoutMs: yield* readEither("TIMEOUT", milliseconds),
     };
   });
 
@@ -142,7 +142,7 @@ const endpoint: Parse<URL> = (value) => {
 };
 
 /** Appends the path of a signal to the general endpoint. The endpoint of a single signal is used unchanged instead. */
-const below = (base: URL, name: Signal): URL => {
+const appendPath = (base: URL, name: Signal): URL => {
   const url = new URL(base);
   url.pathname = `${url.pathname.replace(/\/$/, "")}/v1/${name.toLowerCase()}`;
   return url;
@@ -156,7 +156,7 @@ const pairs: Parse<Record<string, string>> = (value) => {
     const name = pair.slice(0, Math.max(at, 0)).trim();
     const decoded = percentDecoded(pair.slice(at + 1).trim());
     if (name === "" || decoded === undefined)
-      return Result.fail("name=value, with commas between and values percent-encoded");
+      return Result.fail("comma-separated name=value pairs with percent-encoded values");
     entries.push([name, decoded]);
   }
   return Result.succeed(Object.fromEntries(entries));
@@ -166,7 +166,7 @@ const headers: Parse<Record<string, string>> = (value) =>
   Result.flatMap(pairs(value), (found) =>
     Object.entries(found).every(([name, it]) => headerName.test(name) && headerValue.test(it))
       ? Result.succeed(found)
-      : Result.fail("name=value with names and values that an HTTP header may have"),
+      : Result.fail("name=value pairs that are valid as HTTP headers"),
   );
 
 /** Matches a header name (a token in RFC 9110, 5.6.2). */

@@ -5,7 +5,7 @@ import type { Response } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
 import type { UsageForm } from "../../provider/protocol/WireProtocol.ts";
 
-/** Finish reasons by the provider's word, in lower case. The words of the four protocols do not conflict, so one table is enough. */
+/** Finish reasons by the provider's word, in lower case. The words of all `WrittenProtocol`s do not conflict, so one table is enough. */
 const reasons: ReadonlyMap<string, Response.FinishReason> = new Map([
   ["stop", "stop"],
   ["end_turn", "stop"],
@@ -65,22 +65,22 @@ export const usageOf = ({ cachedApart, reasoningApart }: UsageForm, told: Json.J
   const written = reasoningApart ? sum(output, reasoning) : output;
   return {
     inputTokens: {
-      ...some("total", input),
-      ...some("uncached", cachedApart ? total : less(input, cacheRead)),
-      ...some("cacheRead", cacheRead),
-      ...some("cacheWrite", cacheWrite),
+      ...optionalField("total", input),
+      ...optionalField("uncached", cachedApart ? total : subtract(input, cacheRead)),
+      ...optionalField("cacheRead", cacheRead),
+      ...optionalField("cacheWrite", cacheWrite),
     },
     outputTokens: {
-      ...some("total", written),
-      ...some("text", less(written, reasoning)),
-      ...some("reasoning", reasoning),
+      ...optionalField("total", written),
+      ...optionalField("text", subtract(written, reasoning)),
+      ...optionalField("reasoning", reasoning),
     },
   };
 };
 
 const isKnown = (value: number | undefined): value is number => value !== undefined;
 
-const some = <Name extends string>(name: Name, value: number | undefined): Partial<Record<Name, number>> =>
+const optionalField = <Name extends string>(name: Name, value: number | undefined): Partial<Record<Name, number>> =>
   // The record contains exactly this name, so the cast is safe.
   value === undefined ? {} : ({ [name]: value } as Partial<Record<Name, number>>);
 
@@ -89,5 +89,5 @@ const sum = (...values: ReadonlyArray<number | undefined>): number | undefined =
   return known.length === 0 ? undefined : known.reduce((total, value) => total + value, 0);
 };
 
-const less = (total: number | undefined, part: number | undefined): number | undefined =>
+const subtract = (total: number | undefined, part: number | undefined): number | undefined =>
   total === undefined ? undefined : Math.max(0, total - (part ?? 0));

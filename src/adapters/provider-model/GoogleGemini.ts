@@ -50,7 +50,7 @@ const toolsOf = ({ toolChoice, tools }: Written): Body => {
   return {
     tools: [
       ...(callers.length === 0 ? [] : [{ functionDeclarations }]),
-      ...hosted.map(({ args, name }) => ({ [camel(name)]: args })),
+      ...hosted.map(({ args, name }) => ({ [toCamelCase(name)]: args })),
     ],
     ...(callers.length === 0
       ? {}
@@ -65,7 +65,7 @@ const toolsOf = ({ toolChoice, tools }: Written): Body => {
   };
 };
 
-const camel = (name: string): string => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+const toCamelCase = (name: string): string => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 const partsOf = (message: Prompt.Message): ReadonlyArray<Body> => {
   switch (message.role) {

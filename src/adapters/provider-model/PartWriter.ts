@@ -55,9 +55,9 @@ export class PartWriter {
     const said = part.content.filter(({ choice }) => choice === 0);
     for (const { keep, key, kind } of said) if (kind === "call" && keep !== undefined) this.#keeps.set(key, keep);
     const after = observation.text_before_calls === false;
-    if (!after) for (const content of said) this.#say(content, out);
-    this.#calls(observation.calls, out);
-    if (after) for (const content of said) this.#say(content, out);
+    if (!after) for (const content of said) this.#writeContent(content, out);
+    this.#writeCalls(observation.calls, out);
+    if (after) for (const content of said) this.#writeContent(content, out);
     return out;
   }
 
@@ -97,7 +97,7 @@ export class PartWriter {
     });
   }
 
-  #say({ file, keep, key, kind, text }: Content, out: Array<StreamPart>): void {
+  #writeContent({ file, keep, key, kind, text }: Content, out: Array<StreamPart>): void {
     if (file !== undefined) {
       this.#close(out);
       out.push({ type: "file", mediaType: file.mediaType, data: file.data });
@@ -105,13 +105,13 @@ export class PartWriter {
     if (kind !== "text" && kind !== "reasoning") return;
     // Empty text starts no block. Empty reasoning starts a block if it has fields that must be sent back.
     const opens = text !== "" || (kind === "reasoning" && keep !== undefined);
-    const block = opens ? this.#at(kind, key, out) : this.#block;
+    const block = opens ? this.#openBlock(kind, key, out) : this.#block;
     if (block === undefined || block.kind !== kind) return;
     if (keep !== undefined) block.keep = { ...block.keep, ...keep };
     if (text !== "") out.push({ type: `${kind}-delta`, id: block.id, delta: text });
   }
 
-  #at(kind: Block["kind"], key: string, out: Array<StreamPart>): Block {
+  #openBlock(kind: Block["kind"], key: string, out: Array<StreamPart>): Block {
     const open = this.#block;
     if (open !== undefined && open.kind === kind && open.key === key) return open;
     this.#close(out);
@@ -132,13 +132,13 @@ export class PartWriter {
     return Object.keys(keep).length === 0 ? {} : { metadata: { [this.#protocol.id]: { ...keep } } };
   }
 
-  #calls(signals: ReadonlyArray<CallSignal>, out: Array<StreamPart>): void {
+  #writeCalls(signals: ReadonlyArray<CallSignal>, out: Array<StreamPart>): void {
     const hosted: Array<Record<string, string>> = [];
     for (const signal of signals) {
       if (signal.choice !== 0) continue;
       if (signal.executor === "provider") hosted.push(hostedCall(signal));
       else if (signal.phase === "input_started") this.#start(signal, out);
-      else if (signal.phase === "ready") this.#ready(signal, this.#keeps.get(keyOfCall(signal)), out);
+      else if (signal.phase === "ready") this.#writeReadyCall(signal, this.#keeps.get(keyOfCall(signal)), out);
     }
     // `effect/ai` has no part for a call that is not in the toolkit, so the call is reported as metadata. The recovery of the model reads
     // it.
@@ -153,7 +153,7 @@ export class PartWriter {
     return id;
   }
 
-  #ready(signal: CallSignal, keep: OpaqueFields | undefined, out: Array<StreamPart>): void {
+  #writeReadyCall(signal: CallSignal, keep: OpaqueFields | undefined, out: Array<StreamPart>): void {
     const id = this.#open.get(signal.ordinal) ?? this.#start(signal, out);
     this.#open.delete(signal.ordinal);
     this.#called = true;

@@ -57,7 +57,7 @@ const record = (totals: Totals, { columns, ink }: Screen): ReadonlyArray<string>
 };
 
 const violationLine = ({ again, incident, policy, policy_version, stored }: Violation, ink: Ink): string =>
-  `  ${ink("strong", cut(incident, nameCharactersMax))}: stored ${words(stored)}, again ${words(again)} (policy ${cut(policy, nameCharactersMax)}, version ${policy_version})`;
+  `  ${ink("strong", cut(incident, nameCharactersMax))}: stored ${decisionWords(stored)}, again ${decisionWords(again)} (policy ${cut(policy, nameCharactersMax)}, version ${policy_version})`;
 
 const changeLines = (totals: Totals, against: string, screen: Screen): ReadonlyArray<string> => {
   const { changed, groups, incidents } = totals;
@@ -89,9 +89,10 @@ const groupLines = (
   ];
 };
 
-const colourDecision = (decision: DecisionSummary, ink: Ink): string => ink(tones[decision.action], words(decision));
+const colourDecision = (decision: DecisionSummary, ink: Ink): string =>
+  ink(tones[decision.action], decisionWords(decision));
 
-const words = ({ action, mode, rule }: DecisionSummary): string =>
+const decisionWords = ({ action, mode, rule }: DecisionSummary): string =>
   `${action}${mode === undefined ? "" : ` (${mode})`} by ${rule}`;
 
 const tones: Readonly<Record<DecisionSummary["action"], Tone>> = {

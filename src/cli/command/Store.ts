@@ -19,7 +19,8 @@ export const storeNameProblem = (name: string): string | undefined => {
 };
 
 /** Error for a command that needs runs of an earlier process but was given `--db memory`. */
-export const memoryHoldsNothing = "--db memory is empty here: name a file or postgres://…";
+export const memoryHoldsNothing =
+  "--db memory: this command cannot read the memory of another process; name a file or postgres://…";
 
 /** The flag that selects the store. */
 export const dbFlag = Flag.String("db").pipe(

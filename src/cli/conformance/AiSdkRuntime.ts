@@ -36,7 +36,7 @@ const load = async () => ({
 
 type Loaded = Awaited<ReturnType<typeof load>>;
 
-/** Creates the AI SDK runtime for its four protocols. */
+/** Creates the AI SDK runtime for the protocols of its three provider packages. */
 export const aiSdkRuntime = Effect.fn("conformance.ai-sdk")(function* (options: AiSdkOptions) {
   const sdk = yield* loadPackages(aiSdkPackages, load);
   const runtime: ConformanceRuntime = {

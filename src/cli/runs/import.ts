@@ -101,8 +101,9 @@ const runCountText = (count: number): string => (count === 1 ? "one run" : `${co
 
 const reasons: Readonly<Record<RefusedRun["reason"], string>> = {
   differs: "a different record with this id exists and stays",
-  foreign_key: "it has not ended, and this store's key cannot compare its transcript: import into an empty store",
-  unkept: "the id has half of a surrogate pair, which no store can hold, or NUL, which PostgreSQL cannot",
+  foreign_key:
+    "it has not ended, and its transcript was digested with another store's key: import it into an empty store",
+  unkept: "the id contains a lone surrogate, which no store can keep, or NUL, which PostgreSQL cannot keep",
 };
 
 const printRefused = (named: ReadonlyArray<RefusedRun>, count: number): Effect.Effect<void> => {

@@ -38,7 +38,7 @@ export const listCommand = Command.make(
   {
     db: dbFlag,
     state: Flag.Literals("state", ["running", "asking", "waiting", "ended", "live", "parked"]).pipe(
-      Flag.withDescription("Only runs in this state; live and parked mean running and waiting, as in the record"),
+      Flag.withDescription("Only runs in this state; `live` is another name for running, and `parked` for waiting"),
       Flag.map((word): RunRecord["state"] => (word === "running" ? "live" : word === "waiting" ? "parked" : word)),
       Flag.optional,
     ),

@@ -2,7 +2,7 @@
  * Describes what a gateway would serve, for `serve --check`: addresses, upstreams, token names, and clients with their treatment. The
  * description contains no secrets.
  */
-import { shippedTreatment, tableOf } from "../../gateway/clients/ClientTable.ts";
+import { builtInTreatment, tableOf } from "../../gateway/clients/ClientTable.ts";
 import { defaultNames, type GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
 import { valueAt } from "../../gateway/config/Option.ts";
 import { entries } from "../../gateway/config/Options.ts";
@@ -101,9 +101,9 @@ const tokenLine = ({ metrics, name, page, paths, upstreams }: GatewaySettings["t
 const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
   tableOf(manner.clients).map((row) => {
     const treated = protocols.ids.map((protocol) => {
-      const shipped = shippedTreatment(row, protocol);
-      const reveal = row.configured.reveal ?? manner.reveal ?? shipped.reveal;
-      return { protocol, said: `${reveal}, ${row.configured.onBreak ?? manner.onBreak ?? shipped.onBreak}` };
+      const builtIn = builtInTreatment(row, protocol);
+      const reveal = row.configured.reveal ?? manner.reveal ?? builtIn.reveal;
+      return { protocol, said: `${reveal}, ${row.configured.onBreak ?? manner.onBreak ?? builtIn.onBreak}` };
     });
     const changed = Object.keys(row.configured).length > 0 ? " (configured)" : "";
     const [first] = treated;

@@ -58,7 +58,7 @@ export const retryWhileTransient = <A, E, R>(
     const clock = yield* Clock.Clock;
     const begunAt = monotonicMs(clock);
     let isTold = false;
-    const again = (error: RecorderError) =>
+    const pauseBeforeRetry = (error: RecorderError) =>
       Effect.gen(function* () {
         const said = `retrying for up to ${storeWaitMs / 1_000} s`;
         if (!isTold) yield* Effect.logWarning(`cannot open the store, ${said}: ${failureText(error)}`);
@@ -71,7 +71,7 @@ export const retryWhileTransient = <A, E, R>(
       const error = tried.failure;
       if (!(error instanceof RecorderError) || !isTransient(error)) return yield* Effect.fail(error);
       if (monotonicMs(clock) - begunAt >= storeWaitMs) return yield* Effect.fail(error);
-      yield* again(error);
+      yield* pauseBeforeRetry(error);
     }
   });
 

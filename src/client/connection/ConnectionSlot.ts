@@ -66,7 +66,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     // undici's timer is up to a second late, or more after a blocked event loop or a suspension. So the idle time is checked here.
     const spent = this.#suspected || this.#idle.isLongerThan(this.#host.keepAliveMs);
-    if (spent && this.#idle.idle) {
+    if (spent && this.#idle.isIdle) {
       this.#held.waiting = handler instanceof Exchange ? handler : this.#host.connector.waiting();
       this.discard();
     }
@@ -94,7 +94,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
 
   /** Closes the connection if it is idle. A request that was assigned to it but not written yet uses a new connection. */
   discard(): void {
-    if (!this.#idle.idle || this.#held.socket === undefined) return;
+    if (!this.#idle.isIdle || this.#held.socket === undefined) return;
     this.#idle.end();
     this.#host.origin.recordIdleClose();
     this.#held.socket.destroy();

@@ -21,7 +21,7 @@ export class IdleTime {
   }
 
   /** True if the connection is waiting for a request. */
-  get idle(): boolean {
+  get isIdle(): boolean {
     return this.#since !== undefined;
   }
 

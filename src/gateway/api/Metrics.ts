@@ -51,7 +51,7 @@ export const rows = (
 export const textOf = (totals: MetricRows): string => format(Context.make(Metric.MetricRegistry, registryOf(totals)));
 
 const format = (context: Context.Context<never>): string => {
-  const names = new Map(Metric.snapshotUnsafe(context).map((it) => [it.id, conventional(it)]));
+  const names = new Map(Metric.snapshotUnsafe(context).map((it) => [it.id, prometheusName(it)]));
   return PrometheusMetrics.formatUnsafe(context, { metricNameMapper: (name) => names.get(name) ?? name });
 };
 
@@ -59,7 +59,7 @@ const format = (context: Context.Context<never>): string => {
  * Renames a metric: `stream_recovery.runs` becomes `stream_recovery_runs_total`, and `stream_recovery.recovery_time` gets its
  * unit as a suffix. A unit in braces, for example `{token}`, only counts and is no suffix.
  */
-const conventional = ({ attributes, id, type }: Metric.Metric.Snapshot): string => {
+const prometheusName = ({ attributes, id, type }: Metric.Metric.Snapshot): string => {
   const unit = attributes?.unit;
   const isSuffix = unit !== undefined && !unit.startsWith("{") && !id.includes(`_${unit}`);
   const inUnit = isSuffix ? `${id}_${unit}` : id;

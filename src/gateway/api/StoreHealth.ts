@@ -32,7 +32,7 @@ export class StoreHealth extends Context.Service<
    *
    * @param recorder the program's recorder; layers above it write through the watched one
    */
-  static readonly watching = <E, R>(
+  static readonly layerOver = <E, R>(
     recorder: Layer.Layer<RunRecorder, E, R>,
   ): Layer.Layer<RunRecorder | StoreHealth, E, R> =>
     Layer.effectContext(Effect.suspend(() => watch)).pipe(Layer.provide(recorder));
@@ -92,7 +92,7 @@ class StoreWatch {
   }
 
   get state(): StoreState {
-    const trouble = this.#failing ?? this.#slow;
+    const trouble = this.#failing ?? this.#slowWrite;
     if (trouble === undefined) return { writes: "ok" };
     const isAway = isDefinite.has(trouble.reason) || this.#elapsed() - this.#due >= awayMs;
     return { writes: isAway ? "failing" : "slow", ...trouble };
@@ -103,7 +103,7 @@ class StoreWatch {
     return this.#failing !== undefined || this.#elapsed() - this.#writtenAt >= probeIdleMs;
   }
 
-  get #slow(): { readonly reason: string; readonly since: number } | undefined {
+  get #slowWrite(): { readonly reason: string; readonly since: number } | undefined {
     const [oldest] = this.#pending;
     if (oldest === undefined || this.#elapsed() - oldest.since < slowMs) return undefined;
     return { reason: "slow", since: oldest.at };

@@ -55,7 +55,7 @@ export class AttachKeys {
   }
 
   /** Computes the key of the client that may read a response from all its credentials and its token name. */
-  holder(holder: Holder): string {
+  holderKey(holder: Holder): string {
     const words = JSON.stringify(["holder", holder.tenant ?? null, credentialsOf(holder)]);
     const known = this.#holders.get(words);
     if (known !== undefined) return known;

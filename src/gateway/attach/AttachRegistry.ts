@@ -131,7 +131,7 @@ export class AttachRegistry {
 
   /** Sets the key of an entry's request. Repeats find the entry from now on. */
   setRequest(of: AttachEntry, request: string): void {
-    const entry = own(of);
+    const entry = toWritable(of);
     if (!this.#entries.has(entry)) return;
     entry.terms = { ...entry.terms, request };
     const same = this.#byRequest.get(request) ?? new Set();
@@ -145,7 +145,7 @@ export class AttachRegistry {
   }
 
   setRunId(of: AttachEntry, runId: string): void {
-    const entry = own(of);
+    const entry = toWritable(of);
     entry.runId = runId;
     if (this.#entries.has(entry)) this.#byRun.set(runId, entry);
   }
@@ -156,7 +156,7 @@ export class AttachRegistry {
    * @returns the entries that were evicted because of the new bytes
    */
   append(of: AttachEntry, chunks: ReadonlyArray<Bytes>): ReadonlyArray<AttachEntry> {
-    const entry = own(of);
+    const entry = toWritable(of);
     const before = entry.log.held;
     for (const bytes of chunks) entry.log.append(bytes);
     if (entry.log.held === before && entry.log.length <= this.#limits.runBytes) return none;
@@ -182,7 +182,7 @@ export class AttachRegistry {
 
   /** Records that a reader has started to read a response or has replaced another reader. */
   recordAttach(of: AttachEntry): void {
-    const entry = own(of);
+    const entry = toWritable(of);
     entry.isRead = true;
     entry.leftAt = undefined;
     this.#updateUnread(entry);
@@ -194,7 +194,7 @@ export class AttachRegistry {
    * @param delivered true if it received everything
    */
   recordDetach(of: AttachEntry, now: number, delivered: boolean): void {
-    const entry = own(of);
+    const entry = toWritable(of);
     entry.isRead = false;
     entry.leftAt = now;
     entry.isDelivered ||= delivered;
@@ -203,7 +203,7 @@ export class AttachRegistry {
 
   /** Records the end of the run. Only the first call counts. */
   recordEnd(of: AttachEntry, how: EntryEnd, now: number): void {
-    const entry = own(of);
+    const entry = toWritable(of);
     entry.end ??= { how, at: now };
     const before = entry.log.held;
     entry.log.trim();
@@ -219,7 +219,7 @@ export class AttachRegistry {
   }
 
   drop(of: AttachEntry): void {
-    const entry = own(of);
+    const entry = toWritable(of);
     if (!this.#entries.delete(entry)) return;
     this.#unread.delete(entry);
     this.#bytes -= entry.log.held;
@@ -276,7 +276,7 @@ export class AttachRegistry {
 
   /** Evicts a response, for example because its buffered output exceeded the limit while it had no client. */
   evict(entry: AttachEntry, why: Eviction): void {
-    if (entry.evicted === undefined) this.#evict(own(entry), why);
+    if (entry.evicted === undefined) this.#evict(toWritable(entry), why);
   }
 
   #evict(entry: Entry, why: Eviction): AttachEntry {
@@ -297,7 +297,7 @@ const none: ReadonlyArray<AttachEntry> = [];
 const nobody = "0".repeat(64);
 
 /** Gives write access to an entry. All entries are created here, and only the registry writes their fields. */
-const own = (entry: AttachEntry): Entry => entry as Entry;
+const toWritable = (entry: AttachEntry): Entry => entry as Entry;
 
 /**
  * True if a run may answer a request with the same key. A failed run may not, since its repeat should get a new run. Programs may send

@@ -150,7 +150,7 @@ export class Attachments {
   /** Registers a run that its first client is about to read. */
   begin({ key, refuse, request, wish }: Beginning): LingeringRun {
     const { idempotencyKey, lingerMs } = wish;
-    const terms = { idempotencyKey, lingerMs, request: key ?? "", holder: this.#keys.holder(request) };
+    const terms = { idempotencyKey, lingerMs, request: key ?? "", holder: this.#keys.holderKey(request) };
     const { entry, evicted } = this.#registry.begin(terms);
     const run = new LingeringRun(entry, this.#serving, refuse);
     const due = new Alarm(() => this.#look(run));
@@ -315,7 +315,7 @@ export class Attachments {
   }
 
   holderOf(holder: Holder): string {
-    return this.#keys.holder(holder);
+    return this.#keys.holderKey(holder);
   }
 
   /**
@@ -383,7 +383,7 @@ export class Attachments {
     if (known === undefined) return;
     this.#takeUnkeyed(known);
     this.#alarms.clear(known.due);
-    if (known.isTold) this.#listeners.siblings?.held.over(entry.terms.request);
+    if (known.isTold) this.#listeners.siblings?.held.recordOver(entry.terms.request);
   }
 
   /** Publishes a run to the siblings. */

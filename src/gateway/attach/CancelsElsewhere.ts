@@ -16,6 +16,7 @@ export type CancelsElsewhere = (runId: string, holder: string) => Effect.Effect<
  *
  * @param facts state shared by the store's processes; undefined if it is not shared
  * @param cancels finds the owner of a run; a run without an owner is not cancelled
+ * @returns a function that sends cancels to other processes; undefined without shared state
  */
 export const make = Effect.fnUntraced(function* (
   attachments: Attachments,
@@ -35,15 +36,15 @@ export const make = Effect.fnUntraced(function* (
       if (run !== undefined) attachments.cancel(run);
     },
   );
-  const driver = (runId: string) =>
+  const findOwner = (runId: string) =>
     Effect.orElseSucceed(cancels?.findOwner(runId) ?? Effect.undefined, () => undefined);
   // A gateway records a run up to a second after its start, so a missing owner is looked up again.
-  const lateDriver = (runId: string) =>
-    Effect.flatMap(driver(runId), (name) =>
-      name === undefined ? Effect.delay(driver(runId), Duration.millis(lateRecordMs)) : Effect.succeed(name),
+  const findOwnerLate = (runId: string) =>
+    Effect.flatMap(findOwner(runId), (name) =>
+      name === undefined ? Effect.delay(findOwner(runId), Duration.millis(lateRecordMs)) : Effect.succeed(name),
     );
   return (run_id, holder) =>
-    Effect.flatMap(lateDriver(run_id), (name) =>
+    Effect.flatMap(findOwnerLate(run_id), (name) =>
       name === undefined ? Effect.succeed(false) : StoredCancels.cancel(facts, { run_id, holder }),
     );
 });

@@ -99,7 +99,7 @@ export class HeldElsewhere {
   }
 
   /** Records that a run that was added has ended or has a reader again. */
-  over(key: string): void {
+  recordOver(key: string): void {
     const runs = this.#own.get(key) ?? 0;
     if (runs > 1) return void this.#own.set(key, runs - 1);
     this.#own.delete(key);

@@ -26,7 +26,7 @@ export const hop = (asked: HopAsked, { headersOf, to }: HopTarget, client: Clien
       Effect.gen(function* () {
         request.on("error", () => undefined);
         client.whenGone(() => void request.destroy());
-        const next = listening(request);
+        const next = receiveMessages(request);
         request.end();
         const first = yield* Effect.timeoutOrElse(next, {
           duration: decideMs,
@@ -50,16 +50,16 @@ export const hop = (asked: HopAsked, { headersOf, to }: HopTarget, client: Clien
 type Said = { readonly taken: HopFacts | undefined } | { readonly response: IncomingMessage } | "gone";
 
 /** Receives messages from a sibling. The interim response and the final one may arrive in the same packet, so messages are queued. */
-const listening = (request: ClientRequest): Effect.Effect<Said> => {
+const receiveMessages = (request: ClientRequest): Effect.Effect<Said> => {
   const heard: Array<Said> = [];
   let wake = (): void => undefined;
-  const hear = (word: Said) => {
+  const enqueue = (word: Said) => {
     heard.push(word);
     wake();
   };
-  request.once("information", ({ headers }) => hear({ taken: read(HopFacts, headers[hopHeader]) }));
-  request.once("response", (response) => hear({ response }));
-  request.once("close", () => hear("gone"));
+  request.once("information", ({ headers }) => enqueue({ taken: read(HopFacts, headers[hopHeader]) }));
+  request.once("response", (response) => enqueue({ response }));
+  request.once("close", () => enqueue("gone"));
   return Effect.callback((resume) => {
     wake = () => {
       const word = heard.shift();

@@ -58,7 +58,7 @@ export class HopResponse extends ClientResponse {
   }
 
   /** Responds that the request cannot attach to any run. */
-  none(): void {
+  answerNone(): void {
     super.answer(200, {}, [[hopHeader, encode({ _tag: "None" })]]);
   }
 }

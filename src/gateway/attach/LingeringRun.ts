@@ -110,7 +110,7 @@ export class LingeringRun {
   }
 
   /** Waits until `look` returns a value. `look` is called at once and after every change. */
-  until<A>(look: () => A | undefined): Effect.Effect<A> {
+  waitUntil<A>(look: () => A | undefined): Effect.Effect<A> {
     return Effect.callback<A>((resume) => {
       const watch = () => {
         const found = look();
@@ -165,7 +165,7 @@ export class LingeringRun {
     try {
       reader.client.passOn(chunks);
     } catch (defect) {
-      this.#die(reader, defect);
+      this.#failReader(reader, defect);
       return false;
     }
     this.#recordTaken(reader, log.length);
@@ -219,7 +219,7 @@ export class LingeringRun {
   }
 
   /** Registers the action that stops the live run. If a stop was already requested, the action runs at once. */
-  whenStopped(act: (why: StopReason) => void): void {
+  setStopAction(act: (why: StopReason) => void): void {
     this.#onStop = act;
     if (this.#stop !== undefined) act(this.#stop);
   }
@@ -291,21 +291,21 @@ export class LingeringRun {
     try {
       this.#write(reader);
     } catch (defect) {
-      this.#die(reader, defect);
+      this.#failReader(reader, defect);
     }
   }
 
   /** Handles a defect while a client is served. Only this client's response ends; the run continues. */
-  #die(reader: Reader, defect: unknown): void {
+  #failReader(reader: Reader, defect: unknown): void {
     this.#resume(reader, Effect.die(defect));
   }
 
   #write(reader: Reader): void {
     if (!this.#tryWriteHead(reader)) return;
     const { client } = reader;
-    for (let next = this.#next(reader); next !== undefined; next = this.#next(reader)) {
+    for (let next = this.#nextStep(reader); next !== undefined; next = this.#nextStep(reader)) {
       if (typeof next === "string") {
-        this.#resume(reader, this.#behind(reader, next));
+        this.#resume(reader, this.#nextEffect(reader, next));
         return;
       }
       client.writeNow([next]);
@@ -314,7 +314,7 @@ export class LingeringRun {
   }
 
   /** Returns the next effect for a client that has received all available output or cannot accept more. */
-  #behind(reader: Reader, next: "end" | "break" | "full"): Effect.Effect<void> {
+  #nextEffect(reader: Reader, next: "end" | "break" | "full"): Effect.Effect<void> {
     if (next === "full") return this.#copyAfterDrain(reader);
     const { client } = reader;
     return next === "break" ? client.break : Effect.map(client.end, () => this.#detach(reader, true));
@@ -346,12 +346,12 @@ export class LingeringRun {
   #copyAfterDrain(reader: Reader): Effect.Effect<void> {
     const drained = Effect.raceFirst(
       reader.client.drained,
-      this.until(() => (reader.over ? true : undefined)),
+      this.waitUntil(() => (reader.over ? true : undefined)),
     );
     return Effect.andThen(drained, this.#copyUntilDone(reader));
   }
 
-  #next({ at, client }: Reader): Bytes | "end" | "break" | "full" | undefined {
+  #nextStep({ at, client }: Reader): Bytes | "end" | "break" | "full" | undefined {
     if (!client.isReady()) return "full";
     // The response was evicted while the client attached, so its first bytes are missing.
     if (at < this.entry.log.start) return "break";

@@ -127,13 +127,13 @@ export class OtherGateways {
   }
 
   /** Returns the destination for requests to a gateway. The requests are signed with the time of that gateway's clock. */
-  to(origin: string): Destination {
+  destinationOf(origin: string): Destination {
     return { origin, aheadMs: this.#known.get(origin) ?? 0 };
   }
 
   /** Asks a gateway. A failure is logged, because only an operator can correct an address. */
   ask<A, B>(query: Query<A, B>, value: A, origin: string): Effect.Effect<B, AskError> {
-    return this.wire.ask(query, value, this.to(origin)).pipe(
+    return this.wire.ask(query, value, this.destinationOf(origin)).pipe(
       Effect.tap(this.#asks.recordSuccess),
       Effect.tapError(({ reason }) => this.#asks.recordFailure(`${origin}: ${failures[reason]}`)),
     );

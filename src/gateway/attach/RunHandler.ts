@@ -49,10 +49,10 @@ export const serveRun = (
   Effect.suspend(() =>
     asked.attach.lingerMs === 0 && !serving.attachments.mightRepeat(asked.attach)
       ? relay(plan, asked, client, serving)
-      : attachable(plan, asked, client, serving),
+      : serveAttachable(plan, asked, client, serving),
   );
 
-const attachable = Effect.fnUntraced(function* (
+const serveAttachable = Effect.fnUntraced(function* (
   plan: RelayPlan,
   asked: AttachingRequest,
   client: ClientResponse,
@@ -74,7 +74,7 @@ const attachable = Effect.fnUntraced(function* (
     refuse: (error, to) => beforeHead(error, { ...ended, client: to }),
   });
   const reader = run.take(client, 0);
-  const working = yield* Effect.forkChild(lingering(run, ended, serving), { startImmediately: true });
+  const working = yield* Effect.forkChild(runLingering(run, ended, serving), { startImmediately: true });
   yield* run.serve(reader);
   const exit = yield* Fiber.await(working);
   // If the run was stopped, the stop has determined its end, so the fiber's exit is ignored.
@@ -86,12 +86,12 @@ interface Opened {
 }
 
 /** Runs a lingering run in its own fiber until it ends. A stop interrupts the fiber. */
-const lingering = (run: LingeringRun, request: EndedRequest, serving: RunServing) =>
+const runLingering = (run: LingeringRun, request: EndedRequest, serving: RunServing) =>
   Effect.withFiber<void, never, StreamProcessor>((working) => {
     const scope = Scope.makeUnsafe();
     const opened: Opened = { response: undefined };
     const { context } = working;
-    run.whenStopped((why) => void Effect.runForkWith(context)(stopping(why, opened, scope, working)));
+    run.setStopAction((why) => void Effect.runForkWith(context)(stopWork(why, opened, scope, working)));
     const told = reporting({ ...serving, routing: serving.routing.options }, linesOf(run, request));
     const endRun = Effect.sync(() => {
       told.closed();
@@ -107,7 +107,7 @@ const lingering = (run: LingeringRun, request: EndedRequest, serving: RunServing
     return Effect.onExit(work, (exit) => Effect.ensuring(Scope.close(scope, exit), endRun));
   });
 
-const stopping = Effect.fnUntraced(function* (
+const stopWork = Effect.fnUntraced(function* (
   why: StopReason,
   { response }: Opened,
   scope: Scope.Closeable,
@@ -129,7 +129,7 @@ const logOf = (
   streaming: boolean,
 ): Relay.RelaySink => ({
   isReady: () => run.shouldProduce,
-  drained: run.until(() => (run.shouldProduce ? true : undefined)),
+  drained: run.waitUntil(() => (run.shouldProduce ? true : undefined)),
   write: (bytes) => attachments.onEvicted(run.append(bytes)),
   head: (response) => {
     opened.response = response;

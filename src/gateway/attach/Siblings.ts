@@ -83,7 +83,7 @@ const gatewaysOf = (gateways: OtherGateways | undefined): Effect.Effect<Readonly
         others.map((name) => ({
           name,
           ask: (asked, value) => gateways.ask(asked, value, name),
-          target: gateways.wire.hopTo(gateways.to(name)),
+          target: gateways.wire.hopTo(gateways.destinationOf(name)),
         })),
       );
 
@@ -148,7 +148,7 @@ export class Siblings {
     function* (this: Siblings, serving: SiblingServing): Effect.fn.Return<void, never, Scope.Scope> {
       const { hasRequest, hasRun, now, run, serve, slowMs } = serving;
       const sockets = this.#sockets;
-      const setting = ({ from, hop: id, worker }: HopAsked): HopSetting => ({
+      const settingOf = ({ from, hop: id, worker }: HopAsked): HopSetting => ({
         ...{ now, slowMs: slowMs(), isRemote: from !== null },
         isSilent:
           from === null ? this.#isSilentAt({ hop: id, worker }) : this.#isSilentThere(from, { hop: id, worker }),
@@ -156,9 +156,9 @@ export class Siblings {
       if (sockets !== undefined) {
         yield* sockets.serveQuery(repeatKnown, (key) => Effect.sync(() => hasRequest(key)));
         yield* sockets.serveQuery(streamKnown, ({ holder, run_id }) => Effect.sync(() => hasRun(run_id, holder)));
-        yield* sockets.serveHops(listenerOf({ setting, serve, run }));
+        yield* sockets.serveHops(listenerOf({ setting: settingOf, serve, run }));
       }
-      if (this.#gateways !== undefined) yield* this.#serveFar(this.#gateways.wire, serving, setting);
+      if (this.#gateways !== undefined) yield* this.#serveFar(this.#gateways.wire, serving, settingOf);
     },
   );
 
@@ -171,12 +171,12 @@ export class Siblings {
       { hasRequest, hasRun, run, serve }: SiblingServing,
       setting: HopServing["setting"],
     ): Effect.fn.Return<void, never, Scope.Scope> {
-      const any = <A>(asked: Query<A, boolean>, value: A, isHere: boolean): Effect.Effect<boolean> => {
+      const askAny = <A>(asked: Query<A, boolean>, value: A, isHere: boolean): Effect.Effect<boolean> => {
         if (isHere || this.#sockets === undefined) return Effect.succeed(isHere);
         return Effect.map(this.#sockets.askOthers(asked, value), (all) => all.some((it) => it.value));
       };
-      yield* wire.serveQuery(repeatKnown, (key) => any(repeatKnown, key, hasRequest(key)));
-      yield* wire.serveQuery(streamKnown, (of) => any(streamKnown, of, hasRun(of.run_id, of.holder)));
+      yield* wire.serveQuery(repeatKnown, (key) => askAny(repeatKnown, key, hasRequest(key)));
+      yield* wire.serveQuery(streamKnown, (of) => askAny(streamKnown, of, hasRun(of.run_id, of.holder)));
       const serveAny: HopServing["serve"] = (wish, client) =>
         Effect.flatMap(serve(wish, client), (isServed) =>
           isServed ? Effect.succeed(true) : this.#forward(wish, client),
@@ -200,7 +200,7 @@ export class Siblings {
       return Effect.map(this.#serveStreamAmong(wish, client, "workers"), ({ result }) => result !== "none");
     const { asked, idempotencyKey, key, repeats } = wish;
     const repeat = { asked, repeats, lingerMs: 0, forbidden: false, idempotencyKey: idempotencyKey ?? undefined };
-    return this.#repeated(key, repeat, client, "workers");
+    return this.#serveRepeated(key, repeat, client, "workers");
   }
 
   /** True if a request might attach to a sibling's run. */
@@ -214,12 +214,12 @@ export class Siblings {
    * @returns true if there is a run that it may attach to
    */
   serveRepeat(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
-    return Effect.flatMap(this.#repeated(key, wish, client, "workers"), (isTheirs) =>
-      isTheirs ? Effect.succeed(true) : this.#repeated(key, wish, client, "gateways"),
+    return Effect.flatMap(this.#serveRepeated(key, wish, client, "workers"), (isTheirs) =>
+      isTheirs ? Effect.succeed(true) : this.#serveRepeated(key, wish, client, "gateways"),
     );
   }
 
-  readonly #repeated = Effect.fnUntraced(
+  readonly #serveRepeated = Effect.fnUntraced(
     { self: this },
     function* (
       this: Siblings,
@@ -233,7 +233,7 @@ export class Siblings {
       const hopWish: HopWish = { _tag: "Repeat", key, repeats, asked: wish.asked, idempotencyKey };
       const owners = this.held.ownersOf(key);
       if (owners.size === 0 && !isPossibleRepeat(wish)) return false;
-      const all = yield* this.#all(among);
+      const all = yield* this.#siblingsAmong(among);
       const told = all.filter(({ name }) => owners.has(name));
       // Runs that have a reader or were read to their end are not published, so a possible repeat is also sent to the other siblings.
       const others = all.filter(({ name }) => !owners.has(name));
@@ -276,9 +276,9 @@ export class Siblings {
       among: Among,
     ): Effect.fn.Return<{ readonly result: HopResult; readonly isLate: boolean }> {
       const { holder, run_id } = asked;
-      const saying = (sibling: Sibling) =>
+      const askSibling = (sibling: Sibling) =>
         Effect.map(Effect.result(sibling.ask(streamKnown, { holder, run_id })), (said) => ({ sibling, said }));
-      const all = yield* Effect.forEach(yield* this.#all(among), saying, { concurrency: "unbounded" });
+      const all = yield* Effect.forEach(yield* this.#siblingsAmong(among), askSibling, { concurrency: "unbounded" });
       for (const { said, sibling } of all) {
         const has = Result.isSuccess(said) && said.success;
         const result = has ? yield* this.#hop(sibling, client, asked) : "none";
@@ -290,7 +290,7 @@ export class Siblings {
     },
   );
 
-  #all(among: Among): Effect.Effect<ReadonlyArray<Sibling>> {
+  #siblingsAmong(among: Among): Effect.Effect<ReadonlyArray<Sibling>> {
     return among === "workers" ? Effect.succeed(workersOf(this.#sockets)) : gatewaysOf(this.#gateways);
   }
 
@@ -329,7 +329,7 @@ export const listenerOf =
     const client = new HopResponse(response, serving.setting(asked));
     serving.run(
       serving.serve(asked.wish, client).pipe(
-        Effect.map((isServed) => (isServed ? undefined : client.none())),
+        Effect.map((isServed) => (isServed ? undefined : client.answerNone())),
         Effect.onExit((exit) =>
           Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)
             ? client.settle

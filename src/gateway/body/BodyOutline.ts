@@ -40,7 +40,7 @@ export const conversation: ReadonlySet<string> = new Set([
   "context",
 ]);
 
-/** Members of an object in the outermost one that contain the conversation, because Code Assist wraps a request of Gemini. */
+/** Members that contain the conversation if another object wraps the request, as Code Assist wraps a request of Gemini. */
 export const wrapped: ReadonlySet<string> = new Set(["contents", "systemInstruction"]);
 
 /** Members, at any level, that describe a tool or a format. Recognising a request does not require them. */

@@ -1,5 +1,5 @@
 /**
- * Describes how a configuration changes the client table: an override changes fields of a shipped row or adds a row.
+ * Describes how a configuration changes the client table: an override changes fields of a built-in row or adds a row.
  */
 import { Schema } from "effect";
 import { clientRows, unknownName } from "./ClientRows.ts";
@@ -12,7 +12,7 @@ export const patienceMaxMs = 240_000;
 
 const rowsMax = 64;
 
-const shipped: ReadonlySet<string> = new Set([...clientRows.map(({ name }) => name), unknownName]);
+const builtIn: ReadonlySet<string> = new Set([...clientRows.map(({ name }) => name), unknownName]);
 
 /** A property of a request by which a configured row recognises its client. */
 export const ClientMatch = Schema.Union([
@@ -23,11 +23,11 @@ export const ClientMatch = Schema.Union([
 ]);
 export type ClientMatch = typeof ClientMatch.Type;
 
-/** The configuration of one client. Omitted fields keep their shipped values. */
+/** The configuration of one client. Omitted fields keep their built-in values. */
 export const ClientOverride = Schema.Struct({
-  /** The property by which the client is recognised. Required for a name that no shipped row has. */
+  /** The property by which the client is recognised. Required for a name that no built-in row has. */
   match: Schema.optionalKey(ClientMatch),
-  /** The shipped client whose treatment this client gets; `unknown` if omitted. */
+  /** The built-in client whose treatment this client gets; `unknown` if omitted. */
   as: Schema.optionalKey(Schema.Literals([...clientRows.map(({ name }) => name), unknownName])),
   reveal: Schema.optionalKey(Schema.Literals(["live", "on_complete"])),
   onBreak: Schema.optionalKey(Schema.Literals(["tell", "abort", "as_provider"])),
@@ -42,8 +42,8 @@ export const ClientOverride = Schema.Struct({
 export type ClientOverride = typeof ClientOverride.Type;
 
 /**
- * Client configuration by name. The name of a shipped row (or `unknown`) changes fields of that row. Any other name adds a row. Added rows
- * are matched before all shipped ones, in the order of the file.
+ * Client configuration by name. The name of a built-in row (or `unknown`) changes fields of that row. Any other name adds a row. Added rows
+ * are matched before all built-in ones, in the order of the file.
  */
 export const ClientOverrides = Schema.Record(Schema.String, ClientOverride).check(
   Schema.makeFilter((overrides) => {
@@ -58,10 +58,10 @@ export const ClientOverrides = Schema.Record(Schema.String, ClientOverride).chec
 export type ClientOverrides = typeof ClientOverrides.Type;
 
 const issueOf = (name: string, override: ClientOverride | undefined): string | undefined => {
-  if (shipped.has(name)) {
+  if (builtIn.has(name)) {
     const moved = override?.match !== undefined || override?.as !== undefined;
-    return moved ? "expected neither match nor as: the name belongs to a shipped client" : undefined;
+    return moved ? "expected neither `match` nor `as`, because this is the name of a built-in client" : undefined;
   }
   if (!/^[a-z0-9-]{1,32}$/.test(name)) return "expected a name of at most 32 lower-case letters, digits and hyphens";
-  return override?.match === undefined ? "expected a match: no shipped client has this name" : undefined;
+  return override?.match === undefined ? "expected `match`, because no built-in client has this name" : undefined;
 };

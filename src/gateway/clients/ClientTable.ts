@@ -1,5 +1,5 @@
 /**
- * Merges the shipped client table with the configuration.
+ * Merges the built-in client table with the configuration.
  */
 import { headerOf } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
@@ -15,16 +15,16 @@ export interface ConfiguredRow extends ClientRow {
 /** A table whose last row matches every request. */
 export type ClientTable = ReadonlyArray<ConfiguredRow>;
 
-/** Builds the table of a configuration: configured rows, then shipped rows, then the row of unknown clients. */
+/** Builds the table of a configuration: configured rows, then built-in rows, then the row of unknown clients. */
 export const tableOf = (overrides: ClientOverrides = {}): ClientTable => {
   const known = tables.get(overrides);
   if (known !== undefined) return known;
-  const shipped = [...clientRows, unknownRow];
+  const builtIn = [...clientRows, unknownRow];
   const byName = new Map(Object.entries(overrides)); // a Map, so that no name finds an inherited member
   const own = Object.entries(overrides).flatMap(([name, override]) =>
-    override.match === undefined ? [] : [ownRow(name, override, override.match, shipped)],
+    override.match === undefined ? [] : [ownRow(name, override, override.match, builtIn)],
   );
-  const table = [...own, ...shipped.map((row) => ({ ...row, configured: fieldsOf(byName.get(row.name)) }))];
+  const table = [...own, ...builtIn.map((row) => ({ ...row, configured: fieldsOf(byName.get(row.name)) }))];
   tables.set(overrides, table);
   return table;
 };
@@ -43,8 +43,8 @@ export const rowOf = (table: ClientTable, request: RequestMarks): ConfiguredRow 
 
 const rows = new WeakMap<RequestMarks["headers"], { readonly table: ClientTable; readonly row: ConfiguredRow }>();
 
-/** Returns the shipped treatment of a client in a protocol, before the configuration applies. */
-export const shippedTreatment = (row: ClientRow, protocol: string): Treatment => {
+/** Returns the built-in treatment of a client in a protocol, before the configuration applies. */
+export const builtInTreatment = (row: ClientRow, protocol: string): Treatment => {
   const ofRow = treatments.get(row) ?? new Map<string, Treatment>();
   const known = ofRow.get(protocol);
   if (known !== undefined) return known;
@@ -63,9 +63,9 @@ const ownRow = (
   name: string,
   override: ClientOverride,
   match: ClientMatch,
-  shipped: ReadonlyArray<ClientRow>,
+  builtIn: ReadonlyArray<ClientRow>,
 ): ConfiguredRow => {
-  const base = shipped.find((row) => row.name === override.as) ?? unknownRow;
+  const base = builtIn.find((row) => row.name === override.as) ?? unknownRow;
   return { ...base, name, marks: "configured", matches: matcherOf(match), configured: fieldsOf(override) };
 };
 

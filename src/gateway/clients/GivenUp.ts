@@ -8,7 +8,7 @@ import type { RelayHeaders, RelayRequest } from "../../adapters/relay/RelayTrans
 import type { WireProtocol } from "../../provider/Protocols.ts";
 import { isOutOfDescriptors } from "../limits/Descriptors.ts";
 import type { Treatment } from "./ClientRow.ts";
-import { codeOf, messageOf, quoting } from "./GivenUpWords.ts";
+import { codeOf, messageOf, withQuote } from "./GivenUpWords.ts";
 import { isTransientText } from "./PassingWords.ts";
 import { pageOf, providerWordsOf, type WebPage } from "./ProviderWords.ts";
 
@@ -96,7 +96,7 @@ export const recallFailure = ({ ageMs, told }: Recalled): GivenUp => {
 
 /** Creates the sentence for a client. It quotes the provider unless the quotation would make the client retry. */
 export const sentenceOf = ({ message, said }: GivenUp, { asksByWords }: Pick<Treatment, "asksByWords">): string =>
-  said === undefined ? message : quoting(message, said, asksByWords);
+  said === undefined ? message : withQuote(message, said, asksByWords);
 
 /**
  * Creates the complete response for a failure before the head. The document contains the code only if the code does not look transient,

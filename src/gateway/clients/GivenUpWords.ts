@@ -43,7 +43,7 @@ const speaker = "stream-recovery gateway: ";
  * @param message a result of `messageOf`
  * @param asksByWords true to omit the words that make clients retry
  */
-export const quoting = (
+export const withQuote = (
   message: string,
   { code, message: said, title }: Pick<ProviderWords, "code" | "message" | "title">,
   asksByWords: boolean,
@@ -64,15 +64,15 @@ export const quoting = (
 export const messageOf = ({ attempts, failure, page, rule }: GivenUpFacts): string => {
   const code = codeOf(failure);
   const named = code === failure.kind || isTransientText(code) ? "" : ` (${code})`;
-  const happened = `${speaker}${page ?? codedWords(failure) ?? whatHappened(failure)}${named}.`;
-  const why = rule === "outage_too_long" ? tooLong(failure) : reasons[rule];
+  const happened = `${speaker}${page ?? codedWords(failure) ?? describeFailure(failure)}${named}.`;
+  const why = rule === "outage_too_long" ? describeLongWait(failure) : reasons[rule];
   const tries = attempts > 1 ? `${attempts} attempts were made.` : "";
   return [happened, why, isTransientText(tries) ? "" : tries, "There are no further attempts."]
     .filter((sentence) => sentence !== undefined && sentence !== "")
     .join(" ");
 };
 
-const whatHappened = (failure: Failure): string => {
+const describeFailure = (failure: Failure): string => {
   switch (failure.kind) {
     case "transport":
       return (
@@ -132,7 +132,7 @@ const providerTool = "The provider may have run one of its own tools, so the req
 const shown = "Part of the response had been shown, so the request was not repeated.";
 
 /** Explains that a run would have to wait too long, after an outage or because the provider asked for a wait. */
-const tooLong = ({ kind }: Failure): string =>
+const describeLongWait = ({ kind }: Failure): string =>
   kind === "rate_limited" || kind === "overloaded"
     ? "It asks for a longer wait than the limit allows."
     : "The gateway waited as long as the limit allows.";

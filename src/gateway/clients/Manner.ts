@@ -6,7 +6,7 @@
 import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ClientOverrides } from "./ClientOverrides.ts";
 import type { Treatment } from "./ClientRow.ts";
-import { type ConfiguredRow, rowOf, shippedTreatment, tableOf } from "./ClientTable.ts";
+import { builtInTreatment, type ConfiguredRow, rowOf, tableOf } from "./ClientTable.ts";
 
 /** The treatment that one request gets. */
 export interface Manner extends Treatment {
@@ -35,7 +35,7 @@ export interface MannerSettings {
 /**
  * Chooses the treatment of a client.
  *
- * Sources of `reveal`, in order: the request, the client's configured row, the configuration for all clients, the shipped row. `onBreak`
+ * Sources of `reveal`, in order: the request, the client's configured row, the configuration for all clients, the built-in row. `onBreak`
  * has the same sources except the request.
  */
 export const mannerOf = (request: MannerRequest, settings: MannerSettings = noSettings): Manner => {
@@ -56,15 +56,15 @@ const manners = new WeakMap<
 const chooseManner = (request: MannerRequest, settings: MannerSettings): Manner => {
   const row = clientRowOf(request, settings);
   const { configured } = row;
-  const shipped = shippedTreatment(row, request.protocol);
+  const builtIn = builtInTreatment(row, request.protocol);
   return {
-    ...shipped,
+    ...builtIn,
     ...configured,
     client: row.name,
-    reveal: request.asked ?? configured.reveal ?? settings.reveal ?? shipped.reveal,
-    onBreak: configured.onBreak ?? settings.onBreak ?? shipped.onBreak,
-    patienceMs: patienceOf(row, shipped, waitOf(request.headers)),
-    holdMaxMs: shorter(settings.holdMaxMs, configured.holdMaxMs ?? shipped.holdMaxMs),
+    reveal: request.asked ?? configured.reveal ?? settings.reveal ?? builtIn.reveal,
+    onBreak: configured.onBreak ?? settings.onBreak ?? builtIn.onBreak,
+    patienceMs: patienceOf(row, builtIn, waitOf(request.headers)),
+    holdMaxMs: minDefined(settings.holdMaxMs, configured.holdMaxMs ?? builtIn.holdMaxMs),
   };
 };
 
@@ -79,10 +79,10 @@ const none: ClientOverrides = {};
 const noSettings: MannerSettings = {};
 
 /** @param waits the client's own timeout, stated in its request, in milliseconds */
-const patienceOf = (row: ConfiguredRow, shipped: Treatment, waits: number | undefined): number => {
+const patienceOf = (row: ConfiguredRow, builtIn: Treatment, waits: number | undefined): number => {
   const configured = row.configured.patienceMs;
-  if (waits === undefined) return configured ?? shipped.patienceMs;
-  return Math.floor(Math.min(configured ?? shipped.patienceMs, waits * row.patienceShare));
+  if (waits === undefined) return configured ?? builtIn.patienceMs;
+  return Math.floor(Math.min(configured ?? builtIn.patienceMs, waits * row.patienceShare));
 };
 
 /**
@@ -99,5 +99,5 @@ const waitOf = (headers: RelayHeaders): number | undefined => {
   return undefined;
 };
 
-const shorter = (one: number | undefined, other: number | undefined): number | undefined =>
+const minDefined = (one: number | undefined, other: number | undefined): number | undefined =>
   one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);

@@ -45,7 +45,7 @@ export const providerWordsOf = (
   // A web page with a success status comes from a proxy or a login page, not from the provider.
   if (error.response !== undefined && isPage(error.response.head, text)) return undefined;
   const { code, message } = wordsOf(text);
-  const quoted = message === undefined ? undefined : quotable(redact(message, credentials));
+  const quoted = message === undefined ? undefined : toQuote(redact(message, credentials));
   const response = error.response === undefined ? undefined : refusalOf(error.response, text, credentials);
   return { message: quoted, code, response };
 };
@@ -73,7 +73,7 @@ export const pageOf = (response: RelayRefusal | undefined, request: RelayRequest
   const type = /^\s*([\w.+-]{1,32}\/[\w.+-]{1,32})/.exec(fieldOf(response.head.headers, "content-type") ?? "")?.[1];
   const typed = type === undefined || isTransientText(type) ? "" : ` (${type.toLowerCase()})`;
   const [, inner = ""] = /<title[^>]{0,256}>([^<]{1,1024})/i.exec(text) ?? [];
-  const line = quotable(redact(inner, request === undefined ? [] : credentialsOf(request)));
+  const line = toQuote(redact(inner, request === undefined ? [] : credentialsOf(request)));
   const title = line === undefined ? undefined : withoutPassing(line.slice(0, titleCharactersMax).toWellFormed());
   return { clause: `a web page${typed} ${pageInPlace}`, title };
 };
@@ -107,7 +107,7 @@ const wordsOf = (text: string): { readonly message: string | undefined; readonly
 };
 
 /** Formats text as one line of limited length. Returns undefined if the text contains no letter or digit. */
-const quotable = (message: string): string | undefined => {
+const toQuote = (message: string): string | undefined => {
   const line = message
     .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, " ")
     .replaceAll('"', "'")

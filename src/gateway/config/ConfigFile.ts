@@ -244,7 +244,7 @@ class Reader {
   /** Reports tokens with equal secrets. A client that sends the secret could then have the name and permissions of either token. */
   #checkTokens(tokens: ReadonlyArray<GatewayToken>): void {
     for (const [name, other] of findRepeatedTokens(tokens))
-      this.#addProblem(["tokens", name, "token"], `expected a different secret than that of the token ${other}`);
+      this.#addProblem(["tokens", name, "token"], `expected a secret that differs from that of the token ${other}`);
   }
 
   #readRoutes(config: ConfigParts, named: ReadonlyArray<UpstreamSettings>): RouteLists | undefined {

@@ -19,7 +19,7 @@ const text = (description: string) => Schema.String.check(Schema.isMinLength(1))
 const secret = (description: string) =>
   Schema.Union([Schema.Struct({ env: Schema.String }), Schema.Struct({ file: Schema.String }), Schema.String]).annotate(
     {
-      description: `${description}. \`{ "env": "NAME" }\` or \`{ "file": "PATH" }\`; the secret itself only in a file that others cannot read`,
+      description: `${description}. \`{ "env": "NAME" }\` or \`{ "file": "PATH" }\`; the secret itself is allowed only in a file that others cannot read`,
       message: 'expected { "env": "NAME" } or { "file": "PATH" }',
     },
   );
@@ -91,11 +91,11 @@ export const upstream = Schema.Struct({
       done_without_finish: Schema.optionalKey(
         Schema.Boolean.annotate(describe("`[DONE]` ends a chat even if no `finish_reason` arrived")),
       ),
-    }).annotate(describe("How its healthy streams differ from its protocol")),
+    }).annotate(describe("Deviations from its protocol that count as healthy")),
   ),
   state: Schema.optionalKey(
     text(
-      "Name of the provider account. A request that refers to data of the account (files, stored responses) moves only between upstreams with the same name; these also share a client's key",
+      "Name of the provider account. A request that refers to data of the account (files, stored responses) moves only between upstreams with the same account; these also share a client's key",
     ),
   ),
   linger_ms: Schema.optionalKey(
@@ -133,13 +133,13 @@ export const route = Schema.Struct({
           describe("Fields of the body (`model`, or two names joined by a dot); a model in the path is replaced there"),
         ),
       ),
-    }).annotate(describe("Headers and fields that a request gets on this route")),
+    }).annotate(describe("Headers and fields to set in a request on this route")),
   ),
   drop: Schema.optionalKey(
     Schema.Struct({
       headers: Schema.optionalKey(Schema.Array(Schema.String).annotate(describe("Names of headers"))),
       body: Schema.optionalKey(Schema.Array(Schema.String).annotate(describe("Fields of the body"))),
-    }).annotate(describe("Headers and fields that a request loses on this route")),
+    }).annotate(describe("Headers and fields to remove from a request on this route")),
   ),
 });
 
@@ -168,7 +168,9 @@ export const client = Schema.Struct({
     Schema.Literals(reveal).annotate(describe("When the gateway sends a response to this client")),
   ),
   on_break: Schema.optionalKey(
-    Schema.Literals(onBreak).annotate(describe("How a shown response ends for it if it breaks permanently")),
+    Schema.Literals(onBreak).annotate(
+      describe("How a response ends for this client if it breaks permanently after a part was shown"),
+    ),
   ),
   patience_ms: Schema.optionalKey(
     wholeNumber(0, patienceMaxMs).annotate(

@@ -229,7 +229,7 @@ const problemOfNames = ({ named = [], token, tokens = [] }: GatewayOptions): str
   const twice = firstDuplicate(names) ?? firstDuplicate(named.map(({ name }) => name));
   if (twice !== undefined) return `${twice}: expected each name once`;
   const [same] = findRepeatedTokens(tokensOf({ ...(token === undefined ? {} : { token }), tokens }));
-  if (same !== undefined) return `token ${same[0]}: expected a different secret than that of the token ${same[1]}`;
+  if (same !== undefined) return `token ${same[0]}: expected a secret that differs from that of the token ${same[1]}`;
   for (const { name, paths } of [...named, ...tokens]) {
     const problem = problemOfPaths(paths ?? []);
     if (problem !== undefined) return `paths of ${name}: ${problem.message}`;

@@ -164,7 +164,7 @@ export interface GatewayToken {
   readonly metrics: boolean;
 }
 
-const listed = (names: ReadonlyArray<string>): string =>
+const listNames = (names: ReadonlyArray<string>): string =>
   names.map((name, at) => `${at === 0 ? "" : at === names.length - 1 ? " and " : ", "}\`${name}\``).join("");
 
 const byName = <S extends Schema.Top>(value: S) => Schema.Record(Schema.String, value);
@@ -189,7 +189,7 @@ export const server = {
   }),
   named: apart<ReadonlyArray<UpstreamSettings>>()(
     "none",
-    `Servers that receive requests, by name. ${listed(Object.keys(upstreams))} need no prefix; any other name is reached under \`/u/NAME/\``,
+    `Servers that receive requests, by name. ${listNames(Object.keys(upstreams))} need no prefix; any other name is reached under \`/u/NAME/\``,
     byName(upstream),
     { key: "upstreams" },
   ),
@@ -222,7 +222,7 @@ export const server = {
     reveal,
   ),
   onBreak: words(
-    "End of a shown response that breaks permanently. tell: its protocol's own error event; abort: a broken body; as_provider: the provider's own end. If omitted, the best for each client, and tell for an unknown one",
+    "End of a response that breaks permanently after a part was shown. tell: its protocol's own error event; abort: a broken body; as_provider: the provider's own end. If omitted, the best for each client, and tell for an unknown one",
     onBreak,
   ),
   continueText: words(

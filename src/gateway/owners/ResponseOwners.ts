@@ -93,8 +93,8 @@ const tokenIn = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.String))
 /** Accesses the owners in the store. While the store is unavailable it finds no owner, and the outage is logged once. */
 const storeOf = (facts: SharedFacts) => {
   const outage = new OutageLog({
-    away: "cannot read which tokens made stored responses at other gateways",
-    back: "can read again which tokens made stored responses at other gateways",
+    away: "cannot read which tokens own the stored responses of other gateways",
+    back: "the owners of other gateways' stored responses can be read again",
   });
   const tryStore = <A>(asked: Effect.Effect<A, FactsFault>) => outage.tryWithin(asked, storeWaitMs);
   return {

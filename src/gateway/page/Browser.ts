@@ -416,11 +416,11 @@ const badge = (): void => {
   const text = refusal ?? words[now];
   place.dataset.feed = now;
   if (said.textContent !== text) said.textContent = text;
-  const old = now === "live" || now === "start" ? "" : `last news ${rough(clock() - last.seen)} ago`;
+  const old = now === "live" || now === "start" ? "" : `last update ${formatRoughly(clock() - last.seen)} ago`;
   if (age.textContent !== old) age.textContent = old;
 };
 
-const rough = (ms: number): string => {
+const formatRoughly = (ms: number): string => {
   if (ms < 60_000) return `${Math.floor(ms / 1_000)} s`;
   return ms < 3_600_000 ? `${Math.floor(ms / 60_000)} min` : `${Math.floor(ms / 3_600_000)} h`;
 };

@@ -30,7 +30,7 @@ const lookMsMax = 1_000;
 export const breakOff = (response: ServerResponse, slowMs: number): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { socket } = response;
-    if (socket === null && !response.destroyed) return Effect.andThen(itsTurn(response), breakOff(response, slowMs));
+    if (socket === null && !response.destroyed) return Effect.andThen(awaitTurn(response), breakOff(response, slowMs));
     if (socket === null || socket.destroyed) return Effect.sync(() => void response.destroy());
     // A response without a head is never taken for complete, so it needs no open chunk.
     if (socket.writableEnded || !response.headersSent) return endWith("", response, socket, slowMs);
@@ -51,7 +51,7 @@ const rawOf = (socket: TLSSocket): Socket | undefined => {
 };
 
 /** Waits until a pipelined response gets its turn on the connection. If the connection closes first, the response is destroyed. */
-const itsTurn = (response: ServerResponse): Effect.Effect<void> =>
+const awaitTurn = (response: ServerResponse): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const { socket } = response.req;
     const settle = () => {

@@ -27,7 +27,7 @@ const keys: ReadonlySet<string> = new Set([...boundRows.flatMap(({ marks = [] })
  * @param onMark called once with each mark, and must not throw; for a signature that arrives in pieces, it is called after each piece with
  *   the signature so far
  */
-export const marking = (
+export const withMarks = (
   exchange: RelayExchange,
   framing: Framing | undefined,
   onMark: (text: string) => void,

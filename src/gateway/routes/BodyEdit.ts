@@ -20,7 +20,7 @@ export interface BodyChanges {
  * @param body the parsed body
  * @returns the first such field; undefined if there is none
  */
-export const obstacle = (body: Json.JsonRecord, { drop, set }: BodyChanges): string | undefined =>
+export const findUneditableField = (body: Json.JsonRecord, { drop, set }: BodyChanges): string | undefined =>
   [...set.map(([field]) => field), ...drop].find((field) => {
     const [outer, inner] = keysOf(field);
     const value = Object.hasOwn(body, outer) ? body[outer] : undefined;
@@ -30,12 +30,12 @@ export const obstacle = (body: Json.JsonRecord, { drop, set }: BodyChanges): str
 /**
  * Changes a body.
  *
- * @param object the members of the body; `obstacle` must have found no field
+ * @param object the members of the body; `findUneditableField` must have found no field
  */
 export const editBody = (body: Bytes, object: JsonObject, changes: BodyChanges): Buffer<ArrayBuffer> =>
   Buffer.concat([
     body.subarray(0, object.open),
-    ...rewritten(body, object, editsOf(changes)),
+    ...rewriteObject(body, object, editsOf(changes)),
     body.subarray(object.close + 1),
   ]);
 
@@ -71,7 +71,7 @@ const keysOf = (field: string): readonly [outer: string, inner: string | undefin
 /**
  * Writes an object without the removed members. The comma after a removed member is removed too; if no member follows, the comma before it.
  */
-const rewritten = (body: Bytes, { close, members, open }: JsonObject, edits: Edits): ReadonlyArray<Bytes> => {
+const rewriteObject = (body: Bytes, { close, members, open }: JsonObject, edits: Edits): ReadonlyArray<Bytes> => {
   const out = [body.subarray(open, open + 1)];
   const missing = new Map(edits);
   let isEmpty = true;
@@ -104,7 +104,7 @@ const isDropped = ({ key }: JsonMember, edits: Edits): boolean =>
 const valueAfter = (body: Bytes, { from, inside, key, to }: JsonMember, edits: Edits): ReadonlyArray<Bytes> => {
   const edit = key === undefined ? undefined : edits.get(key);
   if (typeof edit === "string") return [Buffer.from(edit)];
-  return edit === undefined || inside === undefined ? [body.subarray(from, to)] : rewritten(body, inside, edit);
+  return edit === undefined || inside === undefined ? [body.subarray(from, to)] : rewriteObject(body, inside, edit);
 };
 
 /** Returns the JSON for a member that the object does not contain yet; undefined if there is nothing to add. */

@@ -24,7 +24,7 @@ export interface Found {
 /** Maximum marks kept from a body. The newest responses are at its end, so the first marks are dropped. */
 export const marksMax = 1024;
 
-/** Maximum size of a searched item of a large body's conversation, in bytes, without its long strings. */
+/** Maximum size of an item of the conversation that is searched if the body is large, in bytes. Long strings do not count. */
 export const itemBytesMax = 1_024 * 1_024;
 
 /** Maximum size of a string kept from an item, in bytes: in mark fields, and in all others. */

@@ -10,12 +10,12 @@ import { membersInTurns } from "../../adapters/relay/form/JsonMembers.ts";
 import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
 import type { RouteList } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
-import { forbidden, type Refused } from "../routing/Admission.ts";
+import { forbiddenRefusal, type Refused } from "../routing/Admission.ts";
 import { hasClientCredential } from "../routing/OwnCredential.ts";
 import { searchBody } from "./Bound.ts";
 import type { RouteMemory } from "./RouteMemory.ts";
 import { type MeantRequest, type RouteTarget, targetOf } from "./RouteTarget.ts";
-import { noSuchRoute, type RouteWish } from "./RouteWish.ts";
+import { type RouteWish, routeRefusal } from "./RouteWish.ts";
 
 /** A request whose routes are chosen. */
 export interface RoutedRequest extends MeantRequest {
@@ -68,7 +68,7 @@ const chooseRoutes = (
   if (wish.pinned !== undefined) {
     const pinned = all.find(({ id }) => id === wish.pinned);
     if (pinned !== undefined) return Effect.succeed({ first: pinned, further: [], bound: undefined, left_out });
-    return Effect.succeed(noSuchRoute(wish.pinned, left_out.find(({ id }) => id === wish.pinned)?.reason));
+    return Effect.succeed(routeRefusal(wish.pinned, left_out.find(({ id }) => id === wish.pinned)?.reason));
   }
   if (targets.length === 0) return Effect.succeed({ first, further: [], bound: undefined, left_out });
   return Effect.map(searchBody(request.body, request.plan.protocol.id), ({ bound, marks }) => {
@@ -100,7 +100,7 @@ const targetsOf = (request: RoutedRequest, list: RouteList, { servers, upstreams
  * refuses.
  */
 const mayUse = ({ plan, server: meant, token }: RoutedRequest, server: UpstreamSettings): boolean => {
-  if (forbidden(token, { upstream: server.name }) !== undefined) return false;
+  if (forbiddenRefusal(token, { upstream: server.name }) !== undefined) return false;
   if (!hasOwnCredential(server)) return true;
   return token !== undefined && (hasOwnCredential(meant) || !hasClientCredential(plan.request));
 };

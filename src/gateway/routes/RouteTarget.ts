@@ -14,10 +14,10 @@ import type { UpstreamName, Upstreams } from "../config/Options.ts";
 import type { RouteSettings } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { namedRouteOf } from "../routing/NamedRoute.ts";
-import { outgoing, withoutClientCredentials } from "../routing/OwnCredential.ts";
+import { toOutgoing, withoutClientCredentials } from "../routing/OwnCredential.ts";
 import { ownerOf, plainPath } from "../routing/Vendor.ts";
 import { type Bytes, isEncoded } from "../upstream/ContentDecoding.ts";
-import { type BodyChanges, editBody, obstacle } from "./BodyEdit.ts";
+import { type BodyChanges, editBody, findUneditableField } from "./BodyEdit.ts";
 
 /** A request that addresses one upstream and may move to others. */
 export interface MeantRequest {
@@ -65,7 +65,7 @@ export const targetOf = (
   if (changesBody && isEncoded(headerOf(headers, "content-encoding") ?? ""))
     return { reason: "the body is compressed and cannot be changed" };
   if (changesBody && body.isOutline && members === undefined) return { reason: "the body is too large to be changed" };
-  const inTheWay = obstacle(body.json, changes);
+  const inTheWay = findUneditableField(body.json, changes);
   if (inTheWay !== undefined) return { reason: `the body's ${inTheWay} cannot be changed` };
   const asked = { url: model ?? request.target, headers };
   const shown = canShareCredential(from, server) ? asked : withoutClientCredentials(asked);
@@ -88,7 +88,7 @@ export const targetOf = (
       ...(server.tolerance === undefined ? {} : { tolerance: { ...server.tolerance, ...plan.tolerance } }),
     },
     leaving: (given) =>
-      leaving(given, {
+      requestOnRoute(given, {
         upstream: found.upstream,
         route,
         server,
@@ -114,9 +114,12 @@ interface Leaving {
   readonly read: ReadBody | undefined;
 }
 
-const leaving = (request: RelayRequest, { changes, from, read, route, server, upstream }: Leaving): RelayRequest => {
+const requestOnRoute = (
+  request: RelayRequest,
+  { changes, from, read, route, server, upstream }: Leaving,
+): RelayRequest => {
   const shown = canShareCredential(from, server) ? request : withoutClientCredentials(request);
-  const left = outgoing(shown, server, upstream);
+  const left = toOutgoing(shown, server, upstream);
   return {
     ...request,
     url: left.url,

@@ -38,7 +38,7 @@ const neverOnly: Refused = { status: 400, reason: "route", message: `${moveHeade
  * @param pinned the route's name, as the client wrote it
  * @param reason the reason why a permitted route cannot serve this request
  */
-export const noSuchRoute = (pinned: string, reason?: string): Refused => ({
+export const routeRefusal = (pinned: string, reason?: string): Refused => ({
   status: 400,
   reason: "route",
   message:

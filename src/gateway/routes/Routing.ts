@@ -19,11 +19,11 @@ import type { Outgoing } from "../routing/OwnCredential.ts";
 import type { Way } from "../routing/Way.ts";
 import { secretsOf } from "../upstream/Secrets.ts";
 import type { Upstream } from "../upstream/Upstream.ts";
-import { marking } from "./AnswerMarks.ts";
+import { withMarks } from "./AnswerMarks.ts";
 import { type ChosenRoutes, chosenOf } from "./RouteChoice.ts";
 import type { RememberedFor, RouteMemory } from "./RouteMemory.ts";
 import type { RouteTarget } from "./RouteTarget.ts";
-import { noSuchRoute, type RouteWish } from "./RouteWish.ts";
+import { type RouteWish, routeRefusal } from "./RouteWish.ts";
 
 /** A request to a model. */
 export interface RoutingRequest {
@@ -66,9 +66,9 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Effec
       return { method: given.method, url, headers, body: given.body, tenant: given.tenant };
     },
   };
-  // The choice of routes reads parts of a request for messages. An opaque request (for example a token count) does not have them.
+  // The choice of routes reads fields that only a request for a response has. An opaque request (for example a token count) lacks them.
   if (list === undefined || plan.isOpaque === true) {
-    if (wish.pinned !== undefined && wish.pinned !== first.id) return Effect.succeed(noSuchRoute(wish.pinned));
+    if (wish.pinned !== undefined && wish.pinned !== first.id) return Effect.succeed(routeRefusal(wish.pinned));
     const { options, plan: own, transport } = startRoute(first, undefined, asked);
     return Effect.succeed({ options, plan: own, transport, left_out: [] });
   }
@@ -125,7 +125,7 @@ const routeOf = (
   const open: RelayTransport["open"] = (request, reporters) => {
     const opened = transport.open(leaving(request), reporters);
     const exchange = isKept ? withIdListener(opened, (made) => owners.keep(tenant, made)) : opened;
-    return marks ? marking(exchange, plan.protocol.framing, (text) => memory.keep(remembered, text, id)) : exchange;
+    return marks ? withMarks(exchange, plan.protocol.framing, (text) => memory.keep(remembered, text, id)) : exchange;
   };
   return {
     ...{ id, plan, path: withCredential(pathOf(left.url), left) },

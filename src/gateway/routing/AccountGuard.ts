@@ -26,7 +26,7 @@ export const guard = (request: GuardedRequest, settings: Pick<GatewaySettings, "
   const { method, server, token, url } = request;
   const address = readAddress(url);
   if (address === undefined) return { _tag: "Refused", why: "path" };
-  const path = behindBase(address.pathname, server.url);
+  const path = pathBelowBase(address.pathname, server.url);
   if (!hasOwnCredential(server))
     return canReachAccount(server, settings) && canNameStored(method, withoutVersion(path)) ? named : sent;
   const paths = [...patternsOf(server.paths), ...patternsOf(token?.paths)];
@@ -46,7 +46,7 @@ const canReachAccount = (
   }) ?? false;
 
 /** Returns the path below the base address. The router has already refused paths outside it. */
-const behindBase = (pathname: string, base: string): string => {
+const pathBelowBase = (pathname: string, base: string): string => {
   const root = (readAddress(base)?.pathname ?? "/").replace(/\/+$/, "");
   return pathname.startsWith(root) ? pathname.slice(root.length) : pathname;
 };
@@ -71,11 +71,11 @@ export const refusalOf = ({ name }: UpstreamSettings, why: "path" | "query"): Re
   message:
     why === "query"
       ? `The query asks the upstream ${name} to use a different method than the request's, so the gateway did not send it.`
-      : `The upstream ${name} uses the operator's credential. The gateway sends only plainly written model requests of its protocols, GET /models and token counting with it; \`paths\` of the upstream or of the token permits more.`,
+      : `The upstream ${name} uses the operator's credential. With it, the gateway sends only model requests, GET /models and token counts of its protocols, in their documented spelling. To permit more, add \`paths\` to the upstream or to the token.`,
 });
 
 /** Creates the refusal of a stored object of another client. It is the same as for an object that does not exist. */
-export const noSuchStored = (what: keyof typeof codes): Refused => ({
+export const storedRefusal = (what: keyof typeof codes): Refused => ({
   status: 404,
   reason: "not_found",
   message: `${what} not found: your token has not created one with this id.`,

@@ -202,7 +202,7 @@ export type Asked = { readonly own: "page" | "metrics" } | { readonly upstream: 
  *
  * @param token undefined if the gateway has no tokens, which permits everything
  */
-export const forbidden = (token: AdmittedToken | undefined, asked: Asked): Refused | undefined => {
+export const forbiddenRefusal = (token: AdmittedToken | undefined, asked: Asked): Refused | undefined => {
   if (token === undefined) return undefined;
   const permits =
     "own" in asked ? token[asked.own] : token.upstreams === undefined || token.upstreams.includes(asked.upstream);
@@ -250,8 +250,8 @@ export const isProbeHost = (
 };
 
 /**
- * True if each Host is a name or an address, with an optional port. With user information or a path in it, a different name could be
- * parsed.
+ * True if each Host is a name or an address, with an optional port. If it also had user information or a path, parsers could read different
+ * names in it.
  */
 export const hasPlainHost = (headers: RelayHeaders): boolean =>
   valuesOf(headers, "host").every((host) => /^(?:[\w.-]*|\[[\w.:%-]*\])(?::\d*)?$/.test(host));

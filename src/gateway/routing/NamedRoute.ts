@@ -54,16 +54,16 @@ export const namedRouteOf = (
     claim: claimOf(path),
     signs: signsOf(headers, url.searchParams),
   };
-  const family = familyOf(asked);
-  if (family === undefined) return { refused: notAsked(asked), upstream: asked.claim.upstreams[0] };
-  const strange = asked.signs.find((sign) => !mayCarry(asked, sign, family));
-  if (strange !== undefined) return { refused: foreign(server, strange), upstream: family };
-  const address = urlOf(target, family, server.url);
-  return address === undefined ? { refused: nowhere, upstream: family } : { upstream: family, url: address };
+  const served = servedVendorOf(asked);
+  if (served === undefined) return { refused: unservedRefusal(asked), upstream: asked.claim.upstreams[0] };
+  const strange = asked.signs.find((sign) => !mayCarry(asked, sign, served));
+  if (strange !== undefined) return { refused: foreignRefusal(server, strange), upstream: served };
+  const address = urlOf(target, served, server.url);
+  return address === undefined ? { refused: nowhere, upstream: served } : { upstream: served, url: address };
 };
 
 /** Returns the vendor of the path at this upstream; undefined if the upstream does not serve the path. */
-const familyOf = ({ claim, owner, path, server, signs }: Asked): UpstreamName | undefined => {
+const servedVendorOf = ({ claim, owner, path, server, signs }: Asked): UpstreamName | undefined => {
   const { protocols } = server;
   if (claim.foreign !== undefined && owner !== claim.foreign && !(owner === undefined && protocols === undefined))
     return undefined;
@@ -74,10 +74,10 @@ const familyOf = ({ claim, owner, path, server, signs }: Asked): UpstreamName | 
   // Vertex AI is an exception, because it serves models of several vendors on a host of Google.
   if (protocols === undefined && owner !== undefined && hasOnlyOwnPaths(owner) && claim.vertex !== true)
     return claim.upstreams.includes(owner) ? owner : undefined;
-  const families = protocols?.map(vendorOf) ?? claim.upstreams;
-  const known = claim.upstreams.filter((name) => families.includes(name));
+  const vendors = protocols?.map(vendorOf) ?? claim.upstreams;
+  const known = claim.upstreams.filter((name) => vendors.includes(name));
   const signed = claim.shared === true ? known.find((name) => isSigned(signs, name)) : undefined;
-  return signed ?? known.find((name) => name === families[0]) ?? known[0];
+  return signed ?? known.find((name) => name === vendors[0]) ?? known[0];
 };
 
 /** True for a default upstream with its default address. */
@@ -104,7 +104,7 @@ const protocolOf = (path: string, { shared, upstreams, vertex }: PathClaim): Pro
   return likeliest === "openai" ? undefined : registry.ids.find((id) => vendorOf(id) === likeliest);
 };
 
-const mayCarry = ({ claim, owner, server, upstreams }: Asked, { at, vendor }: Sign, family: UpstreamName): boolean => {
+const mayCarry = ({ claim, owner, server, upstreams }: Asked, { at, vendor }: Sign, served: UpstreamName): boolean => {
   // The client's credentials are not sent: the upstream's own credential replaces them.
   if (hasOwnCredential(server) || (owner !== undefined && (vendor === owner || vendor === accountOf(owner))))
     return true;
@@ -116,18 +116,18 @@ const mayCarry = ({ claim, owner, server, upstreams }: Asked, { at, vendor }: Si
   )
     return true;
   if (isUpstream(vendor) && new URL(upstreams[vendor]).origin === new URL(server.url).origin) return true;
-  if (owner !== undefined) return at.startsWith("anthropic-") && family === "anthropic" && !hasOnlyOwnPaths(owner);
+  if (owner !== undefined) return at.startsWith("anthropic-") && served === "anthropic" && !hasOnlyOwnPaths(owner);
   const isOf = (name: UpstreamName) => vendor === name || vendor === accountOf(name);
-  return !isUpstream(vendor) || (server.protocols?.some((id) => isOf(vendorOf(id))) ?? isOf(family));
+  return !isUpstream(vendor) || (server.protocols?.some((id) => isOf(vendorOf(id))) ?? isOf(served));
 };
 
-const foreign = ({ name }: UpstreamSettings, { at, vendor }: Sign): Refused => ({
+const foreignRefusal = ({ name }: UpstreamSettings, { at, vendor }: Sign): Refused => ({
   status: 400,
   reason: "vendor",
   message: `The request carries a credential or a header of ${vendorWords[vendor]} (${at}) and would go to the upstream ${name}, so the gateway did not send it. Check the client's key and base URL; an upstream accepts the credentials of the vendor that owns its host, and those of its configured protocols.`,
 });
 
-const notAsked = ({ claim, path, server }: Asked): Refused => {
+const unservedRefusal = ({ claim, path, server }: Asked): Refused => {
   const [likeliest = "openai"] = claim.upstreams;
   const protocol = server.protocols === undefined ? undefined : protocolOf(path, claim);
   const vendor = vendorWords[claim.foreign ?? likeliest];

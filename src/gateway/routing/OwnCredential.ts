@@ -22,7 +22,7 @@ export interface Outgoing {
  *
  * @param family the vendor that determines the header of the credential
  */
-export const outgoing = (request: Outgoing, server: UpstreamSettings, family: UpstreamName): Outgoing => {
+export const toOutgoing = (request: Outgoing, server: UpstreamSettings, family: UpstreamName): Outgoing => {
   const { credential } = server;
   // Removes hop-by-hop headers first, so that a client's `Connection` header cannot name headers that the configuration adds.
   const headers = endToEnd(request.headers);

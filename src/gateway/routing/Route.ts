@@ -58,7 +58,7 @@ export const routeOf = (
   const upstream = candidates(claim, signs, upstreams).find((name) =>
     mayGo(claim, credentialed.has(name) ? signs.filter(({ kind }) => kind === "protocol") : signs, name, upstreams),
   );
-  if (upstream === undefined) return foreign(claim, signs, upstreams);
+  if (upstream === undefined) return foreignRefusal(claim, signs, upstreams);
   const url = urlOf(target, upstream, upstreams[upstream]);
   if (url !== undefined && upstream === "bedrock" && !credentialed.has(upstream))
     return { upstream, url: inSignedRegion(url, headers) };
@@ -175,7 +175,7 @@ const parseConfigured = (address: string): Pick<RelayAddress, "hostname" | "orig
   readAddress(address) ?? new URL(address);
 
 /** Refuses a request in the protocol of the vendor that the client appears to use. */
-const foreign = (claim: PathClaim, signs: ReadonlyArray<Sign>, upstreams: Upstreams): Unrouted => {
+const foreignRefusal = (claim: PathClaim, signs: ReadonlyArray<Sign>, upstreams: Upstreams): Unrouted => {
   const [target = "openai"] = candidates(claim, signs, upstreams);
   const strange = signs.find((sign) => !mayCarry(claim, sign, target, upstreams));
   const carried =
@@ -199,7 +199,8 @@ export const nowhere: Refused = { status: 404, reason: "target", message: "The p
  */
 export const urlOf = (target: string, upstream: UpstreamName, address: string): string | undefined => {
   const base = address.replace(/\/+$/, "");
-  const url = base + (upstream === "openai" ? behind(base, target) : once(base, target));
+  const url =
+    base + (upstream === "openai" ? withoutOpenAiVersion(base, target) : withoutRepeatedVersion(base, target));
   const behindBase = readAddress(url);
   if (behindBase === undefined) return undefined;
   const { href, origin, pathname } = behindBase;
@@ -213,11 +214,11 @@ export const urlOf = (target: string, upstream: UpstreamName, address: string): 
  * OpenAI's base address contains the version, in any spelling, so the version in the path is removed. A base address without a path is the
  * root of a server, so the path is kept.
  */
-const behind = (base: string, target: string): string =>
+const withoutOpenAiVersion = (base: string, target: string): string =>
   parseConfigured(base).pathname === "/" ? target : target.replace(/^\/v1(?=[/?]|$)/, "");
 
 /** Removes the version from the path if the base address ends with it. */
-const once = (base: string, target: string): string => {
+const withoutRepeatedVersion = (base: string, target: string): string => {
   const version = /\/v[12](?:beta|alpha)?\w*$/.exec(base)?.[0];
   return version !== undefined && target.startsWith(`${version}/`) ? target.slice(version.length) : target;
 };

@@ -148,7 +148,7 @@ const everyVendors: PathClaim = {
 
 const googles: PathClaim = { upstreams: ["gemini"] };
 const vertex: PathClaim = { upstreams: ["gemini", "anthropic", "openai"], vertex: true };
-const foreign = (vendor: Vendor): PathClaim => ({
+const foreignClaim = (vendor: Vendor): PathClaim => ({
   upstreams: ["openai", "anthropic", "gemini"],
   foreign: vendor,
 });
@@ -172,11 +172,11 @@ const pathClaims: ReadonlyArray<readonly [RegExp, PathClaim]> = [
   // Requests that claude-code sends to Anthropic besides messages, some of them without a credential.
   [/^\/api\/(?:hello|oauth|claude_\w+|event_logging)(?:\/|$)/, { upstreams: ["anthropic"] }],
   [/^\/model\/[^/]+\/(?:invoke|converse|count-tokens)/, { upstreams: ["bedrock"] }],
-  [/^\/openai\/deployments\//, foreign("azure")],
+  [/^\/openai\/deployments\//, foreignClaim("azure")],
   [/^\/api\/(?:chat|generate|embed|embeddings|tags|show|ps|version)(?:\/|$)/, { upstreams: ["ollama"] }],
   // Requests that change the models of a server. The default upstream is this machine's own Ollama, so only an upstream of the
   // operator gets them, by its name.
-  [/^\/api\/(?:pull|push|create|copy|delete|blobs)(?:\/|$)/, foreign("ollama")],
+  [/^\/api\/(?:pull|push|create|copy|delete|blobs)(?:\/|$)/, foreignClaim("ollama")],
   [/^\/v2\/(?:chat|embed|rerank|classify|models)(?:\/|$)/, { upstreams: ["cohere"] }],
   // Anthropic also serves this path of OpenAI's.
   [/^(?:\/v1)?\/chat\/completions(?:\/|$)/, { upstreams: ["openai", "anthropic"] }],

@@ -10,7 +10,7 @@ import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSetti
 import type { Address } from "./Address.ts";
 import type { Refused } from "./Admission.ts";
 import { namedRouteOf } from "./NamedRoute.ts";
-import { type Outgoing, outgoing } from "./OwnCredential.ts";
+import { type Outgoing, toOutgoing } from "./OwnCredential.ts";
 import { routeOf, type Unrouted } from "./Route.ts";
 
 /** An admitted request, with its destination. */
@@ -46,17 +46,18 @@ export const wayOf = (
   if (groups.length > 0 || (group !== undefined && !groupPattern.test(group)))
     return { refused: noSuchGroup, upstream: undefined };
   const server = named === undefined ? undefined : servers.get(named);
-  if (named !== undefined && server === undefined) return { refused: noSuchUpstream(named), upstream: undefined };
+  if (named !== undefined && server === undefined)
+    return { refused: unknownUpstreamRefusal(named), upstream: undefined };
   const route =
     server === undefined
       ? routeOf(target, headers, upstreams, credentialed.of(servers))
       : namedRouteOf(target, headers, server, upstreams);
   if ("refused" in route) return route;
   const through = server ?? servers.get(route.upstream);
-  if (through === undefined) return { refused: notForOthers(route.upstream), upstream: route.upstream };
+  if (through === undefined) return { refused: localUpstreamRefusal(route.upstream), upstream: route.upstream };
   return {
     ...{ server: through, upstream: route.upstream, url: route.url, headers, asked, group, continueText },
-    outgoing: remembering((request) => outgoing(request, through, route.upstream)),
+    outgoing: memoizeLast((request) => toOutgoing(request, through, route.upstream)),
   };
 };
 
@@ -66,7 +67,7 @@ const credentialed = new Derived(
 );
 
 /** Caches the last result. The first request of a run and its path are created from the same input. */
-const remembering = (make: Way["outgoing"]): Way["outgoing"] => {
+const memoizeLast = (make: Way["outgoing"]): Way["outgoing"] => {
   let last: { readonly of: Outgoing; readonly made: Outgoing } | undefined;
   return (request) => {
     if (last?.of.headers !== request.headers || last.of.url !== request.url)
@@ -112,13 +113,13 @@ const noSuchContinueText: Refused = {
 };
 
 /** The name needs no escaping in the message, because its characters were validated. */
-const noSuchUpstream = (name: string): Refused => ({
+const unknownUpstreamRefusal = (name: string): Refused => ({
   status: 404,
   reason: "address",
   message: `The gateway's configuration has no upstream ${name}.`,
 });
 
-const notForOthers = (name: UpstreamName): Refused => ({
+const localUpstreamRefusal = (name: UpstreamName): Refused => ({
   status: 404,
   reason: "address",
   message: `The default address of the upstream ${name} is on the gateway's own machine, and other machines reach this gateway, so it did not send the request. To permit it, set --${name}-url, or an upstream ${name} in the configuration.`,

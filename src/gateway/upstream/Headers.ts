@@ -164,8 +164,8 @@ export const clientHeadersOf = (headers: RelayHeaders): RelayHeaders => [
 ];
 
 /**
- * The headers of an event stream, with a request that proxies neither buffer nor change it. A proxy that buffers would make the client wait
- * for events and comments that were sent. The provider's own caching directives stay.
+ * Adds headers to an event stream that ask proxies neither to buffer nor to change it. A proxy that buffers would make the client wait for
+ * events and comments that were sent. The provider's own caching directives stay.
  */
 export const withoutBuffering = (headers: RelayHeaders): RelayHeaders => {
   const stays: Array<readonly [string, string]> = [];

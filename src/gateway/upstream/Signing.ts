@@ -8,27 +8,27 @@ import { fieldOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.
 import { type AwsCredential, regionOf, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { PassedRequest, Upstream } from "./Upstream.ts";
 
-/** Maximum size of a body without a run that is signed, in bytes. It must be in memory as a whole. */
+/** Maximum size of a signed body, in bytes, if the request is not a run. Signing needs the whole body in memory. */
 export const signedBytesMax = 64 * 1024 * 1024;
 
 /** Returns an upstream that signs its requests, if the server has a credential of Amazon's. */
-export const signing = (
+export const withSigning = (
   upstream: Upstream,
   { aws, url }: Pick<UpstreamSettings, "aws" | "url">,
   nowMs: () => number,
 ): Upstream => {
   if (aws === undefined) return upstream;
   const region = aws.region ?? regionOf(url) ?? "us-east-1";
-  const signed = <R extends Signable>(request: R, body: string | Uint8Array | undefined): R => ({
+  const signRequest = <R extends Signable>(request: R, body: string | Uint8Array | undefined): R => ({
     ...request,
     headers: [...request.headers, ...signatureHeaders(request, body, { ...aws, region }, nowMs())],
   });
   return {
     ...upstream,
-    transport: { open: (request, reporters) => upstream.transport.open(signed(request, request.body), reporters) },
+    transport: { open: (request, reporters) => upstream.transport.open(signRequest(request, request.body), reporters) },
     pass: async (request, signal) => {
-      const body = await wholeOf(request.body);
-      return upstream.pass({ ...signed(request, body), body, length: undefined }, signal);
+      const body = await readWhole(request.body);
+      return upstream.pass({ ...signRequest(request, body), body, length: undefined }, signal);
     },
   };
 };
@@ -60,13 +60,13 @@ export const signatureHeaders = (
   return [...unnamed, ...added];
 };
 
-/** The type of a body without one. It is signed, so it must be sent. */
+/** Default content type. The signature covers it, so it must be sent. */
 const json = "application/json";
 
-/** The service in the scope of a signature. The host has another name. */
+/** Name of the service in the scope of a signature. The host contains another name. */
 const service = "bedrock";
 
-const wholeOf = async (body: PassedRequest["body"]): Promise<Uint8Array | undefined> => {
+const readWhole = async (body: PassedRequest["body"]): Promise<Uint8Array | undefined> => {
   if (body === undefined || body instanceof Uint8Array) return body;
   const chunks: Array<Uint8Array> = [];
   let size = 0;

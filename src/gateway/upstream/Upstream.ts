@@ -64,7 +64,7 @@ export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts):
       return new UpstreamExchange(request, reporters, { wire, origin, monotonicMs, nowMs, over: begin() });
     },
   },
-  pathOf: remembering((origin) => pathTo({ ...wire, origins }, origin)),
+  pathOf: memoizeByOrigin((origin) => pathTo({ ...wire, origins }, origin)),
   pass: async (request, signal) => {
     const over = begin();
     try {
@@ -82,7 +82,7 @@ export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts):
 const originOf = (url: string): string => (readAddress(url) ?? new URL(url)).origin;
 
 /** Caches one path per origin. */
-const remembering = (make: (origin: string) => Path): Upstream["pathOf"] => {
+const memoizeByOrigin = (make: (origin: string) => Path): Upstream["pathOf"] => {
   const paths = new Map<string, Path>();
   return (url) => {
     const origin = originOf(url);

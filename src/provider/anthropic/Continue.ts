@@ -7,7 +7,7 @@
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
-import { withoutHalf, withTokenBudget, wordsBehind } from "../continuation/SeamRequest.ts";
+import { closingMessage, withoutHalf, withTokenBudget } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid } from "../continuation/Words.ts";
 
@@ -28,7 +28,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     const { assistant, lostHosted, results } = blocksOf(items, messages);
     const spoken = assistant.length > 0 && results.length === 0;
     yield* freeText(!whole && spoken && assistant.some((block) => block.type === "text"), jsonFormatField(body));
-    const words = yield* wordsBehind(prepared, { spoken, lostHosted, textOf });
+    const words = yield* closingMessage(prepared, { spoken, lostHosted, textOf });
     const user = [...results, ...(words === undefined ? [] : [{ type: "text", text: words }])];
     const blocks = seam === undefined ? assistant : trimLastBlock(assistant, seam.proof === "prefill");
     const answered = blocks.length === 0 ? messages : withBlocks(messages, "assistant", blocks);

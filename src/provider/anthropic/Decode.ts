@@ -12,7 +12,7 @@ import { label } from "../../domain/Limits.ts";
 import * as Observation from "../../domain/Observation.ts";
 import { classifyEvent } from "../../failure/FailureClassifier.ts";
 import { type Content, lengthOf, nothing } from "../stream/Content.ts";
-import { done, isBlank, reason as reasonOf, unparsedObservation } from "../stream/Payload.ts";
+import { done, isBlank, readReason as reasonOf, unparsedObservation } from "../stream/Payload.ts";
 import type * as Stream from "../stream/Protocol.ts";
 import type { End, Observed, Protocol, SseEvent } from "../stream/Protocol.ts";
 import * as AnthropicCalls from "./Calls.ts";
@@ -70,15 +70,15 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
   const frame = Json.record(parsed?.json);
   if (frame?.type === "ping" || event.event === "ping" || isBlank(event.data)) return [state, Observation.ping];
   if (state.end !== undefined)
-    return [state, (frame?.type ?? event.event) === "message_stop" ? last : late(event, frame)];
+    return [state, (frame?.type ?? event.event) === "message_stop" ? last : observeLate(event, frame)];
   // Gateways that translate from Chat Completions may end with its sentinel `[DONE]`, which proves nothing here.
   if (event.data === done) return [state, Observation.none];
-  if (parsed === undefined) return plain(state, unparsedObservation(id, event));
-  if (frame === undefined) return other(state, event, {});
+  if (parsed === undefined) return stepWith(state, unparsedObservation(id, event));
+  if (frame === undefined) return onOther(state, event, {});
   // Some servers put the type in the `event:` line only.
   switch (frame.type ?? event.event) {
     case "content_block_delta":
-      return delta(state, frame);
+      return onDelta(state, frame);
     case "content_block_start":
       return onBlockStart(state, frame);
     case "content_block_stop":
@@ -90,25 +90,25 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
     case "message_stop":
       return [state, Observation.lifecycle];
     default:
-      return other(state, event, frame);
+      return onOther(state, event, frame);
   }
 };
 
 const last: Observation.Observation = { ...Observation.lifecycle, closes: "now" };
 
-const plain = (state: State, observation: Observation.Observation): Step =>
+const stepWith = (state: State, observation: Observation.Observation): Step =>
   observation.failure === undefined ? [state, observation] : fail(state, observation.failure);
 
 /**
  * Observes an event after the `stop_reason` or a failure. It is passed on but proves nothing. A late error is reported but does not change
  * the end.
  */
-const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
+const observeLate = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
   const failure = frame && errorOf(event, frame);
   return failure === undefined ? Observation.none : Observation.failed(failure);
 };
 
-const other = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
+const onOther = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
   const failure = errorOf(event, frame);
   return failure === undefined ? [state, Observation.none] : fail(state, failure);
 };
@@ -132,14 +132,14 @@ const onBlockStart = (state: State, frame: Json.JsonRecord): Step => {
   const next = state.content ? state : { ...state, content: true };
   const index = indexOf(frame);
   const said = AnthropicContent.readStart(index, block);
-  if (type === "text") return [next, visible(said), said];
+  if (type === "text") return [next, observeVisible(said), said];
   if (type === "image") return [next, Observation.text(0), said];
   // A redacted or hidden thinking block has no deltas, so its start is the only visible progress.
   if (type === "thinking" || type === "redacted_thinking") return [next, Observation.reasoning(lengthOf(said)), said];
-  if (type.endsWith("tool_result")) return calls(next, AnthropicCalls.settle(next.calls, block), produced, said);
+  if (type.endsWith("tool_result")) return applyCalls(next, AnthropicCalls.settle(next.calls, block), produced, said);
   if (type.endsWith("tool_use")) {
     const change = AnthropicCalls.begin(next.calls, index, block);
-    return calls(
+    return applyCalls(
       next,
       change,
       produced,
@@ -150,32 +150,37 @@ const onBlockStart = (state: State, frame: Json.JsonRecord): Step => {
   return [next, produced];
 };
 
-const delta = (state: State, frame: Json.JsonRecord): Step => {
+const onDelta = (state: State, frame: Json.JsonRecord): Step => {
   const change = Json.record(frame.delta) ?? {};
   const index = indexOf(frame);
   const said = AnthropicContent.readDelta(index, change);
   switch (change.type) {
     case "text_delta":
-      return [state, visible(said), said];
+      return [state, observeVisible(said), said];
     case "thinking_delta":
       return [state, Observation.reasoning(lengthOf(said)), said];
     case "signature_delta":
       return [state, { ...Observation.none, progress: "reasoning" }, said];
     case "input_json_delta":
-      return calls(state, AnthropicCalls.append(state.calls, index, Json.string(change.partial_json)), produced, said);
+      return applyCalls(
+        state,
+        AnthropicCalls.append(state.calls, index, Json.string(change.partial_json)),
+        produced,
+        said,
+      );
     default:
       return [state, produced, said];
   }
 };
 
 const onBlockStop = (state: State, index: string): Step =>
-  calls(state, AnthropicCalls.close(state.calls, index), Observation.lifecycle, AnthropicContent.readStop(index));
+  applyCalls(state, AnthropicCalls.close(state.calls, index), Observation.lifecycle, AnthropicContent.readStop(index));
 
 /** Returns a block's index as a string. Servers send it as a number, as a string, or not at all. */
 const indexOf = (frame: Json.JsonRecord): string => String(frame.index);
 
 /** Observes visible content. A text block begins empty, and empty text is no progress. */
-const visible = (said: ReadonlyArray<Content>): Observation.Observation => {
+const observeVisible = (said: ReadonlyArray<Content>): Observation.Observation => {
   const characters = lengthOf(said);
   return characters === 0 ? Observation.lifecycle : Observation.text(characters);
 };
@@ -183,7 +188,7 @@ const visible = (said: ReadonlyArray<Content>): Observation.Observation => {
 const produced: Observation.Observation = { ...Observation.none, progress: "output" };
 
 /** Applies a change of the calls. A part without a signal gets the observation `otherwise`. */
-const calls = (
+const applyCalls = (
   state: State,
   change: AnthropicCalls.Change,
   otherwise: Observation.Observation,

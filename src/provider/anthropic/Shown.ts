@@ -6,7 +6,7 @@
  */
 import * as Json from "../../domain/Json.ts";
 import { ShownText } from "../../seam/ShownText.ts";
-import { reason as reasonOf } from "../stream/Payload.ts";
+import { readReason as reasonOf } from "../stream/Payload.ts";
 
 /** Maximum citations remembered per block, and maximum open blocks remembered per message. */
 const rememberedMax = 1024;
@@ -106,7 +106,7 @@ export class Shown {
     const frame = withType(record, event);
     switch (typeOf(frame)) {
       case "message_start":
-        this.#cost(Json.record(frame.message)?.usage);
+        this.#recordInput(Json.record(frame.message)?.usage);
         return;
       case "content_block_start":
         this.#beginBlock(frame.index, Json.record(frame.content_block) ?? {});
@@ -118,7 +118,7 @@ export class Shown {
         this.#endBlock(String(frame.index));
         return;
       case "message_delta":
-        this.#cost(frame.usage);
+        this.#recordInput(frame.usage);
         this.#finish(reasonOf(Json.record(frame.delta)?.stop_reason));
         return;
     }
@@ -187,7 +187,7 @@ export class Shown {
     open.citations.add(JSON.stringify(citation));
   }
 
-  #cost(value: unknown): void {
+  #recordInput(value: unknown): void {
     const told = Json.record(value);
     if (told === undefined) return;
     const input = Object.fromEntries(inputFields.filter((name) => name in told).map((name) => [name, told[name]]));

@@ -10,7 +10,7 @@ import { estimateTokens } from "../../domain/Prices.ts";
 import type { Splice, SplicedAttempt, SplicedEvent } from "../seam/Splice.ts";
 import { type TextBlock, TextBlocks } from "../seam/TextBlocks.ts";
 import type { TextGate } from "../seam/TextGate.ts";
-import { reason as reasonOf } from "../stream/Payload.ts";
+import { readReason as reasonOf } from "../stream/Payload.ts";
 import type { Part } from "../stream/Protocol.ts";
 import { inputFields, Shown, type ToldUsage, typeOf, withType } from "./Shown.ts";
 
@@ -155,7 +155,7 @@ class Attempt implements SplicedAttempt {
       return;
     }
     if (found.dropped) return;
-    if (found.at !== undefined) this.#onto(found, name, frame);
+    if (found.at !== undefined) this.#writeDelta(found, name, frame);
     else if (delta.type === "citations_delta" && found.waiting.length < waitingMax) found.waiting.push(frame);
   }
 
@@ -169,7 +169,7 @@ class Attempt implements SplicedAttempt {
     if (slot.type === "text") this.#texts.close();
     // If the block that was open at the break has text, it ends here. If it is empty, the next block continues it.
     if (slot === this.#texts.findJoining() && this.#left?.spoken === true) this.#closeOpenBlock();
-    // A joined block may have been closed early, for a block that began before its end.
+    // A joined block may have been closed early, because another block began before its end.
     else if (slot.at !== undefined && this.#wire.isOpen(slot.at.index))
       this.#write(name, { ...frame, index: slot.at.index });
   }
@@ -277,11 +277,11 @@ class Attempt implements SplicedAttempt {
   #writeCitations(slot: Slot): void {
     const waiting = slot.waiting;
     slot.waiting = [];
-    for (const frame of waiting) this.#onto(slot, "content_block_delta", frame);
+    for (const frame of waiting) this.#writeDelta(slot, "content_block_delta", frame);
   }
 
   /** Writes a delta under the client's index of its block. Skips a citation that the client already has. */
-  #onto(slot: Slot, name: string, frame: Json.JsonRecord): void {
+  #writeDelta(slot: Slot, name: string, frame: Json.JsonRecord): void {
     const { citation, type } = Json.record(frame.delta) ?? {};
     const told = type === "citations_delta" && slot.goesOn ? this.#wire.open?.citations : undefined;
     if (told?.has(JSON.stringify(citation))) return;

@@ -1,6 +1,6 @@
 /**
- * Decodes `converse-stream` of Amazon Bedrock. Its events say the same as those of Anthropic Messages under other names, so each is
- * translated and read by that decoder (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html).
+ * Decodes `converse-stream` of Amazon Bedrock. Its events are those of Anthropic Messages under other names, so each is translated for that
+ * decoder (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html).
  *
  * Terminal rule: the `stopReason` of `messageStop`. The usage follows in `metadata`. After an exception no `stopReason` counts.
  */
@@ -22,31 +22,31 @@ export const id = "bedrock-converse";
 type Part = Stream.Part<typeof id>;
 type Step = readonly [Messages.State, Part];
 
-/** Folds one event. An event without a type has it as its only member, as in Amazon's SDKs. */
+/** Folds one event. If an event has no type, its only member names the type, as in Amazon's SDKs. */
 const step = (state: Messages.State, event: SseEvent): Step => {
   const json = Json.parse(event.data)?.json;
-  const failed = (failure: Failure, more: Partial<Observation.Observation> = {}): Step => [
+  const failStep = (failure: Failure, more: Partial<Observation.Observation> = {}): Step => [
     { ...state, calls: Calls.none, end: state.end ?? { complete: false, failure } },
     { protocol: id, event, json, content: nothing, observation: { ...Observation.failed(failure), ...more } },
   ];
-  const seen = (observation: Observation.Observation): Step => [
+  const observeStep = (observation: Observation.Observation): Step => [
     state,
     { protocol: id, event, json, content: nothing, observation },
   ];
   const exception = exceptionOf(event);
-  if (exception !== undefined) return failed(exception);
-  if (event.event === "ping" || isBlank(event.data)) return seen(Observation.ping);
+  if (exception !== undefined) return failStep(exception);
+  if (event.event === "ping" || isBlank(event.data)) return observeStep(Observation.ping);
   const member = event.event === "message" ? Object.entries(Json.record(json) ?? {})[0] : undefined;
   const name = member?.[0] ?? event.event;
   const frame = Json.record(member?.[1] ?? json);
   if (frame === undefined) {
     const { failure } = unparsedPart(id, { ...event, event: "message" }).observation;
-    return failure === undefined ? seen(Observation.none) : failed(failure);
+    return failure === undefined ? observeStep(Observation.none) : failStep(failure);
   }
-  if (name === "metadata") return seen(usageOf(frame));
+  if (name === "metadata") return observeStep(usageOf(frame));
   const malformed = name === "messageStop" ? malformedFailures.get(Json.string(frame.stopReason)) : undefined;
-  if (malformed !== undefined) return failed(malformed, { terminal: malformed.kind === "invalid_tool_input" });
-  const [next, part] = Messages.step(opened(state, name), {
+  if (malformed !== undefined) return failStep(malformed, { terminal: malformed.kind === "invalid_tool_input" });
+  const [next, part] = Messages.step(markOpened(state, name), {
     event: "message",
     data: JSON.stringify(translate(name, frame)),
     bytes: event.bytes,
@@ -63,10 +63,10 @@ const step = (state: Messages.State, event: SseEvent): Step => {
 };
 
 /** Text begins without a `contentBlockStart`, so its first delta shows that the content has begun. */
-const opened = (state: Messages.State, name: string): Messages.State =>
+const markOpened = (state: Messages.State, name: string): Messages.State =>
   state.content || name !== "contentBlockDelta" ? state : { ...state, content: true };
 
-/** Finishes with which the model's output cannot be used. The next attempt may go better. */
+/** Finish reasons after which the model's output cannot be used. Another attempt may succeed. */
 const malformedFailures: ReadonlyMap<string, Failure> = new Map([
   ["malformed_tool_use", { kind: "invalid_tool_input", in_band: true }],
   ["malformed_model_output", { kind: "server_error", in_band: true }],

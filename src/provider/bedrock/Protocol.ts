@@ -19,11 +19,11 @@ const claimOf =
   ({ path }: Target): Claim | undefined => {
     const [, model, asked] = /\/model\/([^/]+)\/([a-z-]+)$/.exec(path) ?? [];
     if (model === undefined || (asked !== call && asked !== streaming)) return undefined;
-    return { model: decoded(model), streaming: asked === streaming };
+    return { model: unescapeColons(model), streaming: asked === streaming };
   };
 
 /** SDKs escape the colon of a model's name. */
-const decoded = (model: string): string => model.replaceAll(/%3a/gi, ":");
+const unescapeColons = (model: string): string => model.replaceAll(/%3a/gi, ":");
 
 const shared = {
   family: "bedrock",

@@ -35,8 +35,8 @@ const address: Address = {
 };
 
 /**
- * Ends a stream with an event that carries the error, as Google's servers do. gemini-cli reads only `response` of an event, so it takes the
- * stream for one without a finish and repeats the request, whose answer is then the error document.
+ * Ends a stream with an event that carries the error, as Google's servers do. gemini-cli reads only the `response` of an event, so it
+ * misses the finish and repeats the request. The repeat then gets the error document.
  */
 const ending: GivenUpForm["ending"] = (message) =>
   endingOf({ data: { error: { code: 400, message, status: "FAILED_PRECONDITION" } } });
@@ -49,7 +49,7 @@ export const codeAssist = wireProtocol(protocol, {
   seamRefusal: googleGemini.seamRefusal,
   noOp: (last, run) => ({ data: { response: googleGemini.noOp(last, run).data } }),
   givenUp: { document: googleGemini.givenUp.document, ending },
-  // gemini-cli's reader of this wire skips every line that is neither data nor blank.
+  // gemini-cli skips every line that is neither data nor blank.
   takesComments: true,
   usage: googleGemini.usage,
   eventsOf: (document) => [document],

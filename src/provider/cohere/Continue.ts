@@ -8,7 +8,7 @@ import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
-import { wordsBehind } from "../continuation/SeamRequest.ts";
+import { closingMessage } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
 
@@ -30,7 +30,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     const spoken = isSaid(text) && results.length === 0;
     const isJson = Json.record(body.response_format)?.type === "json_object";
     yield* freeText(spoken && !whole, isJson ? "response_format" : undefined);
-    const words = yield* wordsBehind(prepared, {
+    const words = yield* closingMessage(prepared, {
       spoken,
       lostHosted: false,
       textOf: ({ json }) => Json.string(json.text),

@@ -1,8 +1,8 @@
 /**
  * Decodes streams of Cohere's `/v2/chat` (docs.cohere.com, "A Guide to Streaming Responses" and "Streaming for tool use").
  *
- * Terminal rule (law L5): `message-end` with a finish reason is the marker. The reasons `ERROR` and `TIMEOUT`, and an `error` beside any
- * reason, say that the server aborted, so they never are. The `[DONE]` after the marker is not needed.
+ * Terminal rule (law L5): `message-end` with a finish reason is the marker. The reasons `ERROR` and `TIMEOUT`, and any reason with an
+ * `error`, mean that the server aborted, so they are never the marker. The `[DONE]` after the marker is optional.
  *
  * The arguments of a call arrive in pieces, and `tool-call-end` completes them. A limit may cut the last call before that event.
  */
@@ -110,7 +110,7 @@ const onEvent = (state: State, event: Json.JsonRecord): Stepped => {
       return onContent(state, Json.record(message.content) ?? {}, Json.natural(event.index) ?? 0);
     case "tool-plan-delta": {
       const plan = Json.string(message.tool_plan);
-      return plan === "" ? [state, none] : said(state, { ...thought("plan", plan), item: planItem });
+      return plan === "" ? [state, none] : showContent(state, { ...thoughtContent("plan", plan), item: planItem });
     }
     case "tool-call-start":
       return onCallStart(state, event.index, Json.record(message.tool_calls) ?? {});
@@ -127,20 +127,23 @@ const onEvent = (state: State, event: Json.JsonRecord): Stepped => {
 
 const planItem = { type: "reasoning", field: "tool_plan" } as const;
 
-const thought = (key: string, text: string): Content => ({ kind: "reasoning", choice: 0, key, text });
+const thoughtContent = (key: string, text: string): Content => ({ kind: "reasoning", choice: 0, key, text });
 
 const onContent = (state: State, { text, thinking, type }: Json.JsonRecord, index: number): Stepped => {
   const words = Json.string(thinking);
   if (words !== "" || type === "thinking")
-    return said(state, { ...thought(`thinking ${index}`, words), item: { type: "reasoning", field: "thinking" } });
-  return said(state, {
+    return showContent(state, {
+      ...thoughtContent(`thinking ${index}`, words),
+      item: { type: "reasoning", field: "thinking" },
+    });
+  return showContent(state, {
     ...{ kind: "text", choice: 0, key: `text ${index}`, text: Json.string(text) },
     item: { type: "text", field: "text" },
   });
 };
 
-/** A block of thoughts that only opens is reasoning; text is shown by its first character. */
-const said = (state: State, content: Content): Stepped => {
+/** A thinking block counts as reasoning once it opens. Text counts as shown from its first character. */
+const showContent = (state: State, content: Content): Stepped => {
   const { kind, text } = content;
   if (kind === "text" && text === "") return [state, none];
   const shows = kind === "text" ? "text" : "reasoning";
@@ -219,11 +222,11 @@ const inputOf = ({ input }: Call): string | undefined => {
 };
 
 const onEnd = (state: State, delta: Json.JsonRecord, carrier: unknown): Stepped => {
-  const reason = Payload.reason(delta.finish_reason);
+  const reason = Payload.readReason(delta.finish_reason);
   const usage = usageOf(Json.record(delta.usage) ?? {});
   const counted = usage === undefined ? none : { ...none, usage };
   if (state.terminal || state.failure !== undefined) return [state, counted];
-  const ending = ChatFinish.ending(reason);
+  const ending = ChatFinish.endingOf(reason);
   if (Payload.isError(delta.error) || ending === "failed") {
     const failure = Payload.isError(delta.error)
       ? (classifyEvent({ error: delta.error, id: carrier }) ?? serverError)
@@ -238,7 +241,7 @@ const onEnd = (state: State, delta: Json.JsonRecord, carrier: unknown): Stepped 
   return [fail(state, failure), { ...marked, failure }];
 };
 
-/** Reads the tokens that the model used, or those that are billed. */
+/** Reads the tokens that the model used or, if they are missing, the billed tokens. */
 const usageOf = ({ billed_units, tokens }: Json.JsonRecord): Observation["usage"] => {
   const counts = Json.record(tokens) ?? Json.record(billed_units) ?? {};
   return Payload.usage(counts.input_tokens, counts.output_tokens);

@@ -21,7 +21,7 @@ const address: Address = {
   outputTokens: ({ max_tokens }) => Json.natural(max_tokens),
 };
 
-/** An empty piece of a plan. It is an event of the protocol, because some clients fail at one that they do not know. */
+/** An empty piece of a plan. The event has a type of the protocol, because some clients fail at unknown types. */
 const noOp: NoOp = () => ({
   event: "tool-plan-delta",
   data: { type: "tool-plan-delta", delta: { message: { tool_plan: "" } } },

@@ -186,7 +186,7 @@ const resultsOf = (received: ReceivedAnswer, input: ContinuationInput): Result.R
     const outcome = outcomeOf(input, key);
     if (results.has(key)) return refusal("contradiction", `results[${at}]`, `a second result for the call ${key}`);
     if (outcome === "not_run" || outcome === "it_did_not_run")
-      return refusal("contradiction", `results[${at}]`, `a result for the call ${key}, which is said to be ${outcome}`);
+      return refusal("contradiction", `results[${at}]`, `a result for the call ${key}, whose outcome is ${outcome}`);
     results.set(key, result);
   }
   return Result.succeed(results);

@@ -35,10 +35,13 @@ export interface Kept {
 }
 
 /** Returns the user message after the kept response; undefined if there is nothing to say, or if the request ends with the response. */
-export const wordsBehind = (prepared: Prepared, kept: Kept): Result.Result<string | undefined, ContinuationError> => {
+export const closingMessage = (
+  prepared: Prepared,
+  kept: Kept,
+): Result.Result<string | undefined, ContinuationError> => {
   const { items, seam, whole } = prepared;
   if (seam === undefined) return Result.succeed(closingWords(items, { ...kept, whole }));
-  const wrong = misfit(prepared, kept);
+  const wrong = findMisfit(prepared, kept);
   if (wrong !== undefined) return refusal("seam", "seam", wrong);
   return Result.succeed(seam.proof === "anchor" ? seamWords(seam.quote) : undefined);
 };
@@ -47,16 +50,19 @@ export const wordsBehind = (prepared: Prepared, kept: Kept): Result.Result<strin
  * Returns the reason why the kept items do not match the plan, so that the continuation would not follow the shown text. Ignores `whole`:
  * some servers send a finish with every piece, so only the run knows if the response was complete.
  */
-const misfit = ({ items, seam }: Prepared, { lostHosted, spoken, textOf }: Kept): string | undefined => {
+const findMisfit = ({ items, seam }: Prepared, { lostHosted, spoken, textOf }: Kept): string | undefined => {
   const said = items.filter(({ type }) => type !== "note" && type !== "reasoning");
-  if (lostHosted || !spoken || said.some(({ type }) => type === "call")) return "a call is open beside the text";
+  if (lostHosted || !spoken || said.some(({ type }) => type === "call"))
+    return "a call is open in addition to the text";
   if (said.at(-1)?.type !== "text") return "the response does not end with text";
   const text = said.map((item) => (item.type === "text" ? textOf(item) : "")).join("");
-  return bare(text).endsWith(bare(seam?.quote ?? "")) ? undefined : "the kept text does not end with the quote";
+  return trimUnsendable(text).endsWith(trimUnsendable(seam?.quote ?? ""))
+    ? undefined
+    : "the kept text does not end with the quote";
 };
 
 /** Removes an ending that no request can carry: white space or half a surrogate pair. */
-const bare = (text: string): string => {
+const trimUnsendable = (text: string): string => {
   let end = text.length;
   while (end > 0 && (isHalf(text.charCodeAt(end - 1)) || text.slice(end - 1, end).trim() === "")) end -= 1;
   return text.slice(0, end);
@@ -90,7 +96,11 @@ export const withTokenBudget = (
  *
  * @param list the field of the messages
  */
-export const finalMessage = (request: Json.JsonRecord, seam: SeamPlan | undefined, list: string): Json.JsonRecord => {
+export const markFinalMessage = (
+  request: Json.JsonRecord,
+  seam: SeamPlan | undefined,
+  list: string,
+): Json.JsonRecord => {
   const messages = Json.list(request[list]);
   const last = Json.record(messages.at(-1));
   switch (seam?.form) {

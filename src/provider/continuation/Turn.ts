@@ -57,17 +57,17 @@ const messageOf = ({ bare, content, part, sender }: TurnForm, text: string): Jso
 
 const appendText = (before: unknown, text: string, part: (text: string) => unknown): unknown => {
   if (typeof before === "string")
-    return [asking(before)?.trim() ?? before, text].filter((it) => it !== "").join("\n\n");
+    return [textBeforeAsking(before)?.trim() ?? before, text].filter((it) => it !== "").join("\n\n");
   const parts = Json.list(before);
   const open = Json.record(parts.at(-1));
-  const kept = asking(Json.string(open?.text));
+  const kept = textBeforeAsking(Json.string(open?.text));
   if (open === undefined || kept === undefined) return [...parts, part(text)];
   const words = [kept.trim(), text].filter((it) => it !== "").join("\n\n");
   return parts.with(-1, { ...open, text: words });
 };
 
 /** Returns the text before the sentence that asks for a continuation; undefined if the text does not end with that sentence. */
-const asking = (text: string): string | undefined => {
+const textBeforeAsking = (text: string): string | undefined => {
   const words = asked.find((it) => text.endsWith(it));
   return words === undefined ? undefined : text.slice(0, -words.length);
 };

@@ -8,7 +8,7 @@ import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
-import { wordsBehind } from "../continuation/SeamRequest.ts";
+import { closingMessage } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
 
@@ -34,7 +34,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     const { called, results } = callsOf(items);
     const spoken = isSaid(text) && results.length === 0;
     yield* freeText(spoken && !whole, body.response_format === undefined ? undefined : "response_format");
-    const words = yield* wordsBehind(prepared, {
+    const words = yield* closingMessage(prepared, {
       spoken,
       lostHosted: items.some(({ type }) => type === "hosted"),
       textOf: ({ json }) => Json.string(json.text),

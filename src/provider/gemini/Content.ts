@@ -24,13 +24,13 @@ export const readCall = (
     return [{ kind: "call", choice, key: keyOfCall({ choice, ordinal }), text: "", item: { json }, ...keepOf(part) }];
   }
   const type = hostedTypes.find(([name]) => Json.record(part[name]) !== undefined)?.[1] ?? "hosted";
-  return [{ kind: "item", choice, key: single, text: "", item: whole(type, part) }];
+  return [{ kind: "item", choice, key: single, text: "", item: wholePiece(type, part) }];
 };
 
 /**
  * Reads a part that is not about a call: text, a thought, a picture. A signed part is sent back as received, any other part as its text.
  */
-export const words = (part: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
+export const readWords = (part: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
   const text = Json.string(part.text);
   const thought = part.thought === true;
   const media = mediaOf(part);
@@ -39,9 +39,9 @@ export const words = (part: Json.JsonRecord, choice: number): ReadonlyArray<Cont
     if (text !== "")
       return [thought ? thoughtContent(choice, text) : { kind: "text", choice, key: "text", text, item: textItem }];
     const unknown = !thought && part.text !== "" && Object.keys(part).length > 0;
-    return unknown ? [{ kind: "item", choice, key: single, text: "", item: whole("text", part) }] : nothing;
+    return unknown ? [{ kind: "item", choice, key: single, text: "", item: wholePiece("text", part) }] : nothing;
   }
-  const kept = signed || !thought ? { item: whole("text", part) } : {};
+  const kept = signed || !thought ? { item: wholePiece("text", part) } : {};
   const said: Content = {
     ...(thought ? thoughtContent(choice, text) : textContent(choice, text)),
     ...kept,
@@ -55,7 +55,7 @@ export const words = (part: Json.JsonRecord, choice: number): ReadonlyArray<Cont
 export const isMedia = (part: Json.JsonRecord): boolean => mediaOf(part) !== undefined;
 
 /** Returns the progress that an invisible part proves: a hidden thought, or content of an unknown kind. */
-export const unseen = (part: Json.JsonRecord): "started" | "reasoning" | "output" => {
+export const progressOfUnseen = (part: Json.JsonRecord): "started" | "reasoning" | "output" => {
   if (part.thought === true) return "reasoning";
   return Object.entries(part).some(([name, value]) => name !== "text" && Json.record(value) !== undefined)
     ? "output"
@@ -69,7 +69,7 @@ const thoughtContent = (choice: number, text: string): Content => ({ kind: "reas
 
 const textItem: ItemPiece = { type: "text", key: running, field: "text" };
 
-const whole = (type: "text" | "hosted" | "result", json: Json.JsonRecord): ItemPiece => ({
+const wholePiece = (type: "text" | "hosted" | "result", json: Json.JsonRecord): ItemPiece => ({
   type,
   key: single,
   json,

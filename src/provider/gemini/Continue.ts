@@ -9,7 +9,7 @@ import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import type { SeamPlan } from "../../seam/TextSeam.ts";
 import { type Closing, type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
-import { withoutHalf, withTokenBudget, wordsBehind } from "../continuation/SeamRequest.ts";
+import { closingMessage, withoutHalf, withTokenBudget } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText } from "../continuation/Words.ts";
 
@@ -37,7 +37,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     const { answer, lostHosted, responses } = partsOf(items);
     const spoken = answer.length > 0 && responses.length === 0;
     yield* freeText(spoken && !whole, jsonFormatField(config));
-    const words = yield* wordsBehind(prepared, { spoken, lostHosted, textOf: ({ json }) => Json.string(json.text) });
+    const words = yield* closingMessage(prepared, { spoken, lostHosted, textOf: ({ json }) => Json.string(json.text) });
     const user = [...responses, ...(words === undefined ? [] : [{ text: words }])];
     const parts = seam === undefined ? answer : answer.map(trimPart);
     const answered = parts.length === 0 ? contents : withParts(contents, "model", parts);

@@ -63,14 +63,14 @@ type Part = Stream.Part<typeof id>;
 export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   // Gateways end every stream with the OpenAI sentinel, which proves nothing here.
   if (Payload.isDone(event.data)) {
-    const observation = atEnd(state, { ...none, quiet: true });
+    const observation = markPossibleEnd(state, { ...none, quiet: true });
     return [state, { protocol: id, event, json: undefined, content: nothing, observation }];
   }
   const parsed = Json.parse(event.data);
   if (parsed === undefined) {
     const part = Payload.unparsedPart(id, event);
     const { failure } = part.observation;
-    if (failure === undefined) return [state, { ...part, observation: atEnd(state, part.observation) }];
+    if (failure === undefined) return [state, { ...part, observation: markPossibleEnd(state, part.observation) }];
     return [{ ...state, failure: state.failure ?? failure }, part];
   }
   // Errors arrive in a list of one element, as in a response without `alt=sse`.
@@ -143,11 +143,11 @@ const onChunk = (state: State, chunk: Json.JsonRecord): Stepped => {
   const observation = observationOf(seen, candidates.length, usageOf(chunk));
   const failure = state.failure ?? seen.failure;
   if (failure !== undefined) return [{ ...next, failure }, withFailure(observation, seen.failure, next), seen.content];
-  return [next, atEnd(next, observation), seen.content];
+  return [next, markPossibleEnd(next, observation), seen.content];
 };
 
 /** Marks every part after the last finish as a possible end. A part without that mark revokes the possible end. */
-const atEnd = (state: State, observation: Observation): Observation => {
+const markPossibleEnd = (state: State, observation: Observation): Observation => {
   const finish = finishOf(state);
   return finish === undefined ? observation : { ...observation, terminal_at_end: true, finish };
 };
@@ -179,9 +179,9 @@ const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State =>
   for (const part of Json.list(Json.record(entry.content)?.parts)) {
     if (onPart(Json.record(part) ?? {}, gathering, seen)) content = true;
   }
-  // A candidate is reported before it has content, because a response with several candidates is never continued.
+  // Reports a candidate even before it has content, because several candidates rule out a continuation.
   if (position === -1 && !content) seen.content.push({ kind: "text", choice: index, key: "text", text: "" });
-  const reason = Payload.reason(entry.finishReason);
+  const reason = Payload.readReason(entry.finishReason);
   const ended = reason !== "";
   const found = hostedToolsIn(entry);
   const hosted = found.length === 0 ? before.hosted : [...new Set([...before.hosted, ...found])];
@@ -211,11 +211,11 @@ const onPart = (part: Json.JsonRecord, gathering: GeminiCalls.Gathering, seen: S
     seen.content.push(...GeminiContent.readCall(part, gathering.candidate, about.ordinal));
     return true;
   }
-  const said = GeminiContent.words(part, gathering.candidate);
+  const said = GeminiContent.readWords(part, gathering.candidate);
   seen.content.push(...said);
   const characters = lengthOf(said);
   if (characters === 0 && !GeminiContent.isMedia(part)) {
-    const unseen = GeminiContent.unseen(part);
+    const unseen = GeminiContent.progressOfUnseen(part);
     if (seen.unseen !== "output" && unseen !== "started") seen.unseen = unseen;
     return false;
   }

@@ -13,8 +13,8 @@ import type { ShownText } from "../../seam/ShownText.ts";
 import * as ChunkSplice from "../seam/ChunkSplice.ts";
 import type { Splice } from "../seam/Splice.ts";
 import { bytesOf, type TextGate } from "../seam/TextGate.ts";
-import { reason } from "../stream/Payload.ts";
-import { isMedia, unseen } from "./Content.ts";
+import { readReason } from "../stream/Payload.ts";
+import { isMedia, progressOfUnseen } from "./Content.ts";
 
 /** Creates the splice of one response. */
 export const splice = (): Splice => ChunkSplice.make(form);
@@ -42,7 +42,7 @@ const joiner =
       const fields = portion === "words" ? { content, index } : entry;
       return candidateOf(fields, { parts, isCut }, mayFinish, { index: before.index, places });
     };
-    return { goesOn: joined.goesOn, finishes: reason(entry.finishReason) !== "", write };
+    return { goesOn: joined.goesOn, finishes: readReason(entry.finishReason) !== "", write };
   };
 
 const withText = (parts: ReadonlyArray<Json.JsonRecord>, text: string): ReadonlyArray<Json.JsonRecord> =>
@@ -57,7 +57,7 @@ const candidateOf = (
 ): Json.JsonRecord | undefined => {
   const { avgLogprobs: _average, content, finishReason, index: _index, logprobsResult: _logprobs, ...rest } = entry;
   const { finishMessage, tokenCount: _count, ...more } = rest;
-  const finishes = reason(finishReason) !== "";
+  const finishes = readReason(finishReason) !== "";
   const isOver = mayFinish && finishes;
   const isEmpty = parts.length === 0 && !isOver && !Object.keys(more).some((name) => name !== "safetyRatings");
   if (isEmpty && (isCut || finishes)) return undefined;
@@ -111,7 +111,7 @@ const chunkOf = (json: unknown): ChunkSplice.Chunk | undefined => {
 };
 
 const isBlocked = ({ promptFeedback }: Json.JsonRecord): boolean => {
-  const blocked = reason(Json.record(promptFeedback)?.blockReason);
+  const blocked = readReason(Json.record(promptFeedback)?.blockReason);
   return blocked !== "" && blocked !== "BLOCK_REASON_UNSPECIFIED";
 };
 
@@ -235,7 +235,7 @@ interface JoinedParts {
   readonly parts: ReadonlyArray<Json.JsonRecord>;
   /** True if at least one part was removed. */
   readonly isCut: boolean;
-  /** True if the parts continue the response, even if they were held or dropped. */
+  /** True if the parts have any content, even if all of it was held or dropped. */
   readonly goesOn: boolean;
 }
 
@@ -282,7 +282,7 @@ const recordSentPart = (
 const kindOf = (part: Json.JsonRecord): "text" | "thought" | "other" | "empty" => {
   if (isCalled(part)) return "other";
   if (part.thought === true) return "thought";
-  if (isMedia(part) || unseen(part) === "output") return "other";
+  if (isMedia(part) || progressOfUnseen(part) === "output") return "other";
   return Json.string(part.text) === "" ? "empty" : "text";
 };
 
@@ -311,14 +311,14 @@ const recordSentOther = (part: Json.JsonRecord, shown: ShownText): void => {
  * Passes text through the gate. If the text was cut off, its signature stays in an empty part, for the text that the client already has.
  */
 const textOf = (part: Json.JsonRecord, gate: TextGate): ReadonlyArray<Json.JsonRecord> => {
-  const text = gate.text(Json.string(part.text));
+  const text = gate.pass(Json.string(part.text));
   return text !== "" || isSigned(part) ? [{ ...part, text }] : [];
 };
 
 const isSigned = (part: Json.JsonRecord): boolean => part.thoughtSignature !== undefined && part.thought !== true;
 
 const otherOf = (part: Json.JsonRecord, gate: TextGate): ReadonlyArray<Json.JsonRecord> => {
-  const held = gate.behindText();
+  const held = gate.closeText();
   if (held === undefined) return [];
   return held === "" ? [part] : [{ text: held }, part];
 };

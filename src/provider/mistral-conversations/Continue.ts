@@ -7,7 +7,7 @@ import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
-import { wordsBehind } from "../continuation/SeamRequest.ts";
+import { closingMessage } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
 
@@ -41,7 +41,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     const form = Json.record(Json.record(body.completion_args)?.response_format)?.type;
     const isJson = form === "json_object" || form === "json_schema";
     yield* freeText(spoken && !whole, isJson ? "completion_args.response_format" : undefined);
-    const words = yield* wordsBehind(prepared, {
+    const words = yield* closingMessage(prepared, {
       spoken,
       lostHosted: items.some(({ type }) => type === "hosted"),
       textOf: ({ json }) => Json.string(json.text),

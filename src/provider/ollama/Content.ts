@@ -9,7 +9,7 @@ import { type Content, type ItemPiece, keyOfCall, nothing } from "../stream/Cont
  *
  * @param calls number of calls before this line
  */
-export const words = (line: Json.JsonRecord, calls: number): ReadonlyArray<Content> => {
+export const readWords = (line: Json.JsonRecord, calls: number): ReadonlyArray<Content> => {
   const message = Json.record(line.message);
   const text = Json.string(message === undefined ? line.response : message.content);
   const thought = Json.string((message ?? line).thinking);

@@ -8,7 +8,7 @@
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
-import { wordsBehind } from "../continuation/SeamRequest.ts";
+import { closingMessage } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, isSaid, textOf } from "../continuation/Words.ts";
 
@@ -24,7 +24,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     const calls = items.flatMap(({ closing, json }) => (closing === undefined ? [] : [{ closing, json }]));
     const spoken = isSaid(text) && calls.length === 0;
     yield* freeText(spoken && !whole, body.format === undefined ? undefined : "format");
-    const words = yield* wordsBehind(prepared, {
+    const words = yield* closingMessage(prepared, {
       spoken,
       lostHosted: false,
       textOf: ({ json }) => Json.string(json.text),

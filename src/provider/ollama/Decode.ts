@@ -1,5 +1,5 @@
 /**
- * Decodes streams of Ollama's own API: `/api/chat` and `/api/generate`, one JSON object a line.
+ * Decodes streams of Ollama's own API: `/api/chat` and `/api/generate`, with one JSON object per line.
  *
  * Terminal rule (law L5): the line with `done: true` is the marker. An error arrives as the line `{ "error": "…" }`, under the status 200
  * that was sent before it (docs.ollama.com/api/errors), and after it no marker counts.
@@ -16,12 +16,12 @@ import { framing } from "../stream/Ndjson.ts";
 import * as Payload from "../stream/Payload.ts";
 import type * as Stream from "../stream/Protocol.ts";
 import type { End, Observed, Protocol, SseEvent } from "../stream/Protocol.ts";
-import { words } from "./Content.ts";
+import { readWords } from "./Content.ts";
 
 /** Maximum calls of one stream. */
 export const callsMax = 512;
 
-/** The immutable state of the decoder between two events. A line with text only leaves the state unchanged. */
+/** The immutable state of the decoder between two events. A line that contains only text leaves the state unchanged. */
 export interface State {
   /** Number of calls so far. */
   readonly calls: number;
@@ -84,7 +84,7 @@ const errorOf = (event: SseEvent, line: Json.JsonRecord): Failure | undefined =>
 const serverError: Failure = { kind: "server_error", in_band: true };
 
 const onLine = (state: State, line: Json.JsonRecord): readonly [State, Observation, ReadonlyArray<Content>] => {
-  const content = words(line, state.calls);
+  const content = readWords(line, state.calls);
   const called = Json.list(Json.record(line.message)?.tool_calls);
   const calls = callsOf(called, state.calls);
   const said = observationOf(content, calls, usageOf(line));
@@ -146,7 +146,7 @@ const observationOf = (
     else if (kind === "reasoning" && shows === "nothing") shows = "reasoning";
   }
   const counted = usage === undefined ? {} : { usage };
-  // A line without content adds nothing to the text that its client joins, so it is as quiet as a ping.
+  // A line without content adds nothing to the client's text, so it is quiet, like a ping.
   if (shows === "nothing" && calls.length === 0) return { ...none, quiet: true, ...counted };
   return {
     ...none,

@@ -15,7 +15,7 @@ import { indexOf } from "./Calls.ts";
  * Reads the content of a delta, or of the `message` that some servers send instead. The result determines the characters that count as
  * shown and the items that a continuation sends back.
  */
-export const words = (delta: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
+export const readWords = (delta: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
   if (isPlain(delta)) {
     const text = Json.string(delta.content);
     return text === "" ? nothing : [textContent(choice, text)];
@@ -31,7 +31,7 @@ export const words = (delta: Json.JsonRecord, choice: number): ReadonlyArray<Con
 };
 
 /** Returns the text of a message, in every spelling. */
-export const messageText = (message: Json.JsonRecord): string => textOf(words(message, 0));
+export const messageText = (message: Json.JsonRecord): string => textOf(readWords(message, 0));
 
 /**
  * Reads call data that a decoder's signals omit: ids longer than a label, custom tools, Google's signatures and the legacy form.
@@ -103,7 +103,7 @@ const addEntry = (found: Array<Content>, entry: unknown, choice: number): void =
   const type = Json.string(part.type);
   if (type === "reference") return;
   if (reasoningTypes.has(type)) {
-    found.push({ ...reasoningContent(choice, readable(part)), keep: { field: "content" } });
+    found.push({ ...reasoningContent(choice, textOfReasoning(part)), keep: { field: "content" } });
     return;
   }
   const text = Json.string(part.text) || Json.string(part.refusal);
@@ -137,7 +137,7 @@ const addReasoning = (found: Array<Content>, delta: Json.JsonRecord, choice: num
   const field = reasoningField(delta);
   if (field === undefined) return;
   const value = delta[field];
-  const text = typeof value === "string" ? value : readable(value);
+  const text = typeof value === "string" ? value : textOfReasoning(value);
   found.push({
     ...reasoningContent(choice, text),
     ...(text === "" ? {} : { keep: { field } }),
@@ -171,15 +171,15 @@ const addDetail = (found: Array<Content>, detail: Json.JsonRecord, choice: numbe
 const depthMax = 4;
 
 /** Extracts the text of a reasoning object of any shape. */
-const readable = (value: unknown, depth = 0): string => {
+const textOfReasoning = (value: unknown, depth = 0): string => {
   if (depth > depthMax) return "";
-  if (Array.isArray(value)) return value.map((item) => readable(item, depth + 1)).join("");
+  if (Array.isArray(value)) return value.map((item) => textOfReasoning(item, depth + 1)).join("");
   const record = Json.record(value);
   if (record === undefined) return "";
   for (const name of ["text", "thinking", "summary", "content", "reasoning"]) {
     const inner = record[name];
     if (typeof inner === "string") return inner;
-    if (inner !== null && inner !== undefined) return readable(inner, depth + 1);
+    if (inner !== null && inner !== undefined) return textOfReasoning(inner, depth + 1);
   }
   return "";
 };

@@ -8,7 +8,7 @@ import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
-import { finalMessage, withoutHalf, withTokenBudget, wordsBehind } from "../continuation/SeamRequest.ts";
+import { closingMessage, markFinalMessage, withoutHalf, withTokenBudget } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
 import { messageText } from "./Content.ts";
@@ -32,7 +32,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     const { calls, results } = callsOf(items, messages);
     const spoken = isSaid(text) && results.length === 0;
     yield* freeText(spoken && !whole, jsonFormatField(body));
-    const words = yield* wordsBehind(prepared, {
+    const words = yield* closingMessage(prepared, {
       spoken,
       lostHosted: false,
       textOf: ({ json }) => Json.string(json.text),
@@ -41,7 +41,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     const answer = { role: "assistant", content: isSaid(text) ? text : null, ...calls };
     const answered = said ? withAnswer(messages, answer) : messages;
     const told = words === undefined ? [] : [{ role: "user", content: words }];
-    const next = finalMessage({ ...body, messages: [...answered, ...results, ...told] }, seam, "messages");
+    const next = markFinalMessage({ ...body, messages: [...answered, ...results, ...told] }, seam, "messages");
     return withTokenBudget(next, seam, ["max_tokens", "max_completion_tokens"], thinkingBudget(body));
   });
 

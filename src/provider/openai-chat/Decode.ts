@@ -208,7 +208,7 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
   const position = state.choices.findIndex((choice) => choice.index === index);
   const before: Choice = state.choices[position] ?? { ...fresh, index };
   // A message that repeats the whole response at its end (MiniMax) shows nothing new. Only its calls are read again.
-  const said = message !== undefined && before.streamed ? nothing : ChatContent.words(delta, index);
+  const said = message !== undefined && before.streamed ? nothing : ChatContent.readWords(delta, index);
   const spoke = said.length > 0;
   look(said, seen);
   const streamed = before.streamed || (spoke && message === undefined);
@@ -219,9 +219,9 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
     seen.calls = [...seen.calls, ...gathered.signals];
     add(seen, ChatContent.readNotes(delta, index));
   }
-  // A choice is reported before it has content, because a response with several choices is never continued.
+  // Reports a choice even before it has content, because several choices rule out a continuation.
   if (position === -1 && !spoke) add(seen, [{ kind: "text", choice: index, key: "text", text: "" }]);
-  const reason = Payload.reason(entry.finish_reason);
+  const reason = Payload.readReason(entry.finish_reason);
   const saysFinish = state.saysFinish || "finish_reason" in entry;
   const goesOn = reason === "" && (spoke || gathered !== undefined) && !before.sure;
   const says = Payload.isError(entry.error);
@@ -241,7 +241,7 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
   if (goesOn) choice = { ...choice, spoke: true, finish: undefined };
   let invalid = false;
   if (reason !== "" && !before.sure) {
-    const native = Payload.reason(entry.native_finish_reason);
+    const native = Payload.readReason(entry.native_finish_reason);
     const sure = before.spoke && !gathered?.begins;
     const ended = end(choice, { reason, native }, sure, says ? { error: entry.error } : chunk);
     choice = ended.choice;
@@ -306,7 +306,7 @@ interface Ended {
 }
 
 const end = (choice: Choice, { native, reason }: Finish, sure: boolean, carrier: unknown): Ended => {
-  const ending = ChatFinish.ending(reason, native);
+  const ending = ChatFinish.endingOf(reason, native);
   if (ending === "failed") {
     const failure = classifyEvent(carrier) ?? ChatFinish.failureOf(reason);
     return { choice: { ...choice, finish: undefined }, signals: [], invalid: false, failure };

@@ -51,7 +51,7 @@ const endings: ReadonlyMap<string, Ending> = new Map<string, Ending>([
  * @param native the reason of the server behind a gateway (OpenRouter's `native_finish_reason`). If it names a limit or a filter, a call
  *   may have been cut, regardless of the gateway's reason
  */
-export const ending = (reason: string, native = ""): Ending => {
+export const endingOf = (reason: string, native = ""): Ending => {
   const known = endings.get(reason.toLowerCase());
   if ((known ?? "whole") === "whole" && endings.get(native.toLowerCase()) === "cut") return "cut";
   if (known !== undefined) return known;

@@ -10,10 +10,10 @@ import type { ShownText } from "../../seam/ShownText.ts";
 import * as ChunkSplice from "../seam/ChunkSplice.ts";
 import type { Splice } from "../seam/Splice.ts";
 import type { TextGate } from "../seam/TextGate.ts";
-import { reason } from "../stream/Payload.ts";
+import { readReason } from "../stream/Payload.ts";
 import * as ChatCalls from "./Calls.ts";
 import { executedKey, indexOf } from "./Calls.ts";
-import { isPlain, isPresent, isReasoningEntry, isReasoningField, words } from "./Content.ts";
+import { isPlain, isPresent, isReasoningEntry, isReasoningField, readWords } from "./Content.ts";
 
 /** Creates the splice of one response. */
 export const splice = (): Splice => ChunkSplice.make(form);
@@ -25,7 +25,7 @@ const recordSent = (own: ChatShown, entry: Json.JsonRecord, shown: ShownText): n
   if (form === "message" && own.streamed) return 0;
   if (form === "text" && Json.string(entry.text) !== "") own.isBare = true;
   own.hasRole ||= Json.string(delta.role) !== "";
-  const said = words(delta, 0);
+  const said = readWords(delta, 0);
   let characters = 0;
   for (const { key, kind, text } of said) {
     if (kind === "text") shown.say(text);
@@ -57,14 +57,14 @@ const joiner = (gate: TextGate, before: Before): ChunkSplice.JoinEntry => {
   return (entry, chunk, isTerminal) => {
     const joined = joinWords(entry, joining);
     if (joined === undefined) return undefined;
-    const finishes = reason(entry.finish_reason) !== "";
+    const finishes = readReason(entry.finish_reason) !== "";
     const held = finishes && isTerminal ? gate.close() : "";
     const choice = rewriteChoice(entry, joined.write(held), before);
     const isEmpty = joined.isEmpty && held === "" && !Object.entries(entry).some(isMore) && !isMetered(chunk);
     const write = (portion: ChunkSplice.Portion, mayFinish: boolean) => {
       const isOver = finishes && mayFinish;
       if (!isOver && (isEmpty || portion === "finish")) return undefined;
-      const left = portion === "finish" ? wordless(choice) : choice;
+      const left = portion === "finish" ? withoutWords(choice) : choice;
       return isOver || !("finish_reason" in left) ? left : { ...left, finish_reason: null };
     };
     return { goesOn: joined.goesOn, finishes, write };
@@ -99,7 +99,7 @@ const choiceFields: ReadonlySet<string> = new Set([
 ]);
 
 /** Reduces a choice to its finish, after its words were sent. */
-const wordless = (choice: Json.JsonRecord): Json.JsonRecord => {
+const withoutWords = (choice: Json.JsonRecord): Json.JsonRecord => {
   const { delta: _delta, text, ...rest } = choice;
   return text === undefined ? { ...rest, delta: {} } : { ...rest, text: "" };
 };
@@ -186,7 +186,7 @@ interface JoinedWords {
   readonly write: (held: string) => Json.JsonRecord;
   /** True if nothing is left to write. */
   readonly isEmpty: boolean;
-  /** True if the words continue the response, even if they were held or dropped. */
+  /** True if the choice has any content, even if all of it was held or dropped. */
   readonly goesOn: boolean;
 }
 
@@ -225,10 +225,10 @@ const joinWords = (entry: Json.JsonRecord, joining: Joining): JoinedWords | unde
   const delta = form === "message" && joining.streamed ? unsentCallsOf(said, joining.called) : said;
   const { gate } = joining;
   const isBehind = gate.isJoined;
-  const found = words(delta, 0);
+  const found = readWords(delta, 0);
   const content = contentOf(delta.content, gate);
   const others = isOther(delta);
-  const held = others ? gate.behindText() : "";
+  const held = others ? gate.closeText() : "";
   if (held === undefined || gate.fault !== undefined) return undefined;
   if (isPresent(delta.audio)) {
     gate.fail("unwritable");
@@ -261,7 +261,7 @@ const isOther = (delta: Json.JsonRecord): boolean =>
 
 /** The content that may be sent: a string, a list of entries, or an empty value. */
 const contentOf = (content: unknown, gate: TextGate): unknown => {
-  if (typeof content === "string") return gate.text(content);
+  if (typeof content === "string") return gate.pass(content);
   if (!Array.isArray(content)) return content;
   const left: Array<unknown> = [];
   for (const entry of content) left.push(...entryOf(entry, gate));
@@ -271,13 +271,13 @@ const contentOf = (content: unknown, gate: TextGate): unknown => {
 const entryOf = (entry: unknown, gate: TextGate): ReadonlyArray<unknown> => {
   const part = Json.record(entry);
   if (typeof entry === "string" || (part?.type === "text" && typeof part.text === "string")) {
-    const text = gate.text(part === undefined ? String(entry) : Json.string(part.text));
+    const text = gate.pass(part === undefined ? String(entry) : Json.string(part.text));
     return text === "" ? [] : [part === undefined ? text : { ...part, text }];
   }
   const type = Json.string(part?.type);
   if (part === undefined || type === "" || type === "reference" || type === "text" || isReasoningEntry(part))
     return gate.isJoined ? [entry] : [];
-  const held = gate.behindText();
+  const held = gate.closeText();
   if (held === undefined) return [];
   return held === "" ? [part] : [{ type: "text", text: held }, part];
 };
@@ -301,19 +301,19 @@ const restOf = (delta: Json.JsonRecord, form: WordsForm, isBehind: boolean, join
 const fieldOf = (name: string, value: unknown, form: WordsForm, { before, gate }: Joining): unknown => {
   if (name === "tool_calls" && isPresent(value)) {
     const moved = entriesOf(value).map((call, place) =>
-      atPlace(call, before.calls, form === "message" ? place : undefined),
+      withShiftedIndex(call, before.calls, form === "message" ? place : undefined),
     );
     return Array.isArray(value) ? moved : moved[0];
   }
   if (name === "executed_tools" && Array.isArray(value))
-    return entriesOf(value).map((call) => atPlace(call, before.executed, undefined));
+    return entriesOf(value).map((call) => withShiftedIndex(call, before.executed, undefined));
   if (name === "annotations" && Array.isArray(value))
     return value.flatMap((annotation) => annotationOf(annotation, gate.cut, before.characters));
   return value;
 };
 
 /** Moves a call past the indexes already sent. `place` applies if the server sends no index. */
-const atPlace = (call: Json.JsonRecord, taken: number, place: number | undefined): Json.JsonRecord => {
+const withShiftedIndex = (call: Json.JsonRecord, taken: number, place: number | undefined): Json.JsonRecord => {
   const index = indexOf(call.index) ?? place;
   return index === undefined ? call : { ...call, index: index + taken };
 };

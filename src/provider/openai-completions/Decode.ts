@@ -2,10 +2,10 @@
  * Decodes streams of text completions: OpenAI's `/v1/completions`, Mistral's `/v1/fim/completions`, and llama.cpp's `/completion` and
  * `/infill`.
  *
- * The first two send the chunks of a chat completion, with `text` or `delta`, and end as a chat completion does. llama.cpp sends
- * `{ content, stop }`, and the event with `stop: true` is its terminal marker (llama.cpp, tools/server/README.md).
+ * The first two send the chunks of a chat completion, with `text` or `delta`, and end as a chat completion does. llama.cpp sends `{
+ * content, stop }`, and the event with `stop: true` is its terminal marker (llama.cpp, tools/server/README.md).
  *
- * A completion may be empty by right: nothing belongs between prefix and suffix. So the terminal marker itself counts as output.
+ * A completion may rightly be empty, if nothing belongs between prefix and suffix. So the terminal marker itself counts as output.
  */
 import * as Json from "../../domain/Json.ts";
 import * as Chat from "../openai-chat/Decode.ts";

@@ -32,7 +32,7 @@ const address: Address = {
   outputTokens: ({ max_tokens, n_predict }) => Json.natural(max_tokens ?? n_predict),
 };
 
-/** An event without text, in the form of the last one. */
+/** An event without text, in the form of the last event. */
 const noOp: NoOp = (last, run) => {
   if (last?.stop === false) return { data: { content: "", stop: false } };
   const [choice] = Json.list(last?.choices);

@@ -15,12 +15,12 @@ import {
   callOf,
   find,
   flushGrowing,
-  fresh,
   hasOtherId,
   inputCharactersMax,
   type Key,
   keyFor,
   keyOf,
+  newSlot,
   type Output,
   produced,
   put,
@@ -40,7 +40,7 @@ export const addItem = (output: Output, frame: Json.JsonRecord): Change => {
 };
 
 /** Applies `response.output_item.done`: a call is now complete, or has its result. */
-export const done = (output: Output, frame: Json.JsonRecord): Change => {
+export const applyDone = (output: Output, frame: Json.JsonRecord): Change => {
   const item = Json.record(frame.item);
   if (item === undefined) return [output, Observation.none];
   const id = Json.string(item.call_id);
@@ -56,14 +56,14 @@ export const show = (output: Output, frame: Json.JsonRecord, said: ReadonlyArray
   const key = keyOf(frame);
   const slot = output.slots.get(key);
   if (slot?.visible) return [output, Observation.text(characters), said];
-  return put(output, key, { ...(slot ?? fresh("message")), visible: true }, Observation.text(characters), said);
+  return put(output, key, { ...(slot ?? newSlot("message")), visible: true }, Observation.text(characters), said);
 };
 
 /** Applies a complete text. The text counts as shown only if no delta has shown it before. */
 export const showWhole = (output: Output, frame: Json.JsonRecord, part: Json.JsonRecord): Change =>
   output.slots.get(keyOf(frame))?.visible
     ? [output, Observation.none]
-    : show(output, frame, ResponsesContent.whole(frame, part));
+    : show(output, frame, ResponsesContent.readWhole(frame, part));
 
 /**
  * Applies an event about a call: `response.<type>.<status>`, or `response.<type>_<field>.<status>` for its input.
@@ -72,10 +72,15 @@ export const showWhole = (output: Output, frame: Json.JsonRecord, part: Json.Jso
  * @param field `arguments`, `input`, `code`, …; empty for the call itself
  * @param status `delta`, `done`, `in_progress`, `completed`, `failed`, …
  */
-export const about = (output: Output, frame: Json.JsonRecord, type: string, field: string, status: string): Change =>
-  aboutOf(status === "delta" ? output : flushGrowing(output), frame, type, field, status);
+export const applyCallEvent = (
+  output: Output,
+  frame: Json.JsonRecord,
+  type: string,
+  field: string,
+  status: string,
+): Change => applyFlushed(status === "delta" ? output : flushGrowing(output), frame, type, field, status);
 
-const aboutOf = (output: Output, frame: Json.JsonRecord, type: string, field: string, status: string): Change => {
+const applyFlushed = (output: Output, frame: Json.JsonRecord, type: string, field: string, status: string): Change => {
   const key = keyFor(output, frame);
   const slot = output.slots.get(key);
   if (slot?.call === undefined) {
@@ -83,9 +88,10 @@ const aboutOf = (output: Output, frame: Json.JsonRecord, type: string, field: st
     // The server skipped `added`. The output of a call arrives under a separate index.
     const own = field.startsWith("output") ? `${type}_output` : type;
     const opened = open(flushGrowing(output), key, { ...frame, type: own, id: frame.item_id });
-    return opened && merge(opened, about(opened[0], frame, type, field, status));
+    return opened && merge(opened, applyCallEvent(opened[0], frame, type, field, status));
   }
-  if (status === "partial_image") return [output, { ...produced, shows: "text" }, ResponsesContent.media(frame, true)];
+  if (status === "partial_image")
+    return [output, { ...produced, shows: "text" }, ResponsesContent.readMedia(frame, true)];
   if (slot.done || slot.type !== type || slot.call.settled) return [output, produced];
   if (field === "" && (status === "completed" || status === "failed")) return settle(output, key, slot);
   const holds = slot.call.executor === "runtime" && (type === "function_call" || type === "custom_tool_call");
@@ -115,7 +121,7 @@ const gather = (output: Output, key: Key, slot: Slot, piece: string): Change => 
  *
  * @param complete true if the response ended by itself; otherwise a limit or a filter may have cut its last call
  */
-export const rest = (output: Output, response: Json.JsonRecord, complete: boolean): Change => {
+export const applyFinal = (output: Output, response: Json.JsonRecord, complete: boolean): Change => {
   const items = Json.list(response.output)
     .map(Json.record)
     .filter((item) => item !== undefined);
@@ -133,11 +139,11 @@ export const rest = (output: Output, response: Json.JsonRecord, complete: boolea
   if (!complete || change === undefined) return change;
   for (const [key, slot] of change[0].slots)
     if (!slot.done && inputSoFar(slot) !== undefined && slot.call !== undefined)
-      change = change && merge(change, ready(change[0], key, slot, slot.call, untold(slot), true));
+      change = change && merge(change, finishCall(change[0], key, slot, slot.call, unreportedInput(slot), true));
   return change;
 };
 
-const untold = (slot: Slot): string =>
+const unreportedInput = (slot: Slot): string =>
   slot.type === "custom_tool_call" ? (inputSoFar(slot) ?? "") : ResponsesItem.jsonInput(inputSoFar(slot) ?? "");
 
 const inputSoFar = (slot: Slot): string | undefined => slot.input ?? slot.streamed;
@@ -146,18 +152,24 @@ const inputSoFar = (slot: Slot): string | undefined => slot.input ?? slot.stream
 
 const open = (output: Output, key: Key, item: Json.JsonRecord): Change => {
   const read = ResponsesItem.read(item, output.hostsXSearch);
-  const slot = fresh(Json.string(item.type), item);
+  const slot = newSlot(Json.string(item.type), item);
   switch (read.role) {
     case "message": {
       const texts = ResponsesContent.messageTexts(key, item);
-      const said = [...ResponsesContent.item(key, item, "text", "begins"), ...texts];
+      const said = [...ResponsesContent.readItem(key, item, "text", "begins"), ...texts];
       const characters = lengthOf(texts);
       return characters === 0
         ? put(output, key, slot, Observation.lifecycle, said)
         : put(output, key, { ...slot, visible: true }, Observation.text(characters), said);
     }
     case "reasoning":
-      return put(output, key, slot, Observation.reasoning(0), ResponsesContent.item(key, item, "reasoning", "begins"));
+      return put(
+        output,
+        key,
+        slot,
+        Observation.reasoning(0),
+        ResponsesContent.readItem(key, item, "reasoning", "begins"),
+      );
     case "call": {
       const call = callOf(output, item, read);
       // A server that sends the whole call at once may send no further event about the call.
@@ -166,11 +178,11 @@ const open = (output: Output, key: Key, item: Json.JsonRecord): Change => {
       const characters = output.characters + (kept.input?.length ?? 0);
       const next = { ...output, characters, calls: output.calls + 1 };
       const signals = [signal(call, "input_started")];
-      const said = callSaid(key, item, signals, "begins");
+      const said = callContent(key, item, signals, "begins");
       return put(next, key, { ...slot, ...kept, call }, Observation.calls(signals), said);
     }
     case "result":
-      return result(output, key, slot, "input_complete", ResponsesContent.item(key, item, "result", "begins"));
+      return applyResult(output, key, slot, "input_complete", ResponsesContent.readItem(key, item, "result", "begins"));
     case "other":
       return put(output, key, slot, produced);
   }
@@ -182,21 +194,27 @@ const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
   const same = before !== undefined && before.type === item.type && !(before.done && hasOtherId(before, item));
   if (same && before.done) return [output, produced];
   const moved = read.role === "call" && before?.call !== undefined && before.call.executor !== read.executor;
-  const slot = same && !moved ? before : fresh(Json.string(item.type), item);
+  const slot = same && !moved ? before : newSlot(Json.string(item.type), item);
   const ended = { ...slot, callId: Json.string(item.call_id) || slot.callId, done: true };
   switch (read.role) {
     case "message": {
       const texts = slot.visible ? nothing : ResponsesContent.messageTexts(key, item);
-      const said = [...ResponsesContent.item(key, item, "text", "ends"), ...texts];
+      const said = [...ResponsesContent.readItem(key, item, "text", "ends"), ...texts];
       const characters = lengthOf(texts);
       return characters === 0
         ? put(output, key, ended, isWordless(item) && !slot.visible ? Observation.text(0) : Observation.none, said)
         : put(output, key, { ...ended, visible: true }, Observation.text(characters), said);
     }
     case "reasoning":
-      return put(output, key, ended, Observation.reasoning(0), ResponsesContent.item(key, item, "reasoning", "ends"));
+      return put(
+        output,
+        key,
+        ended,
+        Observation.reasoning(0),
+        ResponsesContent.readItem(key, item, "reasoning", "ends"),
+      );
     case "result":
-      return result(output, key, ended, "settled", ResponsesContent.item(key, item, "result", "ends"));
+      return applyResult(output, key, ended, "settled", ResponsesContent.readItem(key, item, "result", "ends"));
     case "other":
       return put(output, key, ended, produced);
     case "call": {
@@ -205,14 +223,14 @@ const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
       const next = slot.call === undefined ? { ...output, calls: output.calls + 1 } : output;
       if (read.executor === "runtime") {
         const input = ResponsesItem.inputOf(item, inputSoFar(slot));
-        return ready(next, key, ended, named, input, slot.call !== undefined, item);
+        return finishCall(next, key, ended, named, input, slot.call !== undefined, item);
       }
       const phase = read.settledBy === "item" || call.settled ? "settled" : "input_complete";
       const signals = [signal(named, phase)];
       const seen = Observation.calls(signals);
       const shown: Observation.Observation = read.picture ? { ...seen, shows: "text" } : seen;
       const held = { ...ended, call: { ...named, settled: phase === "settled" } };
-      return put(next, key, held, shown, callSaid(key, item, signals, "ends"));
+      return put(next, key, held, shown, callContent(key, item, signals, "ends"));
     }
   }
 };
@@ -229,21 +247,21 @@ const lateContentOf = (output: Output, key: Key, item: Json.JsonRecord): Readonl
   const read = ResponsesItem.read(item, output.hostsXSearch);
   switch (read.role) {
     case "message":
-      return ResponsesContent.item(key, item, "text", "begins");
+      return ResponsesContent.readItem(key, item, "text", "begins");
     case "reasoning":
     case "result":
-      return ResponsesContent.item(key, item, read.role, "begins");
+      return ResponsesContent.readItem(key, item, read.role, "begins");
     case "call":
       return read.executor === "runtime" || item.type === "custom_tool_call"
         ? nothing
-        : ResponsesContent.item(key, item, "hosted", "begins");
+        : ResponsesContent.readItem(key, item, "hosted", "begins");
     case "other":
       return nothing;
   }
 };
 
 /** Returns the content of a call's item. If the caller runs the call, its signals carry its ordinal. */
-const callSaid = (
+const callContent = (
   key: Key,
   item: Json.JsonRecord,
   signals: ReadonlyArray<Observation.CallSignal>,
@@ -251,7 +269,7 @@ const callSaid = (
 ): ReadonlyArray<Content> => {
   if (signals[0]?.executor !== "provider") return ResponsesContent.readCall(signals, item);
   // A custom call that xAI runs itself has no result that could be sent back with the call.
-  return item.type === "custom_tool_call" ? nothing : ResponsesContent.item(key, item, "hosted", phase);
+  return item.type === "custom_tool_call" ? nothing : ResponsesContent.readItem(key, item, "hosted", phase);
 };
 
 /**
@@ -260,7 +278,7 @@ const callSaid = (
  * @param begun true if an earlier part reported the start of the call
  * @param item the call's item, if it is finished
  */
-const ready = (
+const finishCall = (
   output: Output,
   key: Key,
   slot: Slot,
@@ -294,7 +312,7 @@ const settle = (output: Output, key: Key, slot: Slot): Change => {
  * such a result. If there is no such call, or the call counted as the caller's own, the result counts as a separate call, so that no call
  * run by the provider is missed.
  */
-const result = (
+const applyResult = (
   output: Output,
   key: Key,
   slot: Slot,

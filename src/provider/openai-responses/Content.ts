@@ -10,23 +10,23 @@ import * as ResponsesItem from "./Item.ts";
 import { type Key, keyOf } from "./Slots.ts";
 
 /** Reads a piece of text, of a refusal or of an audio transcript. */
-export const delta = (frame: Json.JsonRecord): ReadonlyArray<Content> => {
+export const readDelta = (frame: Json.JsonRecord): ReadonlyArray<Content> => {
   const said = Json.string(frame.delta);
   const type = frame.type === "response.refusal.delta" ? "refusal" : "output_text";
   return said === "" ? nothing : [piece(keyOf(frame), type, indexIn(frame), said)];
 };
 
 /** Reads text that arrives whole: a content part, or the event that ends a text. */
-export const whole = (frame: Json.JsonRecord, part: Json.JsonRecord): ReadonlyArray<Content> =>
+export const readWhole = (frame: Json.JsonRecord, part: Json.JsonRecord): ReadonlyArray<Content> =>
   partTexts(keyOf(frame), indexIn(frame), part);
 
 /** Reads a piece of reasoning. Only the item of the reasoning is sent back to the provider. */
-export const reasoning = (frame: Json.JsonRecord): ReadonlyArray<Content> => [
+export const readReasoning = (frame: Json.JsonRecord): ReadonlyArray<Content> => [
   { kind: "reasoning", choice: 0, key: itemKey(keyOf(frame)), text: Json.string(frame.delta) },
 ];
 
 /** Reads sound, or a preview of a picture. A preview belongs to the call that draws the picture. */
-export const media = (frame: Json.JsonRecord, call: boolean): ReadonlyArray<Content> => [
+export const readMedia = (frame: Json.JsonRecord, call: boolean): ReadonlyArray<Content> => [
   { kind: "media", choice: 0, key: itemKey(keyOf(frame)), text: "", ...(call ? { item: { json: {} } } : {}) },
 ];
 
@@ -35,7 +35,7 @@ export const messageTexts = (key: Key, message: Json.JsonRecord): ReadonlyArray<
   Json.list(message.content).flatMap((part, index) => partTexts(key, index, Json.record(part) ?? {}));
 
 /** Reads an item that begins or is complete, without its texts. */
-export const item = (
+export const readItem = (
   key: Key,
   json: Json.JsonRecord,
   type: "text" | "reasoning" | "hosted" | "result",

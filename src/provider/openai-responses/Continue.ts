@@ -8,7 +8,7 @@
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { type Closing, type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
-import { finalMessage, withoutHalf, withTokenBudget, wordsBehind } from "../continuation/SeamRequest.ts";
+import { closingMessage, markFinalMessage, withoutHalf, withTokenBudget } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid, lostCall, textOf } from "../continuation/Words.ts";
 
@@ -31,11 +31,11 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     const { answer, lost, outputs } = itemsOf(items, input);
     const spoken = answer.length > 0 && outputs.length === 0;
     yield* freeText(!whole && spoken && answer.some((item) => item.type === "message"), jsonFormatField(body));
-    const closing = (yield* wordsBehind(prepared, { spoken, lostHosted: lost.hosted, textOf: textIn })) ?? "";
+    const closing = (yield* closingMessage(prepared, { spoken, lostHosted: lost.hosted, textOf: textIn })) ?? "";
     const words = [...(lost.calls ? [lostCall] : []), closing].join(" ").trim();
     const told = words === "" ? [] : [{ type: "message", role: "user", content: words }];
     const kept = seam === undefined ? answer : answer.map(withoutHalves);
-    const next = finalMessage({ ...body, input: [...input, ...kept, ...outputs, ...told] }, seam, "input");
+    const next = markFinalMessage({ ...body, input: [...input, ...kept, ...outputs, ...told] }, seam, "input");
     return withTokenBudget(next, seam, ["max_output_tokens"], undefined);
   });
 
@@ -119,11 +119,11 @@ const isSettled = (item: KeptItem, items: ReadonlyArray<KeptItem>): boolean => {
   const json = itemIn(item);
   const status = Json.string(json.status);
   if (!item.whole || (status !== "" && status !== "completed")) return false;
-  const partner = (type: KeptItem["type"]) =>
+  const hasPartner = (type: KeptItem["type"]) =>
     items.some((it) => it.type === type && it.whole && callIdOf(itemIn(it)) === callIdOf(json));
-  if (item.type === "result") return partner("hosted");
+  if (item.type === "result") return hasPartner("hosted");
   const apart = ["shell_call", "tool_search_call", "program"].includes(Json.string(json.type));
-  return !apart || partner("result");
+  return !apart || hasPartner("result");
 };
 
 /** Returns a message without its id. If the message was cut, it holds the text that arrived. */

@@ -68,10 +68,10 @@ type Step = readonly [State, Observation.Observation, ReadonlyArray<Content>?];
 const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } | undefined): Step => {
   const frame = Json.record(parsed?.json);
   if (isBlank(event.data) || isKeepAlive(event, frame)) return [state, Observation.ping];
-  if (state.end !== undefined) return [state, late(event, frame)];
+  if (state.end !== undefined) return [state, observeLate(event, frame)];
   if (event.data === done) return [state, Observation.none];
-  if (parsed === undefined) return plain(state, unparsedObservation(id, event));
-  if (frame === undefined) return other(state, event, {});
+  if (parsed === undefined) return stepWith(state, unparsedObservation(id, event));
+  if (frame === undefined) return onOther(state, event, {});
   // Some servers put the type in the `event:` line only.
   return stepTyped(
     state,
@@ -87,20 +87,20 @@ const stepTyped = (state: State, event: SseEvent, frame: Json.JsonRecord): Step 
     case "response.refusal.delta":
     case "response.audio.transcript.delta":
     case "response.output_audio_transcript.delta":
-      return take(state, ResponsesOutput.show(output, frame, ResponsesContent.delta(frame)));
+      return take(state, ResponsesOutput.show(output, frame, ResponsesContent.readDelta(frame)));
     case "response.output_text.done":
     case "response.refusal.done":
       return take(state, ResponsesOutput.showWhole(output, frame, frame));
     case "response.content_part.added":
     case "response.content_part.done":
-      return take(state, part(output, frame));
+      return take(state, onPart(output, frame));
     case "response.audio.delta":
     case "response.output_audio.delta":
-      return [state, Observation.text(0), ResponsesContent.media(frame, false)];
+      return [state, Observation.text(0), ResponsesContent.readMedia(frame, false)];
     case "response.output_item.added":
       return take(state, ResponsesOutput.addItem(output, frame));
     case "response.output_item.done":
-      return take(state, ResponsesOutput.done(output, frame));
+      return take(state, ResponsesOutput.applyDone(output, frame));
     case "response.output_text.annotation.added":
       return [state, ResponsesSlots.produced];
     case "response.created":
@@ -110,7 +110,7 @@ const stepTyped = (state: State, event: SseEvent, frame: Json.JsonRecord): Step 
     case "response.done":
       return onResponseEnd(state, frame);
     default:
-      return other(state, event, frame);
+      return onOther(state, event, frame);
   }
 };
 
@@ -121,14 +121,14 @@ const isKeepAlive = (event: SseEvent, frame: Json.JsonRecord | undefined): boole
   frame?.type === "keepalive" ||
   frame?.type === "response.keepalive";
 
-const plain = (state: State, observation: Observation.Observation): Step =>
+const stepWith = (state: State, observation: Observation.Observation): Step =>
   observation.failure === undefined ? [state, observation] : fail(state, observation.failure);
 
 /**
  * Observes an event after the terminal marker or a failure. It is passed on but proves nothing. A late error is reported but does not
  * change the end.
  */
-const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
+const observeLate = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
   const failure = frame && errorOf(event, frame);
   return failure === undefined ? Observation.none : Observation.failed(failure);
 };
@@ -150,7 +150,7 @@ const onCreated = (state: State, frame: Json.JsonRecord): Step => {
  * Applies the start or the end of a content part. The end repeats the part's text. Reasoning is omitted, because `response.reasoning_text`
  * covers it.
  */
-const part = (output: ResponsesSlots.Output, frame: Json.JsonRecord): ResponsesSlots.Change => {
+const onPart = (output: ResponsesSlots.Output, frame: Json.JsonRecord): ResponsesSlots.Change => {
   const content = Json.record(frame.part) ?? {};
   if (Json.string(content.type).startsWith("reasoning")) return [output, Observation.reasoning(0)];
   return ResponsesOutput.showWhole(output, frame, content);
@@ -159,17 +159,17 @@ const part = (output: ResponsesSlots.Output, frame: Json.JsonRecord): ResponsesS
 /** Matches `response.<item type>_call[_<field>].<status>`. The events of all calls, including future ones, follow this pattern. */
 const aboutCall = /^response\.([a-z_]*?_call)(?:_([a-z_]+))?\.([a-z_]+)$/;
 
-const other = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
+const onOther = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
   const type = Json.string(frame.type);
   const failure = errorOf(event, frame);
   if (failure !== undefined) return fail(state, failure);
   if (type.startsWith("response.reasoning")) {
-    const said = ResponsesContent.reasoning(frame);
+    const said = ResponsesContent.readReasoning(frame);
     return [state, Observation.reasoning(lengthOf(said)), said];
   }
   const [, call, field = "", status = ""] = aboutCall.exec(type) ?? [];
   if (call === undefined) return [state, Observation.none];
-  return take(state, ResponsesOutput.about(state.output, frame, call, field, status));
+  return take(state, ResponsesOutput.applyCallEvent(state.output, frame, call, field, status));
 };
 
 /**
@@ -198,7 +198,7 @@ const onResponseEnd = (state: State, frame: Json.JsonRecord): Step => {
   if (failure !== undefined) return fail(state, failure);
   const reason = Json.string(Json.record(response.incomplete_details)?.reason);
   const complete = frame.type !== "response.incomplete" && response.status !== "incomplete";
-  const change = ResponsesOutput.rest(state.output, response, complete);
+  const change = ResponsesOutput.applyFinal(state.output, response, complete);
   if (change === undefined) return fail(state, { kind: "protocol", reason: "oversize" });
   const [{ broken }, seen, said = nothing] = change;
   const told = Json.record(response.usage);

@@ -46,32 +46,32 @@ export const read = (item: Json.JsonRecord, hostsXSearch: boolean): Item => {
   if (type === "reasoning") return { role: "reasoning" };
   if (type.endsWith("_call_output") || type === "tool_search_output" || type === "program_output")
     return { role: "result" };
-  if (runtimeTypes.includes(type)) return runtime(type, item);
+  if (runtimeTypes.includes(type)) return runtimeCall(type, item);
   switch (type) {
     case "custom_tool_call": {
       const name = Json.string(item.name);
       const hosted = xSearchTools.includes(name) && (hostsXSearch || Json.string(item.call_id).startsWith("xs_"));
-      return hosted ? provider(name) : runtime(type, item);
+      return hosted ? providerCall(name) : runtimeCall(type, item);
     }
     case "shell_call": {
       // A local environment is the caller's own machine; every other one is a container of the provider.
       const environment = Json.record(item.environment);
       const local = environment === undefined || environment.type === "local";
-      return local ? runtime(type, item) : provider("shell", "result");
+      return local ? runtimeCall(type, item) : providerCall("shell", "result");
     }
     case "tool_search_call":
-      return item.execution === "client" ? runtime(type, item) : provider("tool_search", "result");
+      return item.execution === "client" ? runtimeCall(type, item) : providerCall("tool_search", "result");
     case "mcp_call":
-      return provider(mcpName(Json.string(item.server_label), Json.string(item.name)));
+      return providerCall(mcpName(Json.string(item.server_label), Json.string(item.name)));
     case "program":
-      return provider("program", "result");
+      return providerCall("program", "result");
     case "image_generation_call":
-      return { ...provider("image_generation"), picture: Json.string(item.result) !== "" };
+      return { ...providerCall("image_generation"), picture: Json.string(item.result) !== "" };
     case "code_interpreter_call":
-      return { ...provider("code_interpreter"), picture: Json.list(item.outputs).some(isImage) };
+      return { ...providerCall("code_interpreter"), picture: Json.list(item.outputs).some(isImage) };
   }
   // Vendors mark their own hosted tools with a prefix (`openrouter:web_search`).
-  if (type.endsWith("_call") || type.includes(":")) return provider(type.replace(/_call$/, ""));
+  if (type.endsWith("_call") || type.includes(":")) return providerCall(type.replace(/_call$/, ""));
   return { role: "other" };
 };
 
@@ -103,7 +103,7 @@ export const jsonInput = (given: string): string | "broken" => {
 export const partText = (part: Json.JsonRecord): string =>
   Json.string(part.text) || Json.string(part.refusal) || Json.string(part.transcript);
 
-const runtime = (type: string, item: Json.JsonRecord): Call => ({
+const runtimeCall = (type: string, item: Json.JsonRecord): Call => ({
   role: "call",
   executor: "runtime",
   // Functions and custom tools have names; other calls are named after their type.
@@ -114,7 +114,7 @@ const runtime = (type: string, item: Json.JsonRecord): Call => ({
 
 const hasOwnName = (type: string): boolean => type === "function_call" || type === "custom_tool_call";
 
-const provider = (tool: string, settledBy: Call["settledBy"] = "item"): Call => ({
+const providerCall = (tool: string, settledBy: Call["settledBy"] = "item"): Call => ({
   role: "call",
   executor: "provider",
   tool: label(tool),

@@ -128,13 +128,13 @@ export class Shown {
     if (number !== undefined) this.#it.number = Math.max(this.#it.number, number);
     const type = Json.string(frame.type);
     const response = Json.record(frame.response);
-    if (response !== undefined) this.#lifecycle(type, response);
+    if (response !== undefined) this.#onLifecycle(type, response);
     else if (type === "response.output_item.added") this.#beginItem(frame, Json.record(frame.item) ?? {});
     else if (type === "response.output_item.done") this.#endItem(frame, Json.record(frame.item) ?? {});
     else if (type.startsWith("response.reasoning")) this.#addReasoning(frame);
     else if (type.startsWith("response.refusal.")) this.text.refuse("refusal_shown");
     else if (/^response\.(?:output_)?audio/.test(type)) this.text.refuse("not_text_last");
-    else this.#inside(type, frame);
+    else this.#onInside(type, frame);
   }
 
   #refusal(): ShownResponse["refusal"] {
@@ -155,7 +155,7 @@ export class Shown {
     return this.#it.items.some((other) => other.json !== json && other.done && other.json.call_id === json.call_id);
   }
 
-  #lifecycle(type: string, response: Json.JsonRecord): void {
+  #onLifecycle(type: string, response: Json.JsonRecord): void {
     if (Object.keys(this.#it.head).length === 0) this.#it.head = { id: response.id, created_at: response.created_at };
     this.#it.hostsXSearch ||= Json.list(response.tools).some((tool) => Json.record(tool)?.type === "x_search");
     this.#it.finished = !/\.(?:created|queued|in_progress)$/.test(type);
@@ -169,7 +169,7 @@ export class Shown {
     const begun: ShownItem = { index, id: item.id, type, json: item, parts: new Map(), done: false };
     if (this.#it.items.length < itemsMax) this.#it.items.push(begun);
     this.#it.byKey.set(String(keyOf(frame)), begun);
-    if (type === "message") this.#whole(begun, item);
+    if (type === "message") this.#onWholeItem(begun, item);
     else {
       // An item other than text ends the text run at its start, because some servers end their reasoning after the text.
       this.text.endRun();
@@ -183,7 +183,7 @@ export class Shown {
     if (ended.done) return;
     ended.done = true;
     ended.json = item;
-    if (ended.type === "message") this.#whole(ended, item);
+    if (ended.type === "message") this.#onWholeItem(ended, item);
     else {
       ended.parts.clear();
       this.#recordCall(item);
@@ -192,18 +192,18 @@ export class Shown {
     }
   }
 
-  #whole(item: ShownItem, json: Json.JsonRecord): void {
+  #onWholeItem(item: ShownItem, json: Json.JsonRecord): void {
     for (const [index, value] of Json.list(json.content).entries())
-      this.#partWhole(item, index, Json.record(value) ?? {});
+      this.#onWholePart(item, index, Json.record(value) ?? {});
   }
 
-  #partWhole(item: ShownItem, index: unknown, json: Json.JsonRecord): ShownPart | undefined {
+  #onWholePart(item: ShownItem, index: unknown, json: Json.JsonRecord): ShownPart | undefined {
     if (json.type === "refusal") this.text.refuse("refusal_shown");
     if (json.type !== "output_text" && json.type !== "text") {
       if (json.type !== "refusal" && json.type !== undefined) this.text.refuse("not_text_last");
       return undefined;
     }
-    const part = this.#part(item, index, json);
+    const part = this.#openPart(item, index, json);
     if (part.text === "") this.#addText(part, Json.string(json.text));
     const annotations = Json.list(json.annotations);
     if (annotations.length > 0) part.annotations = annotations.slice(0, annotationsMax);
@@ -223,10 +223,10 @@ export class Shown {
     this.#it.reasoned += text.length;
     if (frame.type !== "response.reasoning_text.delta" || this.#it.held + text.length > itemCharactersMax) return;
     this.#it.held += text.length;
-    this.#part(item, frame.content_index, { type: "reasoning_text" }).text += text;
+    this.#openPart(item, frame.content_index, { type: "reasoning_text" }).text += text;
   }
 
-  #inside(type: string, frame: Json.JsonRecord): void {
+  #onInside(type: string, frame: Json.JsonRecord): void {
     if (frame.output_index === undefined && frame.item_id === undefined) return;
     const part = Json.record(frame.part);
     const texts = type.startsWith("response.output_text.") || type.startsWith("response.content_part.");
@@ -238,21 +238,21 @@ export class Shown {
     const { content_index: index } = frame;
     switch (type) {
       case "response.output_text.delta":
-        this.#addText(this.#part(item, index), Json.string(frame.delta));
+        this.#addText(this.#openPart(item, index), Json.string(frame.delta));
         return;
       case "response.output_text.annotation.added": {
-        const grown = this.#part(item, index);
+        const grown = this.#openPart(item, index);
         if (grown.annotations.length < annotationsMax) grown.annotations.push(frame.annotation);
         return;
       }
       case "response.output_text.done": {
-        const said = this.#partWhole(item, index, { type: "output_text", text: frame.text });
+        const said = this.#onWholePart(item, index, { type: "output_text", text: frame.text });
         if (said !== undefined) said.said = true;
         return;
       }
       case "response.content_part.added":
       case "response.content_part.done": {
-        const whole = this.#partWhole(item, index, part ?? {});
+        const whole = this.#onWholePart(item, index, part ?? {});
         if (whole === undefined) return;
         whole.begun = true;
         if (type === "response.content_part.done") whole.done = true;
@@ -260,7 +260,7 @@ export class Shown {
     }
   }
 
-  #part(item: ShownItem, index: unknown, json: Json.JsonRecord = { type: "output_text" }): ShownPart {
+  #openPart(item: ShownItem, index: unknown, json: Json.JsonRecord = { type: "output_text" }): ShownPart {
     const key = String(index ?? 0);
     const known = item.parts.get(key);
     if (known !== undefined) return known;

@@ -73,7 +73,7 @@ export type Change = readonly [Output, Observation.Observation, ReadonlyArray<Co
 export const produced: Observation.Observation = { ...Observation.none, progress: "output" };
 
 /** A new slot for an item. */
-export const fresh = (type: string, item: Json.JsonRecord = {}): Slot => ({
+export const newSlot = (type: string, item: Json.JsonRecord = {}): Slot => ({
   type,
   itemId: Json.string(item.id),
   callId: Json.string(item.call_id),

@@ -92,7 +92,7 @@ class Attempt implements SplicedAttempt {
         this.#finish(name, frame);
         break;
       default:
-        this.#inside(name, frame);
+        this.#onInside(name, frame);
     }
   }
 
@@ -107,7 +107,7 @@ class Attempt implements SplicedAttempt {
     if (slot === undefined) return;
     if (slot.type === "message") {
       if (this.#texts.hasLeft) this.#placeMessage(slot, name, frame);
-      this.#whole(slot, item);
+      this.#onWhole(slot, item);
     } else if (this.#place(slot)) this.#writer.write(name, this.#relocate(slot, frame));
   }
 
@@ -117,7 +117,7 @@ class Attempt implements SplicedAttempt {
     const slot = known?.type === item.type ? known : this.#openSlot(frame, item);
     if (slot === undefined) return;
     if (slot.type === "message") {
-      this.#whole(slot, item);
+      this.#onWhole(slot, item);
       this.#endMessage(slot, name, frame, item);
     } else if (slot.dropped) this.#keepReasoning(item);
     else if (this.#place(slot)) this.#writer.write(name, this.#relocate(slot, frame));
@@ -224,7 +224,7 @@ class Attempt implements SplicedAttempt {
     }
     const waiting = part.waiting;
     part.waiting = [];
-    for (const frame of waiting) this.#annotation(part, "response.output_text.annotation.added", frame);
+    for (const frame of waiting) this.#onAnnotation(part, "response.output_text.annotation.added", frame);
   }
 
   #partOf(slot: Slot, index: unknown, json: Json.JsonRecord = { type: "output_text" }): PartSlot {
@@ -250,7 +250,7 @@ class Attempt implements SplicedAttempt {
 
   // events of items
 
-  #inside(name: string, frame: Json.JsonRecord): void {
+  #onInside(name: string, frame: Json.JsonRecord): void {
     const type = Json.string(frame.type);
     if (frame.output_index === undefined && frame.item_id === undefined) {
       if (this.#gate.isJoined) this.#writer.write(name, frame);
@@ -260,11 +260,11 @@ class Attempt implements SplicedAttempt {
     const part = Json.record(frame.part);
     const reasons = Json.string(part?.type).startsWith("reasoning") || type.startsWith("response.reasoning");
     if (texts && !reasons && (part === undefined || part.type === "output_text" || part.type === "text"))
-      this.#text(name, frame);
-    else this.#other(name, frame, reasons);
+      this.#onText(name, frame);
+    else this.#onOther(name, frame, reasons);
   }
 
-  #other(name: string, frame: Json.JsonRecord, reasons: boolean): void {
+  #onOther(name: string, frame: Json.JsonRecord, reasons: boolean): void {
     const slot = this.#items.of(frame);
     if (slot?.dropped) return;
     if (slot?.type === "message" || Json.string(frame.type).startsWith("response.refusal.")) {
@@ -279,7 +279,7 @@ class Attempt implements SplicedAttempt {
     if (opened !== undefined && this.#place(opened)) this.#writer.write(name, this.#relocate(opened, frame));
   }
 
-  #text(name: string, frame: Json.JsonRecord): void {
+  #onText(name: string, frame: Json.JsonRecord): void {
     const found = this.#items.of(frame);
     const began = { type: "message", role: "assistant", id: frame.item_id };
     const slot = found?.type === "message" ? found : this.#openSlot(frame, began);
@@ -291,17 +291,17 @@ class Attempt implements SplicedAttempt {
         this.#takeText(part, Json.string(frame.delta), name, frame);
         return;
       case "response.output_text.annotation.added":
-        this.#annotation(part, name, frame);
+        this.#onAnnotation(part, name, frame);
         return;
       case "response.output_text.done":
-        this.#wholePart(part, Json.string(frame.text));
+        this.#onWholePart(part, Json.string(frame.text));
         this.#endPart(part, (message, at) => this.#writer.sayPart(message, at, frame));
         return;
       case "response.content_part.added":
-        this.#wholePart(part, Json.string(told?.text));
+        this.#onWholePart(part, Json.string(told?.text));
         return;
       case "response.content_part.done":
-        this.#wholePart(part, Json.string(told?.text));
+        this.#onWholePart(part, Json.string(told?.text));
         this.#endPart(part, (message, at) => {
           this.#addAnnotations(part, told ?? {});
           this.#writer.endPart(message, at, frame);
@@ -323,17 +323,17 @@ class Attempt implements SplicedAttempt {
 
   // text
 
-  #whole(slot: Slot, item: Json.JsonRecord): void {
+  #onWhole(slot: Slot, item: Json.JsonRecord): void {
     for (const [index, value] of Json.list(item.content).entries()) {
       const json = Json.record(value) ?? {};
       if (json.type === "output_text" || json.type === "text")
-        this.#wholePart(this.#partOf(slot, index, json), Json.string(json.text));
+        this.#onWholePart(this.#partOf(slot, index, json), Json.string(json.text));
       else if (json.type === "refusal" && !this.#gate.isJoined) this.#gate.fail("not_text");
     }
   }
 
   /** Text that arrives whole is new only if no piece of it came before. */
-  #wholePart(part: PartSlot, text: string): void {
+  #onWholePart(part: PartSlot, text: string): void {
     if (!part.spoken) this.#takeText(part, text);
   }
 
@@ -361,7 +361,7 @@ class Attempt implements SplicedAttempt {
 
   // annotations
 
-  #annotation(part: PartSlot, name: string, frame: Json.JsonRecord): void {
+  #onAnnotation(part: PartSlot, name: string, frame: Json.JsonRecord): void {
     part.annotated = true;
     const annotation = Json.record(frame.annotation) ?? {};
     const { at, slot } = part;
@@ -392,7 +392,7 @@ class Attempt implements SplicedAttempt {
   #finish(name: string, frame: Json.JsonRecord): void {
     const response = Json.record(frame.response) ?? {};
     if (frame.type !== "response.failed") {
-      this.#rest(Json.list(response.output));
+      this.#writeUnreported(Json.list(response.output));
       this.#texts.close();
     }
     if (!this.#gate.isJoined) return;
@@ -414,7 +414,7 @@ class Attempt implements SplicedAttempt {
    * Writes items that are only in the final response. The start of each is written first, because SDKs throw on the end of an item that
    * never began.
    */
-  #rest(output: ReadonlyArray<unknown>): void {
+  #writeUnreported(output: ReadonlyArray<unknown>): void {
     for (const [index, item] of this.#items.findUnreported(output).entries())
       for (const type of ["response.output_item.added", "response.output_item.done"])
         this.#step(type, { type, output_index: `final ${index}`, item });

@@ -40,7 +40,7 @@ export type Portion = "whole" | "words" | "finish";
 
 /** An entry of a continuation after its content passed the gate. */
 interface JoinedEntry {
-  /** True if the entry continues the response, even if the gate holds or drops its content. */
+  /** True if the entry has any content, even if the gate holds or drops all of it. */
   readonly goesOn: boolean;
   readonly finishes: boolean;
   /**
@@ -191,7 +191,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
 
   readonly take = ({ event: { data, event }, json, observation }: Part): ReadonlyArray<SplicedEvent> => {
     if (this.#gate.fault !== undefined) return nothing;
-    if (isDone(data)) return this.#done({ event, json: data.trim() });
+    if (isDone(data)) return this.#onDone({ event, json: data.trim() });
     const chunk = this.#form.chunkOf(json);
     if (chunk === undefined) return nothing;
     this.#terminal ||= observation.terminal;
@@ -213,7 +213,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
     return { event: "message", json: this.#before.isWrapped ? { response: json } : json };
   }
 
-  #done(sentinel: SplicedEvent): ReadonlyArray<SplicedEvent> {
+  #onDone(sentinel: SplicedEvent): ReadonlyArray<SplicedEvent> {
     if (this.#form.endsWithDone) {
       const last = this.end();
       return this.#gate.isJoined ? [...last, sentinel] : nothing;
@@ -226,12 +226,13 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   /** Writes events that may be sent, and holds a finish that is not sure. */
   #place(event: string, chunk: JoinedChunk): ReadonlyArray<SplicedEvent> {
     const before = chunk.goesOn ? this.#flush(false) : nothing;
-    if (this.#terminal) return [...before, ...(chunk.goesOn ? nothing : this.end()), ...this.#now(event, chunk, true)];
+    if (this.#terminal)
+      return [...before, ...(chunk.goesOn ? nothing : this.end()), ...this.#writeNow(event, chunk, true)];
     const waitsNot = this.#waiting.length === 0 && this.#gate.isJoined;
-    if (!chunk.finishes && (chunk.goesOn || waitsNot)) return [...before, ...this.#now(event, chunk, false)];
+    if (!chunk.finishes && (chunk.goesOn || waitsNot)) return [...before, ...this.#writeNow(event, chunk, false)];
     const portion = chunk.goesOn ? "finish" : "whole";
     this.#wait(chunk.entries.length > 0, (mayFinish, held) => this.#event(event, chunk, portion, mayFinish, held));
-    return chunk.goesOn ? [...before, ...this.#now(event, chunk, false, "words")] : nothing;
+    return chunk.goesOn ? [...before, ...this.#writeNow(event, chunk, false, "words")] : nothing;
   }
 
   /** Holds an event. If the event came before the seam, it is written only at the end. */
@@ -243,7 +244,12 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
     else this.#waiting.shift();
   }
 
-  #now(event: string, chunk: JoinedChunk, mayFinish: boolean, portion: Portion = "whole"): ReadonlyArray<SplicedEvent> {
+  #writeNow(
+    event: string,
+    chunk: JoinedChunk,
+    mayFinish: boolean,
+    portion: Portion = "whole",
+  ): ReadonlyArray<SplicedEvent> {
     const written = this.#gate.isJoined ? this.#event(event, chunk, portion, mayFinish, "") : undefined;
     return written === undefined ? nothing : [written];
   }

@@ -86,7 +86,7 @@ export class JoinedUsage {
       for (const name of output) if (Json.natural(usage[name]) !== undefined) next[name] = all;
     }
     for (const name of summed) {
-      next[name] = plus(told[name], usage[name]);
+      next[name] = addCounts(told[name], usage[name]);
       // A count that is reported in addition to the output is also part of the total.
       grown += Json.natural(told[name]) ?? 0;
     }
@@ -111,7 +111,7 @@ const keepCounts = (value: unknown): unknown => {
 };
 
 /** Adds two counts, or two objects field by field. A value that only one attempt reported stays unchanged. */
-const plus = (told: unknown, said: unknown): unknown => {
+const addCounts = (told: unknown, said: unknown): unknown => {
   if (said === undefined || said === null) return told ?? said;
   const one = Json.natural(told);
   const other = Json.natural(said);
@@ -119,5 +119,8 @@ const plus = (told: unknown, said: unknown): unknown => {
   const fields = Json.record(told);
   const next = Json.record(said);
   if (fields === undefined || next === undefined) return said;
-  return { ...next, ...Object.fromEntries(Object.entries(fields).map(([name, it]) => [name, plus(it, next[name])])) };
+  return {
+    ...next,
+    ...Object.fromEntries(Object.entries(fields).map(([name, it]) => [name, addCounts(it, next[name])])),
+  };
 };

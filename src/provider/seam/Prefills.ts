@@ -27,7 +27,7 @@ export const PrefillRule = Schema.Struct({
     Schema.makeFilter((origin) =>
       origin === "*" || /^[^/]+:\/\/./.test(origin)
         ? undefined
-        : "expected scheme and host, such as https://api.example, or *",
+        : "expected scheme and host, for example https://api.example, or *",
     ),
   ),
   model: Schema.NonEmptyString,
@@ -169,7 +169,7 @@ export const declared: ReadonlyArray<DeclaredPrefills> = [
   },
 ];
 
-const shipped: ReadonlyArray<PrefillRule> = declared.flatMap(({ echo, form, models, origins, thinking }) =>
+const builtIn: ReadonlyArray<PrefillRule> = declared.flatMap(({ echo, form, models, origins, thinking }) =>
   origins.flatMap((origin) =>
     models.map((model) => ({
       origin,
@@ -201,7 +201,7 @@ export interface Prefill {
  * @returns undefined if the anchor is used
  */
 export const prefillOf = (request: PrefillRequest, rules: ReadonlyArray<PrefillRule> = []): Prefill | undefined => {
-  const rule = find(rules, request) ?? find(shipped, request);
+  const rule = find(rules, request) ?? find(builtIn, request);
   if (rule === undefined || rule.form === "none") return undefined;
   return isThinking(request.body, rule.thinking ?? "asked") ? undefined : { form: rule.form, echo: rule.echo === true };
 };

@@ -18,7 +18,7 @@ export interface Splice {
    * Called for each event that was sent to the client, either from the first attempt or as a splice wrote it.
    *
    * @param json the parsed data; text for a sentinel
-   * @param event the name of its frame, which with some servers is the only statement of its type
+   * @param event the name of its frame; some servers state the type of an event only there
    */
   readonly recordSent: (json: unknown, event?: string) => void;
   readonly response: () => ShownResponse;

@@ -66,7 +66,7 @@ export class TextBlocks<B extends TextBlock> {
   take(piece: string, name?: string, frame?: Json.JsonRecord): void {
     if (piece === "") return;
     this.#fed += piece.length;
-    this.#leave(this.#gate.text(piece), name, frame);
+    this.#leave(this.#gate.pass(piece), name, frame);
   }
 
   /** Writes the text that the gate still holds. */
@@ -76,7 +76,7 @@ export class TextBlocks<B extends TextBlock> {
 
   /** Writes held text, because something that is not text follows. Returns false if the seam is not proven, so that the attempt fails. */
   closeForOther(): boolean {
-    this.#leave(this.#gate.behindText() ?? "");
+    this.#leave(this.#gate.closeText() ?? "");
     return this.#gate.isJoined;
   }
 

@@ -46,7 +46,7 @@ export class TextGate {
   }
 
   /** Returns the text that may be sent now. It is shorter than the piece at the seam, and longer if text was held before. */
-  text(piece: string): string {
+  pass(piece: string): string {
     if (piece === "" || this.#fault !== undefined) return "";
     this.#open = true;
     if (this.#cutBytes === undefined) this.#before += piece;
@@ -72,7 +72,7 @@ export class TextGate {
    *
    * @returns the held text, which precedes what follows; undefined if the seam is not proven, so that the attempt fails
    */
-  behindText(): string | undefined {
+  closeText(): string | undefined {
     const held = this.close();
     if (this.isJoined) return held;
     this.fail("not_text");

@@ -22,7 +22,7 @@ export interface Rules {
    * without asking after such data.
    */
   readonly observe?: (event: SseEvent, json: unknown) => Observation;
-  /** True if a JSON document is also a response, as a single event. Default false. */
+  /** True to accept a JSON document as a response with a single event. Default false. */
   readonly documents?: boolean;
 }
 
@@ -39,7 +39,7 @@ export const protocol = (rules: Rules): Protocol<State, "sse"> => ({
   initial: () => ({ end: rules.cleanEnd === true ? complete : truncated, settled: false }),
   step: (state, event) => {
     const json = Json.parse(event.data)?.json;
-    const observation = mark(rules, observationOf(rules, event, json), rules.terminal?.(event, json) === true);
+    const observation = markTerminal(rules, observationOf(rules, event, json), rules.terminal?.(event, json) === true);
     return [next(state, observation), { protocol: "sse", event, json, content: nothing, observation }];
   },
   halt: ({ end }) => end,
@@ -83,7 +83,7 @@ const observationOf = ({ observe }: Rules, event: SseEvent, json: unknown): Obse
     : observe(event, json);
 
 /** Marks an observation as terminal, or as a possible end, unless it carries an error. */
-const mark = (rules: Rules, observation: Observation, terminal: boolean): Observation => {
+const markTerminal = (rules: Rules, observation: Observation, terminal: boolean): Observation => {
   if (observation.failure !== undefined) return observation;
   if (terminal) return { ...observation, terminal: true };
   return rules.cleanEnd === true ? { ...observation, terminal_at_end: true } : observation;

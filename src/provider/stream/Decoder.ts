@@ -19,7 +19,10 @@ export interface Options {
   readonly tolerance?: Tolerance;
   /** Limits of the framing, in bytes. */
   readonly limits?: Partial<Limits>;
-  /** Keeps the fold step of each part, its states before and after, for a caller that decodes the same events itself. Default false. */
+  /**
+   * True to keep the fold step of each part (the states before and after it), for a caller that decodes the same events itself. Default
+   * false.
+   */
   readonly keepsFolds?: boolean;
 }
 
@@ -88,22 +91,22 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     const frames = this.#framer.feed(bytes);
     const [only] = frames;
     if (only === undefined) {
-      this.#framing();
+      this.#adoptFramerFailure();
       return nothing;
     }
     // Usually the bytes contain one event on one line, which needs no splitting.
     if (frames.length === 1 && !Sse.isComment(only) && !only.data.includes("\n")) {
-      const parts = [this.#event(only)];
-      if (!this.#isStopped) this.#framing();
+      const parts = [this.#decodeEvent(only)];
+      if (!this.#isStopped) this.#adoptFramerFailure();
       return parts;
     }
     const parts: Array<Part<Id>> = [];
     for (const frame of frames) {
-      if (Sse.isComment(frame)) parts.push(this.#comment(frame));
-      else this.#events(frame, parts);
+      if (Sse.isComment(frame)) parts.push(this.#decodeComment(frame));
+      else this.#decodeEvents(frame, parts);
       if (this.#isStopped) return parts;
     }
-    this.#framing();
+    this.#adoptFramerFailure();
     return parts;
   }
 
@@ -115,19 +118,19 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     if (!this.#isStopped) {
       for (const event of this.#framer.end()) {
         // Without the blank line, only the data shows if an event is complete. An incomplete event is dropped, never guessed.
-        if (Payload.isWhole(event.data) || Payload.several(event) !== undefined) this.#events(event, parts);
+        if (Payload.isWhole(event.data) || Payload.splitLines(event) !== undefined) this.#decodeEvents(event, parts);
         else cut = true;
       }
       // If the terminal marker counts only with a clean end, an incomplete event shows that more was to come. An incomplete comment does
       // not.
       cut ||= this.#framer.cut;
-      this.#framing();
+      this.#adoptFramerFailure();
     }
-    this.#last = this.#answer(cut);
+    this.#last = this.#makeEnd(cut);
     return { parts, end: this.#last };
   }
 
-  #answer(cut: boolean): End {
+  #makeEnd(cut: boolean): End {
     if (this.failure !== undefined) return { complete: false, failure: this.failure };
     if (cut && !this.#terminal) return { complete: false, failure: { kind: "truncated" } };
     const end = this.#protocol.halt(this.#state);
@@ -135,9 +138,9 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     return end;
   }
 
-  #events(frame: SseEvent, parts: Array<Part<Id>>): void {
-    for (const event of Payload.several(frame) ?? [frame]) {
-      parts.push(this.#event(event));
+  #decodeEvents(frame: SseEvent, parts: Array<Part<Id>>): void {
+    for (const event of Payload.splitLines(frame) ?? [frame]) {
+      parts.push(this.#decodeEvent(event));
       if (this.#isStopped) return;
     }
   }
@@ -147,7 +150,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     return this.failure !== undefined && !isTold(this.failure);
   }
 
-  #event(event: SseEvent): Part<Id> {
+  #decodeEvent(event: SseEvent): Part<Id> {
     if (Payload.isBlank(event.data)) {
       if (this.#keepsFolds) this.#keepFold(undefined);
       return {
@@ -165,7 +168,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     this.#state = state;
     const { observation } = part;
     if (this.failure !== undefined)
-      return { ...part, content: saysNothing, observation: this.#behind(this.failure, observation) };
+      return { ...part, content: saysNothing, observation: this.#observeAfterFailure(this.failure, observation) };
     if (!this.#terminal) {
       this.failure = observation.failure;
       this.#marked = observation.terminal;
@@ -181,8 +184,8 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   }
 
   /** Observes an event after a failure. Such an event proves nothing about the response, but may describe the failure better. */
-  #behind(first: Failure, { failure, quiet, usage }: Observation): Observation {
-    if (isTold(failure) && !this.#marked) this.failure = better(first, failure);
+  #observeAfterFailure(first: Failure, { failure, quiet, usage }: Observation): Observation {
+    if (isTold(failure) && !this.#marked) this.failure = moreSpecific(first, failure);
     return {
       ...none,
       quiet,
@@ -191,7 +194,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     };
   }
 
-  #comment(frame: SseComment): Part<Id> {
+  #decodeComment(frame: SseComment): Part<Id> {
     if (this.#keepsFolds) this.#keepFold(undefined);
     const event: SseEvent = { event: "comment", data: frame.comment, bytes: frame.bytes };
     return {
@@ -208,7 +211,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     return this.#atEnd ? pingAtEnd : ping;
   }
 
-  #framing(): void {
+  #adoptFramerFailure(): void {
     if (!this.#terminal) this.failure ??= this.#framer.failure;
   }
 }
@@ -244,7 +247,7 @@ const weightOf = (failure: Failure): number => {
  * Returns the more specific of two failures, or the first of two equal ones. If only the other failure states a delay, the result has that
  * delay. Some providers report a failure twice: in an `error` event and in the final event after it.
  */
-const better = (first: Failure, then: Failure): Failure => {
+const moreSpecific = (first: Failure, then: Failure): Failure => {
   if (weightOf(then) > weightOf(first)) return then;
   const waits = first.kind === then.kind && first.retry_after_ms === undefined && then.retry_after_ms !== undefined;
   return waits ? { ...first, retry_after_ms: then.retry_after_ms } : first;

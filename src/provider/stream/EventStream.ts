@@ -8,7 +8,7 @@
 import type { Failure } from "../../domain/Failure.ts";
 import { defaultLimits, type Framer, type Framing, type Limits, type SseEvent } from "./Framing.ts";
 
-/** The value of a header. Text and flags are plain values; any other type is named, because JavaScript has fewer types. */
+/** The value of a header. Text and flags are plain values. Any other value names its type, because JavaScript has fewer types. */
 export type HeaderValue =
   | boolean
   | string
@@ -22,16 +22,16 @@ export interface Message {
   readonly payload: Uint8Array;
 }
 
-/** Bytes of the two lengths and their checksum. */
+/** Size of the two lengths and their checksum, in bytes. */
 const preludeBytes = 12;
 
-/** Bytes of a message without headers and payload. */
+/** Size of a message without headers and payload, in bytes. */
 const messageBytesMin = 16;
 
 /** Maximum bytes of the headers, by the format's definition. */
 const headerBytesMax = 131_072;
 
-/** Bytes of a UUID. */
+/** Size of a UUID, in bytes. */
 const uuidBytes = 16;
 
 const nothing: ReadonlyArray<never> = [];
@@ -178,8 +178,8 @@ const withLength = (bytes: Uint8Array): Uint8Array =>
 
 const encoder = new TextEncoder();
 
-/** Edits the payloads of whole messages, and writes their checksums again. Bytes that are no message stay. */
-export const edited = (
+/** Edits the payloads of whole messages, and writes their checksums again. Bytes that are not a message stay unchanged. */
+export const editPayloads = (
   messages: Uint8Array<ArrayBuffer>,
   edit: (payload: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>,
 ): Uint8Array<ArrayBuffer> => {
@@ -213,7 +213,10 @@ export const writeEvent = (name: string, data: object | string): Uint8Array<Arra
     payload: encoder.encode(typeof data === "string" ? data : JSON.stringify(data)),
   });
 
-/** Converts a message to an event: its type, or the type of its exception, and its payload as text. Returns undefined for another kind. */
+/**
+ * Converts a message to an event: its type, or the type of its exception, and its payload as text. Returns undefined for any other kind of
+ * message.
+ */
 const eventOf = ({ headers, payload }: Message, bytes: number): SseEvent | undefined => {
   const found = new Map(headers);
   const text = (name: string): string => {
@@ -255,10 +258,10 @@ class MessageFramer implements Framer {
   cut = false;
   readonly #messageBytesMax: number;
   readonly #unwrap: Unwrap | undefined;
-  /** The begun message. The buffer grows with the bytes that arrive, so that a length alone allocates nothing. */
+  /** The incomplete message. The buffer grows with the bytes that arrive, so that a length alone allocates nothing. */
   #begun = new Uint8Array(0);
   #begunBytes = 0;
-  /** Total length of the begun message; 0 before its prelude is complete. */
+  /** Total length of the incomplete message; 0 before its prelude is complete. */
   #length = 0;
   #isRecognised = false;
   #ended = false;
@@ -298,7 +301,7 @@ class MessageFramer implements Framer {
     return length === undefined || bytes.length - at < length ? undefined : bytes.subarray(at, at + length);
   }
 
-  /** Adds bytes to the begun message, and frames it once it is complete. Returns the number of bytes taken. */
+  /** Adds bytes to the incomplete message, and frames it once it is complete. Returns the number of bytes taken. */
   #keep(bytes: Uint8Array, at: number, events: Array<SseEvent>): number {
     if (this.failure !== undefined) return 0;
     const missing = (this.#length === 0 ? preludeBytes : this.#length) - this.#begunBytes;
@@ -354,7 +357,7 @@ const isTextStart = (byte = 0): boolean =>
   (byte >= 0x20 && byte < 0x7f) || (byte >= 0x09 && byte <= 0x0d) || byte === 0xef;
 
 /**
- * Creates the form of the messages of one API. They are sent whole, so an event may follow any byte that was sent.
+ * Creates the framing of one API's messages. Messages are sent whole, so an event may follow any byte that was sent.
  *
  * @param unwrap unwraps each event
  */
@@ -364,5 +367,5 @@ export const makeFraming = (unwrap?: Unwrap): Framing => ({
   makeFramer: (limits) => makeFramer(limits, unwrap),
   encode: ({ data, event = "" }) => writeEvent(event, data),
   missingEnd: () => "",
-  edited,
+  edited: editPayloads,
 });

@@ -11,7 +11,7 @@ export type Phase = "blank" | "open" | "word" | "whole" | "beyond";
 /** The immutable state of a scan. */
 export interface JsonScan {
   readonly phase: Phase;
-  /** Number of open brackets. In a word, the length of the word. */
+  /** Number of open brackets; in the phase `word`, the length of the word. */
   readonly depth: number;
   readonly quoted: boolean;
   readonly escaped: boolean;

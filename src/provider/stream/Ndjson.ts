@@ -1,5 +1,5 @@
 /**
- * Frames a stream of JSON objects, one a line (NDJSON), without IO: bytes go in, and events come out.
+ * Frames a stream of JSON objects, one per line (NDJSON), without IO: bytes go in, and events come out.
  *
  * Each line is an event without a name. A body whose first line is not a JSON object is not a stream. `end` returns a last line without its
  * line end, whose data shows if it is complete.
@@ -65,7 +65,7 @@ class LineFramer implements Framer {
     this.#ended = true;
     const events: Array<SseEvent> = [];
     if (this.#lineLength > 0) {
-      // A cut first line proves nothing about the body, so it is not tested for being an object.
+      // An incomplete first line proves nothing about the body, so it need not be an object.
       const wasRecognised = this.#isRecognised;
       this.#isRecognised = true;
       this.#takeKept(empty, 0, events);

@@ -43,7 +43,7 @@ export const unparsedObservation = (protocol: string, event: SseEvent): Observat
  * Reads a finish reason. The result is empty if the field says that nothing has finished yet: some servers send null as a string, and
  * watsonx and Gemini's enum have values for it.
  */
-export const reason = (value: unknown): string => {
+export const readReason = (value: unknown): string => {
   const text = Json.string(value);
   return unfinished.has(text.toLowerCase()) ? "" : text;
 };
@@ -55,7 +55,7 @@ export const isError = (error: unknown): boolean =>
   typeof error === "object" && error !== null ? Object.keys(error).length > 0 : Boolean(error);
 
 /** Splits an event of a server that omits the blank line between its events; undefined unless each line is complete by itself. */
-export const several = (event: SseEvent): ReadonlyArray<SseEvent> | undefined => {
+export const splitLines = (event: SseEvent): ReadonlyArray<SseEvent> | undefined => {
   if (!event.data.includes("\n") || Json.parse(event.data) !== undefined) return undefined;
   const lines = event.data.split("\n").filter((line) => !isBlank(line));
   if (lines.length < 2 || !lines.every(isWhole)) return undefined;

@@ -48,7 +48,7 @@ export interface Fold {
 /** A protocol as a fold. `S` is its immutable state. */
 export interface Protocol<S = unknown, Id extends string = string> {
   readonly id: Id;
-  /** True if a JSON document with a 2xx status is also a response, as a single event. If omitted, a document is not a stream. */
+  /** True to accept a JSON document with a 2xx status as a response with a single event. If omitted, a document is not a stream. */
   readonly documents?: boolean;
   /** The form of the stream. If omitted, server-sent events. */
   readonly framing?: Framing;

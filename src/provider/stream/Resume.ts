@@ -178,14 +178,14 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
     }
     const response = Json.record(frame.response);
     if (this.#resumes) {
-      const problem = this.#problem(sequence, response?.id, part);
+      const problem = this.#check(sequence, response?.id, part);
       if (problem !== undefined) return problem;
     } else if (response !== undefined) this.#learn(response);
     if (sequence === undefined) return pass(part);
     // Never moves back, because after an older cursor the server would repeat events that were already delivered.
     this.#last = Math.max(this.#last, sequence);
     this.#verified = true;
-    const own = this.#resumes ? this.#own(part) : part;
+    const own = this.#resumes ? this.#withoutRepeated(part) : part;
     return this.#background && this.#response !== undefined
       ? pass(own, `responses:${this.#last}:${this.#response}`)
       : pass(own);
@@ -195,7 +195,7 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
    * Removes content that was delivered before. The final response repeats all calls and texts of the response. The decoder of a resumed
    * stream has not seen those before the cursor, and must not report them again.
    */
-  #own(part: Part<Id>): Part<Id> {
+  #withoutRepeated(part: Part<Id>): Part<Id> {
     const { observation } = part;
     if (!observation.terminal) {
       for (const call of observation.calls) this.#begun.add(call.ordinal);
@@ -211,7 +211,7 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
     if (typeof response.background === "boolean") this.#background = response.background;
   }
 
-  #problem(sequence: number | undefined, response: unknown, part: Part<Id>): Verification<Id> | undefined {
+  #check(sequence: number | undefined, response: unknown, part: Part<Id>): Verification<Id> | undefined {
     if (typeof response === "string" && response !== this.#response) return fail(this.#verified, codes.other);
     // An error event may have no number.
     if (sequence === undefined)

@@ -183,8 +183,8 @@ class ByteFramer implements Framer {
         start += 3;
     }
     if (start === stop) this.#dispatch();
-    else if (bytes[start] === COLON) this.#comment(bytes, start, stop, stop - lineStart + ending);
-    else this.#field(bytes, start, stop);
+    else if (bytes[start] === COLON) this.#readComment(bytes, start, stop, stop - lineStart + ending);
+    else this.#readField(bytes, start, stop);
   }
 
   /** Refuses a line that is too long. A long line that begins a JSON or HTML body shows that the response is not a stream. */
@@ -193,31 +193,31 @@ class ByteFramer implements Framer {
     this.failure = !this.#recognised && first !== undefined && isBodyStart(first) ? notAStream : oversize;
   }
 
-  #comment(bytes: Uint8Array, start: number, stop: number, size: number): void {
+  #readComment(bytes: Uint8Array, start: number, stop: number, size: number): void {
     this.#recognised = true;
     // Inside an event, a comment counts only its own line, so that the other lines count for the event.
     const taken = this.#data === undefined ? this.#pendingBytes : size;
     this.#pendingBytes -= taken;
-    this.#emit({ comment: this.#value(bytes, start, stop), bytes: taken });
+    this.#emit({ comment: this.#readValue(bytes, start, stop), bytes: taken });
   }
 
   /** Processes a field line, as the HTML standard calls it. */
-  #field(bytes: Uint8Array, start: number, stop: number): void {
+  #readField(bytes: Uint8Array, start: number, stop: number): void {
     if (isNamed(bytes, start, stop, "data")) {
       this.#addData(bytes, start + 4, stop);
     } else if (isNamed(bytes, start, stop, "error") && start + 5 < stop) {
       // llama.cpp writes `error: {…}` instead of `event: error` with data. The standard does not define this field.
       this.#event = "error";
       this.#addData(bytes, start + 5, stop);
-    } else if (isNamed(bytes, start, stop, "event")) this.#event = this.#value(bytes, start + 5, stop);
+    } else if (isNamed(bytes, start, stop, "event")) this.#event = this.#readValue(bytes, start + 5, stop);
     else if (isNamed(bytes, start, stop, "id")) {
-      const id = this.#value(bytes, start + 2, stop);
+      const id = this.#readValue(bytes, start + 2, stop);
       if (!id.includes("\u0000")) this.#id = id;
     } else if (isNamed(bytes, start, stop, "retry")) {
-      const retry = this.#value(bytes, start + 5, stop);
+      const retry = this.#readValue(bytes, start + 5, stop);
       if (/^[0-9]{1,15}$/.test(retry)) this.#retry = Number(retry);
     } else {
-      this.#unknown(bytes, start, stop);
+      this.#readUnknownLine(bytes, start, stop);
       return;
     }
     this.#recognised = true;
@@ -229,12 +229,12 @@ class ByteFramer implements Framer {
       this.failure = oversize;
       return;
     }
-    const value = this.#value(bytes, colon, stop);
+    const value = this.#readValue(bytes, colon, stop);
     this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
   }
 
   /** Ignores a line without a known field, as the standard requires, unless the line begins a JSON or HTML body. */
-  #unknown(bytes: Uint8Array, start: number, stop: number): void {
+  #readUnknownLine(bytes: Uint8Array, start: number, stop: number): void {
     const first = firstByte(bytes, start, stop);
     if (first === undefined) return;
     if (isBodyStart(first)) this.failure = this.#recognised ? damaged : notAStream;
@@ -242,7 +242,7 @@ class ByteFramer implements Framer {
   }
 
   /** Returns the text after the colon at `colon`, without one leading space; empty if the line ends before a colon. */
-  #value(bytes: Uint8Array, colon: number, stop: number): string {
+  #readValue(bytes: Uint8Array, colon: number, stop: number): string {
     if (colon >= stop) return "";
     const from = bytes[colon + 1] === SPACE ? colon + 2 : colon + 1;
     return from >= stop ? "" : utf8.decode(bytes.subarray(from, stop));

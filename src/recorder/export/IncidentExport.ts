@@ -54,8 +54,7 @@ export const exportRun = (record: RunRecord, options: ExportOptions = {}): RunEx
 
 const incomplete = new IncidentExportError({
   reason: "incomplete",
-  message:
-    "the process of this run was lost before its record was complete, so the record says too little for a report",
+  message: "the process of this run was lost before its record was complete, so the run cannot be reported",
 });
 
 /**
@@ -133,7 +132,7 @@ const incidentValue = (incident: RunIncident, labels: ExportLabels, ids: ExportI
 
 /** Limits a log to its first and last entries, and counts the rest. The log of another store may be longer. */
 const evidenceValue = (log: EvidenceLog, labels: ExportLabels): EvidenceLog => {
-  const value = ({ at_ms, attempt, event, detail }: Evidence): Evidence => ({
+  const entryValue = ({ at_ms, attempt, event, detail }: Evidence): Evidence => ({
     at_ms,
     attempt,
     event,
@@ -142,7 +141,7 @@ const evidenceValue = (log: EvidenceLog, labels: ExportLabels): EvidenceLog => {
   const first = log.first.slice(0, evidenceFirstMax);
   const last = log.last.slice(-evidenceLastMax);
   const cut = log.first.length - first.length + log.last.length - last.length;
-  return { first: first.map(value), last: last.map(value), omitted: log.omitted + cut };
+  return { first: first.map(entryValue), last: last.map(entryValue), omitted: log.omitted + cut };
 };
 
 /**

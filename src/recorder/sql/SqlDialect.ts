@@ -68,13 +68,13 @@ export const of = (sql: SqlClient.SqlClient, prefix: string): SqlDialect =>
 
 /** Returns an error if the store does not support the database of this client. */
 export const problem = (sql: SqlClient.SqlClient): RecorderError | undefined => {
-  const other = () =>
+  const unsupportedError = () =>
     new RecorderError({
       reason: "bad_option",
       run_id: "",
       message: "the client is for neither SQLite nor PostgreSQL, and the recorder supports no other database",
     });
-  return sql.onDialectOrElse({ sqlite: () => undefined, pg: () => undefined, orElse: other });
+  return sql.onDialectOrElse({ sqlite: () => undefined, pg: () => undefined, orElse: unsupportedError });
 };
 
 const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({

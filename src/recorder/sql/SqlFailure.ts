@@ -105,11 +105,11 @@ const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["
   ],
   undecided: [
     "unavailable",
-    "lost track of a statement and rolled its transaction back; nothing was written. The next write retries",
+    "lost a statement and rolled its transaction back; nothing was written. The next write retries",
   ],
   outcome_unknown: [
     "unavailable",
-    "was disconnected, or lost track of the transaction, during a commit, and since then cannot be asked for its outcome: we cannot tell whether this write is on record",
+    "was disconnected or lost the transaction during a commit, and could not be asked for the outcome afterwards: we cannot tell whether this write is on record",
   ],
 };
 

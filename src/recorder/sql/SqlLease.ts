@@ -419,7 +419,9 @@ export class SqlLease {
     return (yield* this.#make(id)) ?? (yield* Effect.die(rowless));
   });
 
-  /** Returns a lease that another transaction inserts or has inserted; undefined if the lease was fenced before this process knew of it. */
+  /**
+   * Renews a lease that another transaction has inserted, or inserts it; undefined if the lease was fenced before this process knew of it.
+   */
   readonly #renewOrMake = Effect.fnUntraced(function* (this: SqlLease, next: string) {
     const held = (yield* this.#renew(next)) ?? (yield* this.#make(next));
     if (held === undefined) this.#rememberFenced(next);

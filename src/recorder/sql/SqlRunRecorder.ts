@@ -342,16 +342,16 @@ const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRec
 
 /** Creates the retention. One call deletes old runs and expired leases. */
 const makeRetaining = (database: SqlDatabase, now: () => number): Retaining => {
-  const old = (retention: Retention) =>
+  const findOld = (retention: Retention) =>
     Effect.map(SqlRuns.readAgreedNow(database, now()), (at) => ({ at, which: criteriaAt(at, retention) }));
   return {
     deleteOld: Effect.fnUntraced(function* (retention, told) {
-      const { at, which } = yield* old(retention);
+      const { at, which } = yield* findOld(retention);
       const gone = yield* SqlRuns.prune(database, which, told);
       yield* SqlRuns.pruneLeases(database, at);
       return gone;
     }),
-    countOld: (retention) => Effect.flatMap(old(retention), ({ which }) => SqlRuns.countOld(database, which)),
+    countOld: (retention) => Effect.flatMap(findOld(retention), ({ which }) => SqlRuns.countOld(database, which)),
   };
 };
 

@@ -167,7 +167,7 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
   if (fresh.length > 0) {
     const { keptIn, values } = encodeNewRows(tables, fresh);
     for (const [runId, it] of keptIn(yield* tables.ask<Head>(insertTogether, values))) kept.set(runId, it);
-    // Almost no new run has parts already.
+    // A new run rarely has parts.
     const put = fresh.flatMap((run) => changedParts(kept.get(run.runId)?.place ?? inRow, run));
     if (put.length > 0) yield* tables.ask(SqlParts.putTogether, SqlParts.putValues(put));
   }

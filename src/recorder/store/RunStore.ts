@@ -49,7 +49,7 @@ export const layer = (
   if (!isServer(options.file)) return SqlRunRecorder.layerFile(options);
   const { file: address, synchronous: _, ...rest } = options;
   return Layer.unwrap(
-    Effect.map(Effect.tryPromise({ try: load, catch: notLoaded }), ({ PostgresRunRecorder }) =>
+    Effect.map(Effect.tryPromise({ try: load, catch: notLoadedError }), ({ PostgresRunRecorder }) =>
       PostgresRunRecorder.layer({ ...rest, address }),
     ),
   );
@@ -58,7 +58,7 @@ export const layer = (
 const badName = (why: string): RecorderError =>
   new RecorderError({ reason: "bad_option", run_id: "", message: `db: ${why}` });
 
-const notLoaded = (cause: unknown): RecorderError =>
+const notLoadedError = (cause: unknown): RecorderError =>
   new RecorderError({
     reason: "bad_option",
     run_id: "",

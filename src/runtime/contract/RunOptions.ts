@@ -179,7 +179,7 @@ export interface RunBase<P, E, R> {
   readonly observe: (part: P) => Observation;
   /**
    * The path of the request. Runs on one path share what is known about it and wait for it together. Default: the origin that the
-   * client of each attempt reports, as `ProviderClient` does, else the provider's id, as if all runs had the same credential.
+   * client of each attempt reports, as `ProviderClient` does, otherwise the provider's id. Then all runs count as having one credential.
    */
   readonly path?: string | Path;
   /**
@@ -242,8 +242,8 @@ export interface RunBase<P, E, R> {
   /** False for a caller of `run` that cannot discard parts. Then no part is ever handed over twice, as with `parts`. Default true. */
   readonly discardable?: boolean;
   /**
-   * Opens a continuation: an attempt with `request` `continue`, whose request continues the settled transcript, `calls` and
-   * `seam`. Without it, no attempt is continued.
+   * Opens a continuation: an attempt with `request` `continue`. Its request adds to the transcript the outcomes of the settled calls
+   * (`calls`) or the shown text (`seam`). Without it, no attempt is continued.
    */
   readonly canContinue?: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
   /** Reads the cursor from which this response can resume after the given part. */

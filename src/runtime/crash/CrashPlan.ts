@@ -94,7 +94,7 @@ const isRetryOrContinue = (choice: Choice): boolean => choice === "retry" || cho
  *
  * @param record the current record of the run, which has not ended
  */
-export const next = (record: RunRecord.RunRecord, options: PlanOptions): RecoveryStep => {
+export const planNext = (record: RunRecord.RunRecord, options: PlanOptions): RecoveryStep => {
   // A record that may be incomplete supports no decision and no question (L8).
   if (record.volatile === true)
     return write(endEntries(record, processLossEnd(options), options.now), { outcome: "stopped" });

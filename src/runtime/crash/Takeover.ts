@@ -144,7 +144,7 @@ const takeSteps = (
     const unresumable = options.unresumable?.(claimed.run_id);
     let record = claimed;
     for (let step = 1; ; step += 1) {
-      const planned = CrashPlan.next(record, {
+      const planned = CrashPlan.planNext(record, {
         now: clock.currentTimeMillisUnsafe(),
         jitter: yield* Random.next,
         policy: restored ? unknownPolicy : policyOf(record, options.policies ?? []),

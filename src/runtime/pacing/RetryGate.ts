@@ -34,7 +34,7 @@ export class RetryGate {
       const lane = this.#lane(provider);
       const admit = () => {
         lane.active += 1;
-        hold(once(() => this.#leave(provider, lane)));
+        hold(callOnce(() => this.#leave(provider, lane)));
         resume(Effect.void);
       };
       if (lane.active < waitingRetriesMax) {
@@ -63,7 +63,7 @@ export class RetryGate {
   }
 }
 
-const once = (run: () => void): (() => void) => {
+const callOnce = (run: () => void): (() => void) => {
   let done = false;
   return () => {
     if (done) return;

@@ -21,10 +21,10 @@ import * as Ending from "./Ending.ts";
 import type { RecordedDecision } from "./Incidents.ts";
 import { launch, type Next } from "./Launch.ts";
 import { recordVerdict } from "./Verify.ts";
-import { abandonable, awaitDeparture, sleepUnlessStopped } from "./Waits.ts";
+import { awaitDeparture, runAbandonable, sleepUnlessStopped } from "./Waits.ts";
 
 /** Closes the question, no matter how asking ends. */
-const closing = <A, E, R>(asking: Effect.Effect<A, E, R>, run: AskingRun) =>
+const withClosing = <A, E, R>(asking: Effect.Effect<A, E, R>, run: AskingRun) =>
   Effect.ensuring(
     Effect.suspend(() => {
       run.beginAsking();
@@ -61,15 +61,15 @@ export const ask = Effect.fnUntraced(function* <P, E, R>(
   const isOnRecord = yield* run.writeThrough([{ _tag: "QuestionAsked", question: record }]);
   if (run.question.isOvertaken) return "again";
   if (!isOnRecord && run.stopper === undefined && run.shared.recorder.durable)
-    return yield* byDefault(run, broken, { decision, incident, recorded: false }, record);
+    return yield* applyDefault(run, broken, { decision, incident, recorded: false }, record);
   return yield* resolveQuestion(run, broken, { decision, incident, question });
-}, closing);
+}, withClosing);
 
 /**
  * Applies the default answer to a question that the store did not accept. Without a record, no answer from elsewhere could reach the
  * question (L8).
  */
-const byDefault = Effect.fnUntraced(function* <P, E, R>(
+const applyDefault = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
   taken: RecordedDecision,
@@ -95,11 +95,11 @@ export const askAgain = Effect.fnUntraced(function* <P, E, R>(
   run.question.open();
   const question = Questions.fromRecord(record, incident);
   return yield* resolveQuestion(run, broken, { decision: incident.decision, incident, question });
-}, closing);
+}, withClosing);
 
 /** Returns true if the question should be asked: with `if_it_matters`, only if an answer would change anything. */
 export const isWorthAsking = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, decision: Decision): boolean =>
-  run.options.asks !== "if_it_matters" || Choices.matter(choicesOf(run, broken, decision));
+  run.options.asks !== "if_it_matters" || Choices.canChangeResponse(choicesOf(run, broken, decision));
 
 /** Omits `it_ran` and `it_did_not_run` if any open call has a handler running here, because that handler reports the outcome itself. */
 const choicesOf = <P, E, R>(
@@ -210,7 +210,7 @@ const answerOf = <P, E, R>(
   question: Questions.Question,
 ): Effect.Effect<Choice | "parked" | undefined> => {
   const outrun = Effect.raceFirst(Deferred.await(run.stopped), run.question.awaitOvertaken);
-  const asked = abandonable("UserDecisions.ask", () => run.shared.decisions.ask(question));
+  const asked = runAbandonable("UserDecisions.ask", () => run.shared.decisions.ask(question));
   return Effect.raceFirst(asked, Effect.as(outrun, undefined));
 };
 

@@ -83,7 +83,7 @@ export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>):
  * Records a call that settled after its attempt was decided. An open question is asked again on the grown facts. Other actions are not
  * undone, but the record contains the new facts (L1).
  */
-export const late = Effect.fnUntraced(function* <P, E, R>(
+export const recordLate = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
   failure: Failure,

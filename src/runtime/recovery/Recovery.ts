@@ -32,7 +32,7 @@ import { launch, type Next } from "./Launch.ts";
 import { onItsPath } from "./PathKnowledge.ts";
 import type { Revived } from "./Revival.ts";
 import { verifyCalls } from "./Verify.ts";
-import { abandonable, awaitDeparture, awaitDrain, sleepUnlessStopped } from "./Waits.ts";
+import { awaitDeparture, awaitDrain, runAbandonable, sleepUnlessStopped } from "./Waits.ts";
 
 /**
  * Settles the end of a first attempt: completes the run in this step if the response is whole and nothing is pending, else starts the
@@ -84,7 +84,7 @@ export const revive = Effect.fnUntraced(function* <P, E, R>(
   revived: Revived<P>,
 ): Effect.fn.Return<void, never, R> {
   const { broken } = revived;
-  const first = Effect.flatMap(due(run, revived), (next) =>
+  const first = Effect.flatMap(carryOutDue(run, revived), (next) =>
     isStarted(next) ? Effect.succeed(next) : decideAndAct(run, broken, next),
   );
   const next = yield* collapseOnDefect(first, run, broken.attempt);
@@ -168,14 +168,14 @@ const decideAndAct = Effect.fnUntraced(function* <P, E, R>(
     const taken = next === "again" ? yield* judge(run, known) : next;
     // Only retries are counted, because a question is asked again whenever its facts grow.
     retries = taken.decision.action === "auto_retry_once" ? retries + 1 : 0;
-    if (retries > decisionsMax) return yield* Effect.die(new Error(endless(run.runId)));
+    if (retries > decisionsMax) return yield* Effect.die(new Error(endlessWords(run.runId)));
     const found = yield* act(run, known, taken);
     if (isStarted(found)) return found;
     next = found;
   }
 });
 
-const endless = (runId: string): string =>
+const endlessWords = (runId: string): string =>
   `run ${runId}: more than ${decisionsMax} retry decisions about one attempt led to no request; the run was ended`;
 
 /**
@@ -200,7 +200,7 @@ const acceptWithoutLast = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R
 });
 
 /** Carries out the pending step on the record of a revived run. */
-const due = Effect.fnUntraced(function* <P, E, R>(
+const carryOutDue = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   { broken, due: it }: Revived<P>,
 ): Effect.fn.Return<Next<P>, never, R> {
@@ -343,7 +343,7 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   yield* run.response.awaitClose;
   const found = moves
     ? goes
-    : yield* inTime(run, Effect.raceFirst(awaitDeparture(run, decision), elsewhere(run, broken)));
+    : yield* inTime(run, Effect.raceFirst(awaitDeparture(run, decision), awaitNextRoute(run, broken)));
   if (found === "late" || run.clocks.leftMs === 0) return "again";
   if (decision.wait_for === "path" && found !== "elsewhere" && found._tag === "goes")
     run.departure.setWaitedForPath(true);
@@ -353,7 +353,7 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   // A change of route has its own counter and uses none of the retry budget.
   if (moves) return yield* launchOnNextRoute(run, broken, incident);
   if (found._tag === "stays") {
-    // The request may not wait any longer. If the policy knows that and still starts it, the attempt counts like any other.
+    // The request has used up its waiting time. If the policy knows that and still starts the request, the attempt counts like any other.
     if (newest.wait_for !== undefined && run.departure.forbidWaits()) return "again";
     run.departure.forceRelease();
   }
@@ -374,7 +374,7 @@ const inTime = <A, P, E, R>(run: Run<P, E, R>, wait: Effect.Effect<A>): Effect.E
 /**
  * Decides again at intervals until the decision is to change route, because the path may stay down longer than the path of another route.
  */
-const elsewhere = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<"elsewhere"> => {
+const awaitNextRoute = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<"elsewhere"> => {
   if (run.routes === undefined) return Effect.never;
   const isNext = Effect.map(lookAgain(run, broken), ({ decision }) => decision.route === "next");
   return Effect.as(run.routes.lookUntil(isNext), "elsewhere");
@@ -418,7 +418,7 @@ export const refreshMsMax = 30_000;
 const renewCredentials = <P, E, R>(run: Run<P, E, R>): Effect.Effect<boolean, never, R> => {
   run.spending.countRefresh();
   const { refreshCredentials } = run.options;
-  const refresh = abandonable("refreshCredentials", () => refreshCredentials ?? Effect.void);
+  const refresh = runAbandonable("refreshCredentials", () => refreshCredentials ?? Effect.void);
   return Effect.raceFirst(
     Effect.as(Effect.timeout(refresh, refreshMsMax), true),
     Effect.as(Deferred.await(run.stopped), false),

@@ -66,7 +66,7 @@ const rebuild = Effect.fnUntraced(function* <P, E, R>(
   const stands = refused === undefined && (yield* isCancelPending(run));
   if (stands === "unknown") {
     yield* releaseRun(run);
-    return "the store did not report if its user has cancelled the run";
+    return "the store did not report whether the user cancelled the run";
   }
   const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
   const recorded = revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]));

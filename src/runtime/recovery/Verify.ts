@@ -8,7 +8,7 @@ import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import type { ToolGuard } from "../tools/ToolGuard.ts";
 import type { OpenCall } from "../tools/ToolLedger.ts";
-import { abandonable } from "./Waits.ts";
+import { runAbandonable } from "./Waits.ts";
 
 /** Maximum time for a tool's `verify`, in milliseconds. After that a person is asked. */
 export const verifyMsMax = 30_000;
@@ -75,7 +75,7 @@ export const wordOf = (
 ): Effect.Effect<CallVerdict | "unknown"> =>
   verify === undefined
     ? Effect.succeed("unknown")
-    : abandonable(`${call.tool}.verify`, () => verify(call)).pipe(
+    : runAbandonable(`${call.tool}.verify`, () => verify(call)).pipe(
         Effect.timeoutOption(verifyMsMax),
         Effect.map(Option.getOrElse(() => "unknown" as const)),
         Effect.catchCause((cause) =>

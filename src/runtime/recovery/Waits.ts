@@ -78,7 +78,7 @@ export const awaitDrain = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
  * @param name names the code in the defect if it returns no effect, which plain JavaScript may do
  * @param make returns the effect; an exception is a defect
  */
-export const abandonable = <A, E, R>(name: string, make: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const runAbandonable = <A, E, R>(name: string, make: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Effect.forkDetach(invoke(name, make), { startImmediately: true }), (fiber) =>
     Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe())),
   );

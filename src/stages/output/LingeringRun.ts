@@ -129,7 +129,7 @@ export class LingeringRun<P> implements Readers<P> {
     this.#reader = reader;
     this.#stopTimer();
     // The pending pull served the previous reader or none. It is repeated once this reader has taken all kept events.
-    this.#recall();
+    this.#cancelPull();
     if (before !== undefined) {
       before.isReplaced = true;
       this.#serve(before);
@@ -181,7 +181,7 @@ export class LingeringRun<P> implements Readers<P> {
     if (run.stopper === undefined) this.#presence.markAway();
     // The whole response can no longer reach a reader, because part of it is gone.
     if (this.#presence.isAway && !this.#kept.isWhole) this.#presence.evict();
-    if (this.#isOver) this.#letGo();
+    if (this.#isOver) this.#discardKept();
     else {
       this.#startTimer();
       this.#ask();
@@ -195,7 +195,7 @@ export class LingeringRun<P> implements Readers<P> {
     this.#isOver = true;
     this.#stopTimer();
     this.#whenOver?.();
-    if (this.#reader === undefined) this.#letGo();
+    if (this.#reader === undefined) this.#discardKept();
   }
 
   #keep(events: ReadonlyArray<RunEvent<P>>): void {
@@ -223,7 +223,7 @@ export class LingeringRun<P> implements Readers<P> {
   }
 
   /** Cancels the pending pull. Events that have left the run are kept. */
-  #recall(): void {
+  #cancelPull(): void {
     const asked = this.#asked;
     this.#asked = undefined;
     asked?.fiber?.interruptUnsafe();
@@ -240,7 +240,7 @@ export class LingeringRun<P> implements Readers<P> {
     if (this.#reader !== undefined || this.#isOver) return;
     this.#startTimer();
     // A cancelled run accepts no reader, so its events are not kept.
-    if (this.#run?.stopper !== undefined) this.#letGo();
+    if (this.#run?.stopper !== undefined) this.#discardKept();
   }
 
   #startTimer(): void {
@@ -262,8 +262,8 @@ export class LingeringRun<P> implements Readers<P> {
   }
 
   /** Discards the kept events (L11). */
-  #letGo(): void {
-    this.#recall();
+  #discardKept(): void {
+    this.#cancelPull();
     this.#kept.markIncomplete();
     this.#kept.dropBefore(this.#kept.end);
   }

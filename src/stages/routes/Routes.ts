@@ -292,7 +292,7 @@ class Route<P, E, R> {
   /** Undefined for the run's own first route. */
   readonly id: string | undefined;
   readonly #own: RunRoutes<P, E, R>["own"];
-  /** The key of its breaker. */
+  /** Key of the circuit breaker that all runs on this route share. */
   readonly breaker: string;
   #options: RunOptions<P, E, R>;
 

@@ -83,7 +83,7 @@ export class Seam<P, B extends BrokenText> implements SeamSlot<P, B> {
   /** Called when a part leaves the run (M1). */
   recordSent(part: P, observation: Observation): void {
     if (observation.shows === "text") this.#own += observation.characters;
-    this.#safely((seam) => seam.left(part, observation));
+    this.#callSeam((seam) => seam.left(part, observation));
   }
 
   get before(): number {
@@ -103,20 +103,20 @@ export class Seam<P, B extends BrokenText> implements SeamSlot<P, B> {
     this.#interrupted = undefined;
     if (keeps) this.#before += this.#own;
     this.#own = 0;
-    this.#safely((seam) => seam.begins());
+    this.#callSeam((seam) => seam.begins());
   }
 
   /** Plans the continuation of the text that has left the run, or returns the reason why there is none (M2, M3, M4). */
   plan(): SeamPlan | SeamRefusal {
     if (this.#closed !== undefined) return this.#closed;
     if (this.#count >= this.#max) return "seams_spent";
-    this.#plan ??= readPlan(this.#safely((seam) => seam.plan()));
+    this.#plan ??= readPlan(this.#callSeam((seam) => seam.plan()));
     return this.#plan;
   }
 
   /** If the seam fails to start, nothing is joined. */
   check(plan: SeamPlan, owner: SeamOwner): SeamCheck<P> {
-    return new Check(this.#safely((seam) => seam.joins(plan)) ?? { take: unwritable, end: unwritable }, owner);
+    return new Check(this.#callSeam((seam) => seam.joins(plan)) ?? { take: unwritable, end: unwritable }, owner);
   }
 
   /** A request that was not sent does not count (M2). */
@@ -136,7 +136,7 @@ export class Seam<P, B extends BrokenText> implements SeamSlot<P, B> {
     const again = { ...before, facts: () => joinAttempts([before.facts(), own()]) };
     if (seam.proof === "prefill" && showedNothing && refusesForm.has(failure.status) && failure.kind === "rejected") {
       this.#count -= 1;
-      this.#safely((it) => it.refused(seam));
+      this.#callSeam((it) => it.refused(seam));
       host.spending.uncountRetry();
       return again;
     }
@@ -165,7 +165,7 @@ export class Seam<P, B extends BrokenText> implements SeamSlot<P, B> {
   }
 
   /** Calls the caller's seam. A seam that throws is not used again, because its state is unknown. */
-  #safely<A>(use: (seam: TextSeam<P>) => A): A | undefined {
+  #callSeam<A>(use: (seam: TextSeam<P>) => A): A | undefined {
     if (this.#closed === "unbuildable" || this.#closed === "no_seam") return undefined;
     this.#plan = undefined;
     try {

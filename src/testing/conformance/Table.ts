@@ -7,7 +7,7 @@ import type { ConformanceCell, ConformanceScoreboard, ConformanceTotals } from "
 /** Explains the letters of a table in one paragraph. */
 export const conformanceLegend =
   "R recovered · D the user sees text twice · T silent truncation or lost call, reported as success · E error · M broken call " +
-  "given back to the model · X tool ran twice · XT tool ran with truncated arguments · H no end before the kit's timeout. " +
+  "reported to the model · X tool ran twice · XT tool ran with truncated arguments · H no end before the kit's timeout. " +
   "The number counts the requests that the provider received; ! marks a healthy stream that was aborted or requested again.";
 
 /**

@@ -32,10 +32,10 @@ describe("What goes on with a gateway's response", () => {
   it("is asked for a bounded number of times in a row without a byte of it, also where it is given each time", async () => {
     const { asked, attachment } = attached();
     const { signal } = new AbortController();
-    for (let time = 0; time < attachTriesMax; time += 1) assert.isDefined(await attachment?.rest(5, signal));
-    assert.isUndefined(await attachment?.rest(5, signal));
+    for (let time = 0; time < attachTriesMax; time += 1) assert.isDefined(await attachment?.requestRest(5, signal));
+    assert.isUndefined(await attachment?.requestRest(5, signal));
     assert.lengthOf(asked, attachTriesMax);
-    assert.isDefined(await attachment?.rest(6, signal), "a byte has come");
+    assert.isDefined(await attachment?.requestRest(6, signal), "a byte has come");
     assert.strictEqual(asked.at(-1), "GET http://gateway.test/recovery/streams/gw_1 6");
   });
 });

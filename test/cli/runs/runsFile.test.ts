@@ -69,7 +69,7 @@ describe("the command line on a file of runs", () => {
       ],
       [
         2,
-        /^runs list: --db memory is empty here: name a file or postgres:\/\/…\n$/,
+        /^runs list: --db memory: this command cannot read the memory of another process; name a file or postgres:\/\/…\n$/,
         ["runs", "list", "--db", "memory"],
       ],
       [3, /^runs list: \S*damaged\.db [^\n]+\n$/, ["runs", "list", "--db", damaged]],

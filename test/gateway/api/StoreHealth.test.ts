@@ -25,7 +25,7 @@ const watched = (probing = true) =>
       return play.probe;
     });
     const recorder = { ...memory, write: () => Effect.suspend(() => play.write), ...(probing ? { probe } : {}) };
-    const services = yield* Layer.build(StoreHealth.watching(Layer.succeed(RunRecorder, recorder)));
+    const services = yield* Layer.build(StoreHealth.layerOver(Layer.succeed(RunRecorder, recorder)));
     const { write } = Context.get(services, RunRecorder);
     return { play, state: Context.get(services, StoreHealth).state, write: Effect.exit(write("run", [])) };
   });
@@ -143,7 +143,7 @@ describe("the store's health", () => {
 
   it.effect("a store that commits at once keeps doing so, and each such commit counts", () =>
     Effect.gen(function* () {
-      const services = yield* Layer.build(StoreHealth.watching(RunRecorder.layerMemory({ runsMax: 1 })));
+      const services = yield* Layer.build(StoreHealth.layerOver(RunRecorder.layerMemory({ runsMax: 1 })));
       const recorder = Context.get(services, RunRecorder);
       const { state } = Context.get(services, StoreHealth);
       const outcomes: Array<string> = [];
@@ -166,7 +166,7 @@ describe("the store's health", () => {
       const away = Effect.fail(new RecorderError({ reason: "locked", run_id: "", message: "locked" }));
       const tolds: Array<(isOnRecord: boolean) => void> = [];
       const store = inGroups({ ...memory, write: () => away }, (_id, _entries, told) => tolds.push(told) > 0);
-      const services = yield* Layer.build(StoreHealth.watching(Layer.succeed(RunRecorder, store)));
+      const services = yield* Layer.build(StoreHealth.layerOver(Layer.succeed(RunRecorder, store)));
       const recorder = Context.get(services, RunRecorder);
       const { state } = Context.get(services, StoreHealth);
       yield* Effect.exit(recorder.write("r", [E.begun("r")]));
@@ -189,7 +189,7 @@ describe("the store's health", () => {
       const tolds: Array<Told> = [];
       let takes = true;
       const store = inGroups(memory, (_id, _entries, told) => takes && tolds.push(told) > 0, "late");
-      const services = yield* Layer.build(StoreHealth.watching(Layer.succeed(RunRecorder, store)));
+      const services = yield* Layer.build(StoreHealth.layerOver(Layer.succeed(RunRecorder, store)));
       const recorder = Context.get(services, RunRecorder);
       assert.strictEqual(recorder.write.commit?.answers, "late");
       const { state } = Context.get(services, StoreHealth);
@@ -222,7 +222,7 @@ describe("the store's health", () => {
     Effect.gen(function* () {
       const memory = Context.get(yield* Layer.build(RunRecorder.layerMemory()), RunRecorder);
       const services = yield* Layer.build(
-        StoreHealth.watching(Layer.succeed(RunRecorder, { ...memory, write: (...all) => memory.write(...all) })),
+        StoreHealth.layerOver(Layer.succeed(RunRecorder, { ...memory, write: (...all) => memory.write(...all) })),
       );
       assert.isUndefined(Context.get(services, RunRecorder).write.commit);
     }),

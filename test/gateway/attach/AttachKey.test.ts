@@ -84,20 +84,20 @@ describe("The key of a request", () => {
   it("of several processes that share a secret is the same, and another one with another secret", () => {
     const [one, other] = [Redacted.make("one"), Redacted.make("other")];
     assert.strictEqual(new AttachKeys(one).request(request()), new AttachKeys(one).request(request()));
-    assert.strictEqual(new AttachKeys(one).holder(request()), new AttachKeys(one).holder(request()));
+    assert.strictEqual(new AttachKeys(one).holderKey(request()), new AttachKeys(one).holderKey(request()));
     assert.notStrictEqual(new AttachKeys(one).request(request()), new AttachKeys(other).request(request()));
   });
 
   it("of who may have a response has every credential and the token's name, and nothing else", () => {
     const keys = new AttachKeys();
-    const mine = keys.holder(request());
+    const mine = keys.holderKey(request());
     const plain = { headers: [["Authorization", "Bearer sk-one"]] as const, target: "/recovery/streams/gw_1" };
-    assert.strictEqual(keys.holder({ ...plain, tenant: undefined }), mine);
-    assert.notStrictEqual(keys.holder({ ...plain, tenant: "red" }), mine);
-    assert.notStrictEqual(keys.holder({ ...plain, headers: [], tenant: undefined }), mine);
-    const asked = keys.holder(request({ target: "/v1beta/models/m:streamGenerateContent?alt=sse&key=k" }));
+    assert.strictEqual(keys.holderKey({ ...plain, tenant: undefined }), mine);
+    assert.notStrictEqual(keys.holderKey({ ...plain, tenant: "red" }), mine);
+    assert.notStrictEqual(keys.holderKey({ ...plain, headers: [], tenant: undefined }), mine);
+    const asked = keys.holderKey(request({ target: "/v1beta/models/m:streamGenerateContent?alt=sse&key=k" }));
     const again = { ...plain, target: "/recovery/streams/gw_1?key=k", tenant: undefined };
-    assert.strictEqual(keys.holder(again), asked);
+    assert.strictEqual(keys.holderKey(again), asked);
   });
 });
 

@@ -33,7 +33,7 @@ describe("what a worker knows of runs that others hold", () => {
       const later = yield* start(2);
       yield* told;
       assert.deepStrictEqual(owners(later, key(1)), [1]);
-      first.over(key(1));
+      first.recordOver(key(1));
       first.add(key(2));
       yield* told;
       assert.deepStrictEqual([owners(second, key(1)), owners(second, key(2))], [[], [1]]);
@@ -54,11 +54,11 @@ describe("what a worker knows of runs that others hold", () => {
         yield* told;
         return owners(second, key(1));
       });
-      first.over(key(1));
+      first.recordOver(key(1));
       assert.deepStrictEqual(yield* known(), [1, 3]);
-      first.over(key(1));
+      first.recordOver(key(1));
       yield* told;
-      third.over(key(2));
+      third.recordOver(key(2));
       assert.deepStrictEqual(yield* known(), [3]);
     }).pipe(Effect.scoped),
   );
@@ -92,7 +92,7 @@ describe("what a worker knows of runs that others hold", () => {
       assert.deepStrictEqual(owners(second, key(1)), [1]);
       store.isAway = true;
       first.add(key(2));
-      first.over(key(2));
+      first.recordOver(key(2));
       yield* told;
       assert.deepStrictEqual(owners(second, key(2)), []);
     }).pipe(Effect.scoped),
@@ -116,8 +116,8 @@ describe("what a worker knows of runs that others hold", () => {
       assert.deepStrictEqual(owners(first, key(1)), [], "it reaches no address");
       assert.deepStrictEqual(owners(one, key(2)), [b]);
       assert.deepStrictEqual(owners(far, key(2)), [1], "a worker of its own gateway has a socket");
-      other.over(key(2));
-      near.over(key(2));
+      other.recordOver(key(2));
+      near.recordOver(key(2));
       one.add(key(3));
       yield* told;
       assert.deepStrictEqual(owners(one, key(2)), []);

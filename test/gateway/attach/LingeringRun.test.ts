@@ -95,11 +95,11 @@ const begun = begunBeside(undefined);
 const siblingsThat = (asked: () => void) => {
   const told: Array<string> = [];
   const siblings: Pick<Siblings, "mightAnswer" | "serveRepeat"> & {
-    readonly held: Pick<Siblings["held"], "add" | "over">;
+    readonly held: Pick<Siblings["held"], "add" | "recordOver">;
   } = {
     mightAnswer: () => true,
     serveRepeat: () => Effect.as(Effect.sync(asked), false),
-    held: { add: (key) => told.push(key), over: () => undefined },
+    held: { add: (key) => told.push(key), recordOver: () => undefined },
   };
   // A lingering run asks its siblings for nothing else.
   return { told, siblings: siblings as Siblings };
@@ -113,7 +113,7 @@ const wholeOf = (attachments: Attachments, wish: AttachWish, key: string) => {
   const [refused, stopped] = [{ ...request }, { ...request }];
   const refuse = () => Effect.sync(() => void refused.body);
   const run = attachments.begin({ request, wish, key, refuse });
-  run.whenStopped(() => void stopped.body);
+  run.setStopAction(() => void stopped.body);
   run.setHead(head, true);
   run.append([bytes("whole")]);
   run.complete();
@@ -152,7 +152,7 @@ describe("A client of a run that lingers", () => {
       client.fills();
       let asked = 0;
       const more = yield* Effect.forkChild(
-        run.until(() => {
+        run.waitUntil(() => {
           asked += 1;
           return run.shouldProduce ? true : undefined;
         }),

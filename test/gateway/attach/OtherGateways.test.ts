@@ -121,7 +121,7 @@ describe("a request from one gateway to another", () => {
       for (const it of [other, third]) yield* it.wire.serveQuery(doubled, (value) => Effect.succeed(2 * value));
       assert.strictEqual(yield* one.ask(doubled, 21, other.origin), 42);
       yield* third.wire.serveHops((_, response) => void response.writeHead(200).end());
-      const { headersOf } = one.wire.hopTo(one.to(other.origin));
+      const { headersOf } = one.wire.hopTo(one.destinationOf(other.origin));
       const status = (headers: Record<string, string>) =>
         Effect.callback<number | undefined>((resume) => {
           const request = requestTo({ origin: third.origin, aheadMs: 0 }, headers);
@@ -129,7 +129,7 @@ describe("a request from one gateway to another", () => {
           request.end();
         });
       assert.strictEqual(yield* status(headersOf("word")), 403, "it was meant for another gateway");
-      assert.strictEqual(yield* status(one.wire.hopTo(one.to(third.origin)).headersOf("word")), 200);
+      assert.strictEqual(yield* status(one.wire.hopTo(one.destinationOf(third.origin)).headersOf("word")), 200);
       const late = new HopSignature(key, () => Date.now() - signatureMs - 1_000);
       const expired = { [hopHeader]: "word", [signatureHeader]: late.sign(`${third.origin}\nword`) };
       assert.strictEqual(yield* status(expired), 403, "it is too old");

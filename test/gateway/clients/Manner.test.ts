@@ -223,8 +223,8 @@ describe("the clients of a configuration", () => {
 
   it("are refused with the path of the error", () => {
     assert.strictEqual(problem({}), "");
-    assert.match(problem({ codex: { match: { userAgent: "x" } } }), /expected neither match nor as[\s\S]*codex/);
-    assert.match(problem({ mine: {} }), /expected a match[\s\S]*mine/);
+    assert.match(problem({ codex: { match: { userAgent: "x" } } }), /expected neither `match` nor `as`[\s\S]*codex/);
+    assert.match(problem({ mine: {} }), /expected `match`[\s\S]*mine/);
     assert.match(problem({ "No Good": { match: { userAgent: "x" } } }), /expected a name[\s\S]*No Good/);
     assert.match(problem({ mine: { match: { userAgent: "" } } }), /userAgent/);
     assert.match(problem({ mine: { match: { userAgent: "x" }, as: "nobody" } }), /as/);

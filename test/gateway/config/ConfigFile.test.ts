@@ -210,14 +210,14 @@ describe("readConfig", () => {
       { env: (name) => (name === "TOKEN" ? "SECRET-of-24-characters-" : "a-token-of-24-characters") },
     );
     assert.deepStrictEqual(said, [
-      "$.tokens.c.token: expected a different secret than that of the token a",
-      "$.tokens.d.token: expected a different secret than that of the token a",
+      "$.tokens.c.token: expected a secret that differs from that of the token a",
+      "$.tokens.d.token: expected a secret that differs from that of the token a",
     ]);
     const twice = settingsOf({
       token: "a-token-of-24-characters",
       tokens: [{ name: "a", token: Redacted.make("a-token-of-24-characters"), page: false, metrics: false }],
     });
-    assert.deepInclude(twice, { message: "token a: expected a different secret than that of the token default" });
+    assert.deepInclude(twice, { message: "token a: expected a secret that differs from that of the token default" });
   });
 
   it("reads an access key of AWS, whose region may be in the host", () => {

@@ -14,7 +14,7 @@ const problemsOf = (prefills: unknown): ReadonlyArray<string> => {
 
 describe("prefills of a configuration", () => {
   it("says of an origin that would fit nothing what it has to be", () => {
-    const problem = "$.prefills[0].origin: expected scheme and host, such as https://api.example, or *";
+    const problem = "$.prefills[0].origin: expected scheme and host, for example https://api.example, or *";
     for (const origin of ["api.example", "*.api.example", "", "api.example:8080", "https://"])
       assert.deepStrictEqual(problemsOf([{ origin, model: "*", form: "prefix" }]), [problem], origin);
   });

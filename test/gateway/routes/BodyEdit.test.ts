@@ -1,6 +1,10 @@
 import { assert, describe, it } from "@effect/vitest";
 import { membersOf } from "../../../src/adapters/relay/form/JsonMembers.ts";
-import { type BodyChanges, editBody as editedBytes, obstacle } from "../../../src/gateway/routes/BodyEdit.ts";
+import {
+  type BodyChanges,
+  editBody as editedBytes,
+  findUneditableField,
+} from "../../../src/gateway/routes/BodyEdit.ts";
 import { nearlyJson } from "../../adapters/relay/form/JsonTexts.ts";
 import { seeded } from "../../Seeded.ts";
 
@@ -119,7 +123,7 @@ describe("edited", () => {
       const { [outer]: _, ...others } = body;
       assert.deepStrictEqual(JSON.parse(edited(text, drop(outer))), others, text);
       const field = `${outer}.${inner}`;
-      if (obstacle(body, set([field, given])) !== undefined) continue;
+      if (findUneditableField(body, set([field, given])) !== undefined) continue;
       const held: Record<string, unknown> = { ...(body[outer] ?? {}) };
       const having = { ...body, [outer]: { ...held, [inner]: given } };
       assert.deepStrictEqual(JSON.parse(edited(text, set([field, given]))), having, text);
@@ -132,10 +136,10 @@ describe("edited", () => {
 
 describe("obstacle", () => {
   it("is a field that would go into what is no object: what would have to be guessed is not sent", () => {
-    assert.strictEqual(obstacle({ a: "text" }, set(["a.b", 1])), "a.b");
-    assert.strictEqual(obstacle({ a: [1] }, drop("a.b")), "a.b");
-    assert.strictEqual(obstacle({ a: null }, drop("a.b")), "a.b");
-    assert.isUndefined(obstacle({ a: {} }, set(["a.b", 1], ["c", 1])));
-    assert.isUndefined(obstacle({}, set(["constructor.b", 1])));
+    assert.strictEqual(findUneditableField({ a: "text" }, set(["a.b", 1])), "a.b");
+    assert.strictEqual(findUneditableField({ a: [1] }, drop("a.b")), "a.b");
+    assert.strictEqual(findUneditableField({ a: null }, drop("a.b")), "a.b");
+    assert.isUndefined(findUneditableField({ a: {} }, set(["a.b", 1], ["c", 1])));
+    assert.isUndefined(findUneditableField({}, set(["constructor.b", 1])));
   });
 });

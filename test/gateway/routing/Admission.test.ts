@@ -3,7 +3,7 @@ import { Redacted } from "effect";
 import type { RelayHeaders } from "../../../src/adapters/relay/RelayTransport.ts";
 import { type AdmittedToken, digestOf, GatewayError, settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
 import { addressOf } from "../../../src/gateway/routing/Address.ts";
-import { admit, forbidden } from "../../../src/gateway/routing/Admission.ts";
+import { admit, forbiddenRefusal } from "../../../src/gateway/routing/Admission.ts";
 
 const local = { local: true, tokens: [], allowedHosts: [] };
 const host: RelayHeaders = [["Host", "127.0.0.1:8787"]];
@@ -89,17 +89,20 @@ describe("admit", () => {
 
   it("permits what a token says, and everything where there are no tokens", () => {
     const one = admitted("one", token, { upstreams: ["groq"], page: false, metrics: true });
-    assert.isUndefined(forbidden(undefined, { own: "page" }));
-    assert.isUndefined(forbidden(one, { upstream: "groq" }));
-    assert.isUndefined(forbidden(one, { own: "metrics" }));
-    assert.isUndefined(forbidden(admitted("all", token), { upstream: "openai" }));
+    assert.isUndefined(forbiddenRefusal(undefined, { own: "page" }));
+    assert.isUndefined(forbiddenRefusal(one, { upstream: "groq" }));
+    assert.isUndefined(forbiddenRefusal(one, { own: "metrics" }));
+    assert.isUndefined(forbiddenRefusal(admitted("all", token), { upstream: "openai" }));
     for (const asked of [{ upstream: "openai" }, { own: "page" }] as const) {
-      const refused = forbidden(one, asked);
+      const refused = forbiddenRefusal(one, asked);
       assert.deepInclude(refused, { status: 403, reason: "permission" });
       assert.match(refused?.message ?? "", /^The token one does not permit /);
       assert.notInclude(JSON.stringify(refused), token);
     }
-    assert.strictEqual(forbidden(admitted("none", token, { upstreams: [] }), { upstream: "openai" })?.status, 403);
+    assert.strictEqual(
+      forbiddenRefusal(admitted("none", token, { upstreams: [] }), { upstream: "openai" })?.status,
+      403,
+    );
   });
 
   it("is no forward proxy", () => {

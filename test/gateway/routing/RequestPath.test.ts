@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Redacted } from "effect";
 import type { RelayHeaders } from "../../../src/adapters/relay/RelayTransport.ts";
 import { withCredential } from "../../../src/gateway/routes/Routing.ts";
-import { outgoing } from "../../../src/gateway/routing/OwnCredential.ts";
+import { toOutgoing } from "../../../src/gateway/routing/OwnCredential.ts";
 
 const id = "https://api.openai.com";
 const url = `${id}/v1/chat/completions`;
@@ -62,7 +62,7 @@ describe("the credential of a path", () => {
   it("is the upstream's own where it has one: two clients of it share what it is told", () => {
     const server = { name: "openai", url: `${id}/v1`, headers: [], credential: Redacted.make("sk-own") };
     const leaving = (key: string) =>
-      withCredential({ id }, outgoing({ url, headers: [["authorization", `Bearer ${key}`]] }, server, "openai"));
+      withCredential({ id }, toOutgoing({ url, headers: [["authorization", `Bearer ${key}`]] }, server, "openai"));
     assert.deepStrictEqual(leaving("sk-one"), leaving("sk-two"));
     assert.isDefined(leaving("sk-one").credential);
   });

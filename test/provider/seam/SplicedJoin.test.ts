@@ -65,7 +65,7 @@ const splice = (closes = true): Splice => ({
           if (!gate.isJoined) gate.fail("not_text");
           return gate.isJoined ? [...written(gate.close()), { event: "message", json: { call: true } }] : [];
         }
-        const said = written(gate.text(say));
+        const said = written(gate.pass(say));
         return observation.terminal ? [...said, ...ending()] : said;
       },
       end: ending,

@@ -24,9 +24,9 @@ const noted = (joins: number, cut = 0) => {
 describe("the gate of an attempt", () => {
   it("is told of a call in front of the seam, and asked nothing behind that", () => {
     const { asked, gate } = noted(9);
-    gate.text("anchor");
-    assert.isUndefined(gate.behindText());
-    assert.strictEqual(gate.text("more") + gate.close(), "");
+    gate.pass("anchor");
+    assert.isUndefined(gate.closeText());
+    assert.strictEqual(gate.pass("more") + gate.close(), "");
     gate.fail("unwritable");
     assert.deepStrictEqual(asked, ["anchor", "close"]);
     assert.strictEqual(gate.fault, "not_text");
@@ -34,27 +34,27 @@ describe("the gate of an attempt", () => {
 
   it("is closed once for each end of a text", () => {
     const { asked, gate } = noted(1);
-    gate.text("anchor");
-    assert.strictEqual(gate.behindText(), "");
-    assert.strictEqual(gate.behindText(), "");
-    gate.text("more");
-    assert.strictEqual(gate.behindText(), "");
+    gate.pass("anchor");
+    assert.strictEqual(gate.closeText(), "");
+    assert.strictEqual(gate.closeText(), "");
+    gate.pass("more");
+    assert.strictEqual(gate.closeText(), "");
     assert.deepStrictEqual(asked, ["anchor", "close", "more", "close"]);
   });
 
   it("knows the bytes that were cut off, and keeps no text for that once something has left", () => {
     const { gate } = noted(2, 3);
-    gate.text("\u00e4");
-    gate.text("\ud83d\ude00x");
+    gate.pass("\u00e4");
+    gate.pass("\ud83d\ude00x");
     assert.strictEqual(gate.cutBytes, 2 + 4);
-    gate.text("y");
-    gate.text("z");
+    gate.pass("y");
+    gate.pass("z");
     assert.strictEqual(gate.cutBytes, 2 + 4);
   });
 
   it("gives up a text that is no anchor and has no end", () => {
     const { gate } = noted(9);
-    for (let at = 0; at < 3; at++) gate.text(" ".repeat(64 * 1024));
+    for (let at = 0; at < 3; at++) gate.pass(" ".repeat(64 * 1024));
     assert.strictEqual(gate.fault, "unwritable");
   });
 

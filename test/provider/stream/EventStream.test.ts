@@ -228,7 +228,7 @@ describe("the event stream of Amazon's APIs", () => {
         { event: "x", data: { key: "secret" } },
       ]),
     );
-    const masked = EventStream.edited(bytes, (payload) =>
+    const masked = EventStream.editPayloads(bytes, (payload) =>
       Uint8Array.from(Buffer.from(Buffer.from(payload).toString().replace("secret", "******"))),
     );
     assert.deepStrictEqual(
@@ -237,7 +237,7 @@ describe("the event stream of Amazon's APIs", () => {
     );
     const cut = bytes.slice(0, 20);
     assert.deepStrictEqual(
-      EventStream.edited(cut, () => new Uint8Array(0)),
+      EventStream.editPayloads(cut, () => new Uint8Array(0)),
       cut,
     );
   });

@@ -12,7 +12,7 @@ const codes: ReadonlyArray<readonly [code: string, reason: RecorderError["reason
   ["40P01", "locked", /every try of this write was rolled back/],
   ["40000", "locked", /every try of this write was rolled back/],
   ["72000", "locked", /every try of this write was rolled back/],
-  ["40003", "unavailable", /lost track of a statement and rolled its transaction back; nothing was written/],
+  ["40003", "unavailable", /lost a statement and rolled its transaction back; nothing was written/],
   ["55P03", "locked", /locked by another program/],
   ["53100", "disk_full", /no room left on its server's disk/],
   ["25006", "read_only", /a standby or is set to read-only/],

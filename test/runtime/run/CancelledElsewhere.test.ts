@@ -131,7 +131,7 @@ describe("a run that is taken up", () => {
         const { asked, error, record } = yield* tried(find);
         assert.strictEqual(asked, 0);
         assert.deepInclude(error, { reason: "refused" });
-        assert.include(error?.message, "the store did not report if its user has cancelled the run");
+        assert.include(error?.message, "the store did not report whether the user cancelled the run");
         assert.strictEqual(record.state, "live");
         assert.strictEqual(record.resumes, 0);
       }),

@@ -85,12 +85,12 @@ export class RelaySeam implements TextSeam<SeamPart> {
     if (this.#followed === undefined) return;
     const { behind, observations } = this.#followed;
     observations.push(observation);
-    if (behind.push(part) >= behindMax || part.bytes.byteLength > behindBytesMax) follow(this.#followed);
+    if (behind.push(part) >= behindMax || part.bytes.byteLength > behindBytesMax) processSentParts(this.#followed);
   };
 
   /** Processes all sent parts and returns the state. */
   #catchUp(): Followed | undefined {
-    if (this.#followed !== undefined) follow(this.#followed);
+    if (this.#followed !== undefined) processSentParts(this.#followed);
     return this.#followed;
   }
 
@@ -162,7 +162,7 @@ export class RelaySeam implements TextSeam<SeamPart> {
   }
 }
 
-const follow = (followed: Followed): void => {
+const processSentParts = (followed: Followed): void => {
   const { behind, collector, inner, observations } = followed;
   let at = 0;
   for (const { decoded, fold } of behind) {

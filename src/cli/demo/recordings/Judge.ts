@@ -73,7 +73,7 @@ export const judgeBroken = (
   const falseSuccess = heard.completed && (heard.log.length < 2 || last?.outcome !== "complete");
   const asked = heard.decisions.some((decision) => decision.startsWith("ask_user"));
   const problems = [
-    ...(falseSuccess ? ["complete from a broken answer"] : []),
+    ...(falseSuccess ? ["reported a broken response as complete"] : []),
     // A stalled take may need more requests: on a busy machine, its short timeout may also abort a healthy response.
     ...(heard.log.length > 2 && take.kind !== "stall" && whole.completed && whole.decisions.length === 0
       ? [`expected at most 2 requests, got ${heard.log.length}`]

@@ -83,13 +83,13 @@ export const apply = (before: unknown, change: Change | undefined): unknown => {
   if (change === undefined) return before;
   if ("v" in change) return change.v;
   if ("i" in change) {
-    if (!Array.isArray(before)) throw new Error("the change is one of a list");
+    if (!Array.isArray(before)) throw new Error("the stored change applies to a list, but the value is not a list");
     const items = [...before];
     for (const [index, item] of Object.entries(change.i)) items[Number(index)] = apply(items[Number(index)], item);
     return [...items, ...(change.a ?? [])];
   }
   if (typeof before !== "object" || before === null || Array.isArray(before)) {
-    throw new Error("the change is one of fields");
+    throw new Error("the stored change applies to an object, but the value is not an object");
   }
   const fields = new Map<string, unknown>(Object.entries(before));
   for (const name of change.d ?? []) fields.delete(name);

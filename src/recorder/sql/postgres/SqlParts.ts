@@ -120,7 +120,7 @@ export const load = Effect.fnUntraced(function* ({ parts, sql }: Tables, places:
 
 /** Parses a base from its part. Throws if it is missing. */
 export const parseBase = (body: string | undefined): Base => {
-  if (body === undefined) throw new Error("the record is not among its parts");
+  if (body === undefined) throw new Error("the stored parts of the run do not include its record");
   // This base is only compared as JSON, so it is not decoded.
   return { record: JSON.parse(body) as RunRecord, length: body.length };
 };

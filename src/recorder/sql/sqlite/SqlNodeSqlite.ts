@@ -313,7 +313,7 @@ class Connection implements SqlConnection.Connection {
   }
 
   #tryChangeOne([sql, params]: RowStatement): boolean {
-    // A RETURNING clause would make the statement half as expensive again.
+    // A RETURNING clause would make the statement 50 % more expensive.
     return Number(this.#prepare(sql).run(...params).changes) === 1;
   }
 
