@@ -123,7 +123,7 @@ export const prepare = (protocol: string, input: ContinuationInput): Result.Resu
     const received = yield* readReceived(protocol, input.received);
     const results = yield* resultsOf(received, input);
     const whole = received.whole === true;
-    // An untold item was shown but cannot be sent back. The model would not know it, and could begin by repeating it.
+    // An item that is marked `untold` was shown but cannot be sent back. The model would not know it, and could begin by repeating it.
     if (!whole && received.items.some(isUntold))
       return yield* refusal("not_text", "received", "a shown part cannot be sent back");
     const items = received.items

@@ -25,7 +25,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
   Result.gen(function* () {
     const { body, items, seam, whole } = prepared;
     if (body.conversation !== undefined && body.conversation !== null)
-      return yield* refusal("server_state", "conversation", "we do not know which part of the response it holds");
+      return yield* refusal("server_state", "conversation", "we do not know how much of the response is stored in it");
     const input = inputOf(body.input);
     if (input === undefined) return yield* refusal("invalid", "input", "expected a string or a list");
     const { answer, lost, outputs } = itemsOf(items, input);
