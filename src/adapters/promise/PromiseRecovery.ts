@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
 import * as Layer from "effect/Layer";
 import * as ManagedRuntime from "effect/ManagedRuntime";
+import * as Schema from "effect/Schema";
 import * as Stream from "effect/Stream";
 import type { Choice } from "../../domain/Decision.ts";
 import type { ToolBoundary, ToolEffect } from "../../domain/SideEffects.ts";
@@ -160,10 +161,17 @@ const runOptions = <P>(
   tools,
   attempt: partsOf(attempt),
   ...(canContinue === undefined ? {} : { canContinue: partsOf(canContinue) }),
-  ...(refreshCredentials === undefined
-    ? {}
-    : { refreshCredentials: Effect.tryPromise({ try: async () => refreshCredentials(), catch: (error) => error }) }),
+  ...(refreshCredentials === undefined ? {} : { refreshCredentials: fromPromise(() => refreshCredentials()) }),
 });
+
+/** A promise of the caller was rejected. `cause` is its error, unchanged. */
+class Rejected extends Schema.TaggedError<Rejected>()("Rejected", { cause: Schema.Unknown }) {}
+
+const fromPromise = <A>(open: (signal: AbortSignal) => A | PromiseLike<A>): Effect.Effect<A, Rejected> =>
+  Effect.tryPromise({
+    try: (signal) => new Promise<A>((resolve) => resolve(open(signal))),
+    catch: (cause) => new Rejected({ cause }),
+  });
 
 const partsOf =
   <P>(open: OpenParts<P>) =>
@@ -285,18 +293,12 @@ const toolOf = <I, A>(
   { verify }: PromiseToolOptions,
   services: () => Promise<Context.Context<Services>>,
 ) => {
-  let made: GuardedTool<I, A, unknown, never> | undefined;
-  const guardWith = (guard: ToolGuard["Service"]): GuardedTool<I, A, unknown, never> => {
+  let made: GuardedTool<I, A, Rejected, never> | undefined;
+  const guardWith = (guard: ToolGuard["Service"]): GuardedTool<I, A, Rejected, never> => {
     made ??= guard.ofEffect(effect)(
       name,
-      (input: I) =>
-        Effect.tryPromise({
-          try: (signal) => new Promise<A>((resolve) => resolve(handler(input, { signal }))),
-          catch: (error) => error,
-        }),
-      verify === undefined
-        ? {}
-        : { verify: (call) => Effect.tryPromise({ try: async () => verify(call), catch: (error) => error }) },
+      (input: I) => fromPromise((signal) => handler(input, { signal })),
+      verify === undefined ? {} : { verify: (call) => fromPromise(() => verify(call)) },
     );
     return made;
   };
@@ -309,7 +311,8 @@ const toolOf = <I, A>(
       const guarded = guardWith(Context.get(context, ToolGuard));
       const exit = await Effect.runPromiseExitWith(context)(guarded.run(call, input));
       if (Exit.isSuccess(exit)) return exit.value;
-      throw Cause.squash(exit.cause);
+      const error = Cause.squash(exit.cause);
+      throw error instanceof Rejected ? error.cause : error;
     },
   });
   return { guardWith, tool };
