@@ -29,12 +29,12 @@ const table = (head: string, rows: ReadonlyArray<readonly [name: string, sizes: 
   return [line(head, "files", "lines"), ...rows.map(([name, { files, lines }]) => line(name, files, lines))].join("\n");
 };
 
-/** The main functions of the healthy path with their lines. A step that the stream did not call is marked. */
+/** The main functions of the healthy path with their lines. Marks those that only the first stream of a connection calls. */
 const followed = (path: ReadonlyArray<PathFile>): ReadonlyArray<string> =>
   steps.map((step) => {
     const isCalled = path.some(({ file, functions }) => file === step.file && functions.some((it) => isOf(it, step)));
     const where = `${step.file}:${lineOf(step) ?? "?"}`;
-    return `${step.stage.padEnd(9)}  ${step.name.padEnd(15)}  ${where}${isCalled ? "" : "  not called"}`;
+    return `${step.stage.padEnd(9)}  ${step.name.padEnd(15)}  ${where}${isCalled ? "" : "  once per connection"}`;
   });
 
 /** True if V8's name of a function is that of a step. V8 prefixes accessors, and names a wrapped generator after its wrapper. */
