@@ -187,7 +187,7 @@ describe("a process with many such runs", () => {
             host.stopper = by;
           },
         };
-        if (begins) readers.begin(host);
+        assert.strictEqual(begins ? readers.begin(host) !== undefined : false, begins);
         const waits = readers.leave(exit);
         readers.retire();
         return waits;
