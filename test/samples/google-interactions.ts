@@ -73,7 +73,7 @@ export const googleInteractions: Sample = {
 
   history: "input",
   assistant: "model",
-  bare: { model: "m", input: "hi", stream: true },
+  bare: { model: "m", input: "hi", stream: true, store: false },
   question: (text) => ({ model: "m", store: false, stream: true, input: [message(text)] }),
   message,
   histories: [

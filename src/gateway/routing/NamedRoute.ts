@@ -97,6 +97,7 @@ const protocolOf = (path: string, { shared, upstreams, vertex }: PathClaim): Pro
   if (/\/chat\/completions(?:\/|$)/i.test(path)) return "openai-chat";
   if (/\/completions(?:\/|$)|^\/(?:infill|completion)$/i.test(path)) return "openai-completions";
   if (/(?:^|\/)responses(?:\/|$)/i.test(path)) return "openai-responses";
+  if (/\/interactions(?:\/|$)/i.test(path)) return "google-interactions";
   if (vertex === true) return /\/publishers\/anthropic\//i.test(path) ? "anthropic-messages" : "google-gemini";
   if (upstreams[0] === "bedrock") return /\/converse[^/]*$/i.test(path) ? "bedrock-converse" : "bedrock-invoke";
   if (shared === true) return undefined;

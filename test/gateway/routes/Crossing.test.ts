@@ -51,26 +51,31 @@ describe.concurrent("What must not cross, of credentials", () => {
       }),
     );
 
-    it.live(`no client's key reaches another upstream, with a credential of its own or without one: ${protocol}`, () =>
-      Effect.gen(function* () {
-        const other = yield* recording(streaming(textAnswer(protocol, "x")));
-        const key = { credential: Redacted.make("operator-key-of-the-first") };
-        const own = yield* paired(yield* gone, other.url, { first: key });
-        assert.strictEqual(
-          routeIn(yield* ask(own.url, protocol, { headers: samples[protocol].key(clientsKey) })),
-          second,
-        );
-        assert.include(textOf(other.asked), operatorsKey);
-        const plain = yield* paired(yield* gone, other.url, { keyless: true });
-        assert.strictEqual(
-          routeIn(yield* ask(plain.url, protocol, { headers: samples[protocol].key(clientsKey) })),
-          second,
-        );
-        assert.lengthOf(other.asked, 2);
-        assert.notInclude(textOf(other.asked), clientsKey);
-        assert.notInclude(textOf(other.asked), token);
-        assert.notInclude(textOf(other.asked.slice(1)), operatorsKey);
-      }),
+    // An account's own key is never sent with a request that is not among the protocol's `calls`.
+    const isAllowed = samples[protocol].calls.length > 0;
+
+    it.live.skipIf(!isAllowed)(
+      `no client's key reaches another upstream, with a credential of its own or without one: ${protocol}`,
+      () =>
+        Effect.gen(function* () {
+          const other = yield* recording(streaming(textAnswer(protocol, "x")));
+          const key = { credential: Redacted.make("operator-key-of-the-first") };
+          const own = yield* paired(yield* gone, other.url, { first: key });
+          assert.strictEqual(
+            routeIn(yield* ask(own.url, protocol, { headers: samples[protocol].key(clientsKey) })),
+            second,
+          );
+          assert.include(textOf(other.asked), operatorsKey);
+          const plain = yield* paired(yield* gone, other.url, { keyless: true });
+          assert.strictEqual(
+            routeIn(yield* ask(plain.url, protocol, { headers: samples[protocol].key(clientsKey) })),
+            second,
+          );
+          assert.lengthOf(other.asked, 2);
+          assert.notInclude(textOf(other.asked), clientsKey);
+          assert.notInclude(textOf(other.asked), token);
+          assert.notInclude(textOf(other.asked.slice(1)), operatorsKey);
+        }),
     );
   }
 

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Metric, Redacted } from "effect";
 import { membersMax } from "../../../src/adapters/relay/form/JsonMembers.ts";
 import { wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
-import { textAnswer } from "../../samples/index.ts";
+import { samples, textAnswer } from "../../samples/index.ts";
 import { protocols } from "../GatewayCases.ts";
 import {
   ask,
@@ -63,34 +63,38 @@ describe("a run of the gateway moves", () => {
       }),
     );
 
-    it.live(`to the next route at once for a 404, and for a 401 of the operator's own credential: ${protocol}`, () =>
-      Effect.gen(function* () {
-        for (const status of [404, 401]) {
-          const [one, other] = [yield* recording(failing(status)), yield* recording(streaming(answer))];
-          const { url } = yield* paired(one.url, other.url, { first: ownKey });
-          const got = yield* ask(url, protocol);
-          assert.strictEqual(got.status, 200, String(status));
-          assert.strictEqual(routeIn(got), second);
-          assert.lengthOf(one.asked, 1);
-        }
-      }),
+    it.live.skipIf(samples[protocol].calls.length === 0)(
+      `to the next route at once for a 404, and for a 401 of the operator's own credential: ${protocol}`,
+      () =>
+        Effect.gen(function* () {
+          for (const status of [404, 401]) {
+            const [one, other] = [yield* recording(failing(status)), yield* recording(streaming(answer))];
+            const { url } = yield* paired(one.url, other.url, { first: ownKey });
+            const got = yield* ask(url, protocol);
+            assert.strictEqual(got.status, 200, String(status));
+            assert.strictEqual(routeIn(got), second);
+            assert.lengthOf(one.asked, 1);
+          }
+        }),
     );
 
-    it.live(`nowhere for a 401 of the client's own credential, nor for a 400: ${protocol}`, () =>
-      Effect.gen(function* () {
-        for (const [status, key] of [
-          [401, {}],
-          [400, {}],
-          [400, ownKey],
-        ] as const) {
-          const [one, other] = [yield* recording(failing(status)), yield* recording(streaming(answer))];
-          const { url } = yield* paired(one.url, other.url, { first: key });
-          const got = yield* ask(url, protocol);
-          assert.strictEqual(got.status, status);
-          assert.strictEqual(routeIn(got), first);
-          assert.lengthOf(other.asked, 0);
-        }
-      }),
+    it.live.skipIf(samples[protocol].calls.length === 0)(
+      `nowhere for a 401 of the client's own credential, nor for a 400: ${protocol}`,
+      () =>
+        Effect.gen(function* () {
+          for (const [status, key] of [
+            [401, {}],
+            [400, {}],
+            [400, ownKey],
+          ] as const) {
+            const [one, other] = [yield* recording(failing(status)), yield* recording(streaming(answer))];
+            const { url } = yield* paired(one.url, other.url, { first: key });
+            const got = yield* ask(url, protocol);
+            assert.strictEqual(got.status, status);
+            assert.strictEqual(routeIn(got), first);
+            assert.lengthOf(other.asked, 0);
+          }
+        }),
     );
 
     it.live(`and where the next route is worse, its client gets the failure of the first: ${protocol}`, () =>
