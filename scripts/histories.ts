@@ -2,7 +2,7 @@
  * `npm run histories -- --store sqlite --processes 4 --seed 7 --seconds 60`: several processes work on the same runs while they are
  * stopped, killed and disconnected, and log every operation. Exit code 1 if the logs and the store disagree.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -17,6 +17,7 @@ const { values } = parseArgs({
     processes: { type: "string", default: "4" },
     seed: { type: "string", default: String(1 + (process.pid % 1_000_000)) },
     seconds: { type: "string", default: "30" },
+    export: { type: "string" },
     help: { type: "boolean", short: "h", default: false },
   },
 });
@@ -24,7 +25,8 @@ const [processes, seed, seconds] = [Number(values.processes), Number(values.seed
 const isGood = processes > 0 && seconds > 0 && Number.isSafeInteger(seed) && /^(sqlite|postgres)$/.test(values.store);
 if (values.help || !isGood) {
   console.log(
-    "npm run histories -- [--store sqlite|postgres] [--processes 4] [--seed N] [--seconds 30]   (prints the seed)",
+    "npm run histories -- [--store sqlite|postgres] [--processes 4] [--seed N] [--seconds 30] [--export FILE]\n\n" +
+      "Prints the seed. --export writes the operations and the final records as JSON, for scripts/histories/linear/main.go.",
   );
   process.exit(values.help ? 0 : 2);
 }
@@ -56,6 +58,8 @@ const place: typeof inFile = values.store === "postgres" ? inPostgres : inFile;
 const played = await Effect.runPromise(
   Effect.scoped(Effect.flatMap(place, (it) => play({ seed, processes, seconds }, it))),
 );
+if (values.export !== undefined)
+  writeFileSync(values.export, JSON.stringify({ operations: played.operations, finals: played.finals }));
 for (const line of formatProblems(played)) console.log(line);
 console.log(`seed ${seed}, ${values.store}: ${summarize(played)}; ${played.problems.length} problems`);
 process.exit(played.problems.length === 0 ? 0 : 1);

@@ -80,6 +80,7 @@ export const isRich = ({ kills, operations, resets, restarts }: Happened, { prox
 
 /** A finished history and its violations. */
 export interface Played extends Happened {
+  readonly finals: ReadonlyArray<Final>;
   readonly problems: ReadonlyArray<{ readonly rule: Rule; readonly told: string }>;
 }
 
@@ -147,7 +148,7 @@ export const play = (given: Given, place: Place): Effect.Effect<Played, unknown,
     yield* Effect.raceFirst(living, resets);
     const all = written();
     const finals = yield* finalsOf(place);
-    return { operations: all, ...counts, problems: problems({ operations: all, finals }) };
+    return { operations: all, finals, ...counts, problems: problems({ operations: all, finals }) };
   });
 
 const logOf = (folder: string, actor: string): string => join(folder, `${actor}.log`);

@@ -10,7 +10,11 @@ import { Answers as Answering, type FaultScript } from "../../src/testing/index.
 import { allIds, hasLines, ids, samples } from "../samples/index.ts";
 import type { Event } from "../samples/Sample.ts";
 
-const isPlayed = (id: ProtocolId): boolean => samples[id].has.thoughts && samples[id].has.calls !== "none";
+/** A repeat of a conversation may append twice, so it has rules of its own: test/gateway/proxy/Conversations.test.ts. */
+const appends = (id: ProtocolId): boolean => id === "mistral-conversations";
+
+const isPlayed = (id: ProtocolId): boolean =>
+  samples[id].has.thoughts && samples[id].has.calls !== "none" && !appends(id);
 
 /** The protocols of the matrix, in the order of its table: those whose responses have thoughts and calls. */
 export const protocols = allIds.filter(isPlayed);

@@ -204,7 +204,7 @@ describe.skipIf(missing !== undefined)("tabs of the page", { timeout: browserTes
       const words = page.locator("#feed-words");
       yield* steps(() => page.locator("#feed[data-feed=silent]").waitFor());
       assert.strictEqual(yield* steps(() => words.textContent()), "the live feed is silent; polling every 3 s");
-      assert.match((yield* steps(() => page.locator("#feed-age").textContent())) ?? "", /^last news \d s ago$/);
+      assert.match((yield* steps(() => page.locator("#feed-age").textContent())) ?? "", /^last update \d s ago$/);
       yield* put([Runs.recovered("run_new")]);
       yield* shows(page, "run_new");
       server.setFeed("refuse");

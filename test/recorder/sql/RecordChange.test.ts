@@ -54,6 +54,6 @@ describe("the change of a record", () => {
 
   it("of another value is refused", () => {
     assert.throws(() => RecordChange.apply({}, { i: {} }), /a list/);
-    assert.throws(() => RecordChange.apply([], { o: {} }), /fields/);
+    assert.throws(() => RecordChange.apply([], { o: {} }), /an object/);
   });
 });
