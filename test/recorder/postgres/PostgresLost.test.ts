@@ -7,15 +7,18 @@ import { type Recorder, record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
 import * as StatementProxy from "./StatementProxy.ts";
 
-/** Cuts the matching connections of this suite's recorder, as an operator or a failing server would. */
-const cut = (admin: SqlClient, name: string, where: string) =>
+/**
+ * Cuts the connections of this test's recorders, as an operator or a failing server would. The server is shared with other test files, so
+ * the test has a role of its own.
+ */
+const cut = (admin: SqlClient) =>
   Effect.map(
-    admin.unsafe<{ readonly pid: number }>(
-      `SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE $1 AND ${where}`,
-      [`${name}%`],
-    ),
+    admin`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE application_name LIKE 'stream-recovery%' AND usename = current_user`,
     ({ length }) => length,
   );
+
+const role = `lost_${process.pid}`;
 
 interface Opened {
   readonly recorder: Recorder;
@@ -24,7 +27,12 @@ interface Opened {
 }
 
 const opened: Effect.Effect<Opened, RecorderError, Scope.Scope> = Effect.gen(function* () {
-  const address = yield* Databases.empty;
+  const given = yield* Databases.empty;
+  const operator = yield* Databases.client(given, "operator");
+  yield* Effect.orDie(
+    operator.unsafe(`DO $$ BEGIN CREATE ROLE ${role} SUPERUSER LOGIN; EXCEPTION WHEN duplicate_object THEN END $$`),
+  );
+  const address = given.replace("user=postgres", `user=${role}`);
   const admin = yield* Databases.client(address, "operator");
   return { recorder: yield* Databases.open({ address }), admin, address };
 });
@@ -34,9 +42,9 @@ describe("PostgresRunRecorder and lost connections", () => {
     Effect.gen(function* () {
       const { admin, recorder } = yield* opened;
       yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
-      assert.isAbove(yield* cut(admin, "stream-recovery", "true"), 0);
+      assert.isAbove(yield* cut(admin), 0);
       yield* recorder.write("r", [E.raised(1, { shown: "text" })]);
-      assert.isAbove(yield* cut(admin, "stream-recovery", "true"), 0);
+      assert.isAbove(yield* cut(admin), 0);
       assert.strictEqual((yield* record(recorder, "r")).attempts[0]?.facts.shown, "text");
     }).pipe(Effect.scoped),
   );
@@ -48,7 +56,7 @@ describe("PostgresRunRecorder and lost connections", () => {
       const scope = yield* Scope.make();
       const closing = yield* Scope.provide(Databases.open({ address, process: "closing" }), scope);
       yield* closing.write("r", [E.begun("r"), E.attempt(1)]);
-      assert.isAbove(yield* cut(admin, "stream-recovery", "true"), 0);
+      assert.isAbove(yield* cut(admin), 0);
       yield* Scope.close(scope, Exit.void);
       const next = yield* Databases.open({ address, process: "next" });
       assert.deepStrictEqual(
@@ -69,7 +77,7 @@ describe("PostgresRunRecorder and lost connections", () => {
         const noted = Effect.suspend(() => {
           acknowledged += 1;
           if (acknowledged % 25 > 0) return Effect.void;
-          return Effect.map(cut(admin, "stream-recovery", "true"), (found) => {
+          return Effect.map(cut(admin), (found) => {
             cuts += found;
           });
         });
@@ -180,7 +188,7 @@ describe("PostgresRunRecorder and lost connections", () => {
       const recorder = yield* Databases.open({ address: proxy.address, lockWaitMs: 40 });
       yield* recorder.write("r", [E.begun("r")]);
       proxy.isDown = true;
-      yield* cut(admin, "stream-recovery", "true");
+      yield* cut(admin);
       assert.strictEqual((yield* Effect.flip(recorder.write("r", [E.attempt(1)]))).reason, "unavailable");
       const before = proxy.refused;
       const ids = Array.from({ length: 100 }, (_, index) => `r${index}`);

@@ -51,4 +51,5 @@ const noOps = [
   /^\{(?:"response":\{)?"candidates":\[\{"content":\{"parts":\[\{"text":""\}\][^\]]*\]/,
   /^\{"type":"tool-plan-delta","delta":\{"message":\{"tool_plan":""\}\}\}$/,
   /"created_at":"1970-01-01T00:00:00Z"/,
+  /"event_type":"interaction\.status_update"/,
 ];

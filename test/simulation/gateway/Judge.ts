@@ -368,7 +368,8 @@ const judgeEnd = ({ calls, connects, left, lines, ms, stuck, world }: History): 
   return found;
 };
 
-const judgeRecords = ({ asked, calls, records, stuck }: History): ReadonlyArray<Violation> => {
+const judgeRecords = (history: History): ReadonlyArray<Violation> => {
+  const { asked, calls, records, stuck } = history;
   if (stuck !== undefined) return [];
   const found: Array<Violation> = [];
   for (const record of records)
@@ -384,7 +385,9 @@ const judgeRecords = ({ asked, calls, records, stuck }: History): ReadonlyArray<
   if (attempts < asked.length)
     found.push(violation("W7", `${asked.length} requests were sent, but ${attempts} are on record`));
   const completed = records.filter((it) => it.end?.state === "completed").length;
-  const whole = calls.filter((it) => it.status === 200 && it.end?.how === "whole").length;
+  const isGiven = (call: Call): boolean =>
+    call.status === 200 && call.end?.how === "whole" && readingOf(call, history).problem === undefined;
+  const whole = calls.filter(isGiven).length;
   const isText = ({ answer, over }: Asked): boolean =>
     answer.kind === "stream" && answer.end === "whole" && answer.says === "text" && over?.by === "script";
   if (whole > 0 && completed === 0 && asked.some(isText))
