@@ -53,8 +53,10 @@ type history struct {
 
 // The state of a run. It is kept as JSON, so that equal states are equal strings.
 type state struct {
-	Started   bool
-	Owner     string
+	Started bool
+	Owner   string
+	// The process that owned the run last.
+	Last      string
 	Notes     []int
 	Questions []question
 	End       int
@@ -105,13 +107,15 @@ func sorted(ids []int) []int {
 
 // The state after an operation, and if it is possible.
 func apply(s state, o operation) (state, bool) {
-	drives := s.Started && s.End == 0 && s.Owner == o.Actor
+	// The workers of a process overlap, so one may write while another parks the run. HistoryJudge has the rule for writes after a park.
+	isLast := s.Owner == "" && s.Last == o.Actor
+	drives := s.Started && s.End == 0 && (s.Owner == o.Actor || isLast)
 	switch o.Kind {
 	case "start":
 		if s.Started {
 			return s, false
 		}
-		s.Started, s.Owner = true, o.Actor
+		s.Started, s.Owner, s.Last = true, o.Actor, o.Actor
 	case "note":
 		// A late fact is recorded while nobody owns the run.
 		if !s.Started || (s.Owner != o.Actor && s.Owner != "") {
@@ -124,7 +128,8 @@ func apply(s state, o operation) (state, bool) {
 		}
 		s.Questions = append(append([]question{}, s.Questions...), question{Id: o.Id, Revision: o.Revision})
 	case "park", "release":
-		if !drives {
+		// A second park has no effect, and neither has one beside the end.
+		if !drives && !(s.Started && isLast) {
 			return s, false
 		}
 		s.Owner = ""
@@ -146,7 +151,7 @@ func apply(s state, o operation) (state, bool) {
 		if !s.Started || s.End != 0 || !sees(s, o) {
 			return s, false
 		}
-		s.Owner = o.Actor
+		s.Owner, s.Last = o.Actor, o.Actor
 	case "read":
 		return s, sees(s, o)
 	case "final":
