@@ -25,7 +25,7 @@ export interface Routed extends Way, Admitted, Pick<RelayRequest, "method" | "te
   readonly target: string;
   readonly attach: AttachWish;
   readonly wish: RouteWish;
-  /** What the account guard says of the path. */
+  /** The account guard's verdict about the path. */
   readonly verdict: PathVerdict;
 }
 

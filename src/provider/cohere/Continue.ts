@@ -6,11 +6,10 @@
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
-import { label } from "../../domain/Limits.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
 import { closingMessage } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
-import { freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
+import { freeText, isSaid, joinField, settledCalls, textOf } from "../continuation/Words.ts";
 
 /** The field that lists the messages of a request, and the form of a text in it. */
 export const turn: TurnForm = {
@@ -25,7 +24,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
   Result.gen(function* () {
     const { body, items, whole } = prepared;
     if (!Array.isArray(body.messages)) return yield* refusal("invalid", "messages", "expected a list");
-    const text = fieldIn(items, "text", "text");
+    const text = joinField(items, "text", "text");
     const { calls, results } = callsOf(items);
     const spoken = isSaid(text) && results.length === 0;
     const isJson = Json.record(body.response_format)?.type === "json_object";
@@ -35,15 +34,12 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
       lostHosted: false,
       textOf: ({ json }) => Json.string(json.text),
     });
-    const content = contentOf(text, results.length > 0 ? fieldIn(items, "reasoning", "thinking") : "");
+    const content = contentOf(text, results.length > 0 ? joinField(items, "reasoning", "thinking") : "");
     const answer = { role: "assistant", ...(content === undefined ? {} : { content }), ...calls };
     const said = isSaid(text) || results.length > 0;
     const told = words === undefined ? [] : [{ role: "user", content: words }];
     return { ...body, messages: [...body.messages, ...(said ? [answer] : []), ...results, ...told] };
   });
-
-const fieldIn = (items: ReadonlyArray<KeptItem>, type: KeptItem["type"], field: string): string =>
-  items.map((item) => (item.type === type ? Json.string(item.json[field]) : "")).join("");
 
 const contentOf = (text: string, thinking: string): unknown => {
   if (thinking === "") return isSaid(text) ? text : undefined;
@@ -57,19 +53,14 @@ interface Calls {
 }
 
 const callsOf = (items: ReadonlyArray<KeptItem>): Calls => {
-  const ids = items.flatMap(({ json, type }) => (type === "note" ? [Json.string(json.id)] : []));
-  const idOf = idMaker([]);
   const calls: Array<Json.JsonRecord> = [];
   const results: Array<Json.JsonRecord> = [];
-  for (const { closing, json } of items) {
-    if (closing === undefined) continue;
-    const own = Json.string(json.id);
-    const id = idOf(ids.find((long) => label(long) === own) ?? own);
-    const called = { name: json.name, arguments: Json.string(json.input) };
+  for (const { id, input, name, output } of settledCalls(items)) {
+    const called = { name, arguments: input };
     calls.push({ id, type: "function", function: called });
-    results.push({ role: "tool", tool_call_id: id, content: textOf(closing.output) });
+    results.push({ role: "tool", tool_call_id: id, content: textOf(output) });
   }
   if (calls.length === 0) return { calls: {}, results };
-  const plan = fieldIn(items, "reasoning", "tool_plan");
+  const plan = joinField(items, "reasoning", "tool_plan");
   return { calls: { ...(plan === "" ? {} : { tool_plan: plan }), tool_calls: calls }, results };
 };

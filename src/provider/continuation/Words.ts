@@ -6,6 +6,8 @@
  * Claudes, `prefix: true` at DeepSeek and Mistral) also understand a user message, so all protocols use a user message.
  */
 import * as Result from "effect/Result";
+import * as Json from "../../domain/Json.ts";
+import { label } from "../../domain/Limits.ts";
 import type { ContinuationError, KeptItem } from "./Input.ts";
 import { refusal } from "./Input.ts";
 
@@ -75,6 +77,31 @@ export const idMaker = (taken: Iterable<string>): ((id: string) => string) => {
     return own;
   };
 };
+
+/** A call of the broken response whose result goes into the next request. */
+export interface SettledCall {
+  readonly id: string;
+  readonly name: unknown;
+  /** Arguments as JSON. */
+  readonly input: string;
+  readonly output: unknown;
+}
+
+/** Returns the settled calls, each with an id of its own. The full id of a call comes from its note if the record shortened it. */
+export const settledCalls = (items: ReadonlyArray<KeptItem>): ReadonlyArray<SettledCall> => {
+  const ids = items.flatMap(({ json, type }) => (type === "note" ? [Json.string(json.id)] : []));
+  const idOf = idMaker([]);
+  return items.flatMap(({ closing, json }) => {
+    if (closing === undefined) return [];
+    const own = Json.string(json.id);
+    const id = idOf(ids.find((long) => label(long) === own) ?? own);
+    return [{ id, name: json.name, input: Json.string(json.input), output: closing.output }];
+  });
+};
+
+/** Joins a field of all items of one type. */
+export const joinField = (items: ReadonlyArray<KeptItem>, type: KeptItem["type"], field: string): string =>
+  items.map((item) => (item.type === type ? Json.string(item.json[field]) : "")).join("");
 
 /** Returns a tool result as text, for protocols that accept only text. */
 export const textOf = (output: unknown): string =>

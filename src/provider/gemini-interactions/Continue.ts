@@ -6,11 +6,10 @@
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
-import { label } from "../../domain/Limits.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
 import { closingMessage } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
-import { freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
+import { freeText, isSaid, joinField, settledCalls, textOf } from "../continuation/Words.ts";
 
 const textContent = (text: string) => ({ type: "text", text });
 
@@ -30,7 +29,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     if (body.background === true || Json.string(body.previous_interaction_id) !== "")
       return yield* refusal("server_state", "input", "the earlier steps are stored at the provider");
     const input = yield* stepsOf(body.input);
-    const text = fieldIn(items, "text", "text");
+    const text = joinField(items, "text", "text");
     const { called, results } = callsOf(items);
     const spoken = isSaid(text) && results.length === 0;
     yield* freeText(spoken && !whole, body.response_format === undefined ? undefined : "response_format");
@@ -61,9 +60,6 @@ const stepsOf = (input: unknown): Result.Result<ReadonlyArray<unknown>, Continua
 
 const isContent = /^(?:text|image|audio|video|document)$/;
 
-const fieldIn = (items: ReadonlyArray<KeptItem>, type: KeptItem["type"], field: string): string =>
-  items.map((item) => (item.type === type ? Json.string(item.json[field]) : "")).join("");
-
 const thoughtOf = ({ json, type }: KeptItem): ReadonlyArray<object> => {
   if (type !== "reasoning") return [];
   const summary = Json.string(json.summary);
@@ -82,17 +78,11 @@ interface Calls {
 }
 
 const callsOf = (items: ReadonlyArray<KeptItem>): Calls => {
-  const ids = items.flatMap(({ json, type }) => (type === "note" ? [Json.string(json.id)] : []));
-  const idOf = idMaker([]);
   const called: Array<object> = [];
   const results: Array<object> = [];
-  for (const { closing, json } of items) {
-    if (closing === undefined) continue;
-    const own = Json.string(json.id);
-    const id = idOf(ids.find((long) => label(long) === own) ?? own);
-    const input = Json.parse(Json.string(json.input))?.json ?? {};
-    called.push({ type: "function_call", id, name: json.name, arguments: input });
-    results.push({ type: "function_result", call_id: id, name: json.name, result: textOf(closing.output) });
+  for (const { id, input, name, output } of settledCalls(items)) {
+    called.push({ type: "function_call", id, name, arguments: Json.parse(input)?.json ?? {} });
+    results.push({ type: "function_result", call_id: id, name, result: textOf(output) });
   }
   return { called, results };
 };

@@ -5,11 +5,10 @@
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
-import { label } from "../../domain/Limits.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
 import { closingMessage } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
-import { freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
+import { freeText, isSaid, joinField, settledCalls, textOf } from "../continuation/Words.ts";
 
 /** The field that lists the entries of a request, and the form of a text in it. */
 export const turn: TurnForm = {
@@ -35,7 +34,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     if (typeof body.inputs !== "string" && !Array.isArray(body.inputs))
       return yield* refusal("invalid", "inputs", "expected a text or a list");
     const inputs: ReadonlyArray<unknown> = typeof body.inputs === "string" ? [message(body.inputs)] : body.inputs;
-    const text = items.map(({ json, type }) => (type === "text" ? Json.string(json.text) : "")).join("");
+    const text = joinField(items, "text", "text");
     const { called, results } = callsOf(items);
     const spoken = isSaid(text) && results.length === 0;
     const form = Json.record(Json.record(body.completion_args)?.response_format)?.type;
@@ -61,16 +60,11 @@ interface Calls {
 }
 
 const callsOf = (items: ReadonlyArray<KeptItem>): Calls => {
-  const ids = items.flatMap(({ json, type }) => (type === "note" ? [Json.string(json.id)] : []));
-  const idOf = idMaker([]);
   const called: Array<object> = [];
   const results: Array<object> = [];
-  for (const { closing, json } of items) {
-    if (closing === undefined) continue;
-    const own = Json.string(json.id);
-    const tool_call_id = idOf(ids.find((long) => label(long) === own) ?? own);
-    called.push({ type: "function.call", tool_call_id, name: json.name, arguments: Json.string(json.input) });
-    results.push({ type: "function.result", tool_call_id, result: textOf(closing.output) });
+  for (const { id, input, name, output } of settledCalls(items)) {
+    called.push({ type: "function.call", tool_call_id: id, name, arguments: input });
+    results.push({ type: "function.result", tool_call_id: id, result: textOf(output) });
   }
   return { called, results };
 };

@@ -79,6 +79,13 @@ describe("the metrics", () => {
       ]);
       assert.strictEqual(families.get("stream_recovery_discarded_bytes_total")?.samples[0]?.value, 4_096);
       assert.strictEqual(families.get("stream_recovery_recovery_time_seconds")?.type, "histogram");
+      Measures.measure(Measures.genAi.usage.input, 7, {}, context);
+      Measures.measure(Measures.genAi.tokenUsage, 7, {}, context);
+      const conventional = [...(yield* scraped(context)).keys()].filter((name) => name.startsWith("gen_ai_"));
+      assert.deepStrictEqual(conventional.sort(), [
+        "gen_ai_client_inference_usage_input_tokens_total",
+        "gen_ai_client_token_usage",
+      ]);
     }),
   );
 
