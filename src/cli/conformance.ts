@@ -1,10 +1,10 @@
 /**
  * `stream-recovery conformance`: breaks an SDK's streams on this machine, once with the bare SDK and once with this package.
  */
-import { Console, Effect, References, Runtime, Schema } from "effect";
+import { Console, Effect, Option, References, Runtime, Schema } from "effect";
 import { Argument, Command, Flag } from "effect/cli";
 import type { ProtocolId } from "../provider/Protocols.ts";
-import { runConformance, silenceMsDefault } from "../testing/conformance/Conformance.ts";
+import { type ConformanceOptions, runConformance, silenceMsDefault } from "../testing/conformance/Conformance.ts";
 import { type ConformanceFaultId, conformanceFaults } from "../testing/conformance/ConformanceFault.ts";
 import type { ConformanceRuntime } from "../testing/conformance/ConformanceRuntime.ts";
 import { type ConformanceScoreboard, isSafe } from "../testing/conformance/ConformanceScoreboard.ts";
@@ -29,6 +29,9 @@ export class UnsafeColumn extends Schema.TaggedError<UnsafeColumn>()("UnsafeColu
 
 const boolean = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false));
+
+/** Default port of the kit's provider behind a gateway. */
+const upstreamPortDefault = 4010;
 
 const settings = {
   subject: Argument.Literals("sdk", subjectNames).pipe(
@@ -67,6 +70,20 @@ const settings = {
     ),
     Flag.withDefault("live" as const),
   ),
+  through: Flag.String("through").pipe(
+    Flag.withDescription(
+      "Address of a running gateway to put between the SDK and the kit's provider, for example http://127.0.0.1:8787; it must forward to --upstream-port",
+    ),
+    Flag.optional,
+  ),
+  upstreamPort: Flag.Int("upstream-port").pipe(
+    Flag.withDescription("With --through: the port on 127.0.0.1 to which the gateway forwards"),
+    Flag.withDefault(upstreamPortDefault),
+  ),
+  header: Flag.String("header").pipe(
+    Flag.withDescription('With --through: a header that the gateway expects, as "name: value"; repeat it for several'),
+    Flag.atLeast(0),
+  ),
   json: boolean("json", "Print the scoreboards as one JSON document instead of a table"),
 };
 
@@ -79,11 +96,15 @@ export const conformanceCommand = Command.make("conformance", settings, (asked) 
     const faults = yield* parseFaults(asked.only);
     const columns = yield* makeColumns(asked);
     const protocols = yield* parseProtocols(columns, asked.protocol);
-    const boards = yield* play(columns, faults, protocols, asked.silence);
+    const through = yield* parseThrough(asked);
+    const boards = yield* play(columns, faults, protocols, { silenceMs: asked.silence, ...through });
     yield* Console.log(asked.json ? JSON.stringify(boards, null, 2) : conformanceTable(boards));
     yield* failUnsafe(boards);
   }).pipe(
-    Effect.catchTag("MissingPackage", ({ message }) => fail("refused", message)),
+    Effect.catchTags({
+      MissingPackage: ({ message }) => fail("refused", message),
+      FaultListenError: ({ message }) => fail("refused", `--upstream-port: ${message}`),
+    }),
     // The table reports every break. Only defects are logged.
     Effect.provideService(References.MinimumLogLevel, "Error"),
   ),
@@ -95,6 +116,10 @@ export const conformanceCommand = Command.make("conformance", settings, (asked) 
     {
       command: "stream-recovery conformance openai",
       description: "Play two columns: the bare SDK, and the SDK with this package",
+    },
+    {
+      command: "stream-recovery conformance openai --without-us --through http://127.0.0.1:8787 --upstream-port 4010",
+      description: "Test your own gateway, which forwards to 127.0.0.1:4010",
     },
     {
       command: "stream-recovery conformance ai-sdk --with-us --protocol messages --only text_cut,call_then_cut --json",
@@ -155,12 +180,31 @@ const parseProtocols = (columns: ReadonlyArray<ConformanceRuntime>, asked: Reado
     : fail("refused", `--protocol: expected a part of ${spoken.join(", ")}, got "${names.join(",")}"`);
 };
 
+const parseThrough = Effect.fnUntraced(function* (asked: {
+  readonly through: Option.Option<string>;
+  readonly upstreamPort: number;
+  readonly header: ReadonlyArray<string>;
+}) {
+  if (Option.isNone(asked.through)) return {};
+  const given = asked.through.value;
+  if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
+    return yield* fail("refused", `--through: expected an http or https URL, got "${given}"`);
+  const headers: Record<string, string> = {};
+  for (const text of asked.header) {
+    const [, name, value] = /^([!#$%&'*+\-.^_`|~\w]+):\s*(.*)$/.exec(text) ?? [];
+    if (name === undefined || value === undefined)
+      return yield* fail("refused", `--header: expected "name: value", got "${text}"`);
+    headers[name] = value;
+  }
+  return { through: { url: given.replace(/\/+$/, ""), port: asked.upstreamPort, headers } };
+});
+
 /** Runs the columns one after another, so that none competes with another for the machine. */
 const play = Effect.fnUntraced(function* (
   columns: ReadonlyArray<ConformanceRuntime>,
   faults: ReadonlyArray<ConformanceFaultId>,
   protocols: ReadonlyArray<ProtocolId>,
-  silenceMs: number,
+  options: Pick<ConformanceOptions, "silenceMs" | "through">,
 ) {
   const progress = Progress.make(process.stderr, columns.length * faults.length * protocols.length);
   const boards: Array<ConformanceScoreboard> = [];
@@ -168,7 +212,7 @@ const play = Effect.fnUntraced(function* (
     const board = yield* runConformance(column, {
       faults,
       protocols,
-      silenceMs,
+      ...options,
       onCell: ({ fault, letter, protocol, requests }) =>
         progress.report(`${column.name} ${protocol} ${fault} ${letter}${requests}`, letter === "R" || letter === "E"),
     });

@@ -11,6 +11,7 @@ export type {
   ConformanceRuntime,
   ConformanceScreen,
   ConformanceTask,
+  ConformanceThrough,
   ConformanceTool,
 } from "./conformance/ConformanceRuntime.ts";
 export {

@@ -177,7 +177,13 @@ describe("stream-recovery conformance", () => {
       assert.deepStrictEqual(protocol.errors, [
         'conformance: --protocol: expected a part of openai-chat, openai-responses, got "gemini"',
       ]);
-      for (const { exit } of [fault, protocol]) assert.include(String(exit), "CommandFailed");
+      const through = yield* run("openai", "--through", "localhost:8787");
+      assert.deepStrictEqual(through.errors, [
+        'conformance: --through: expected an http or https URL, got "localhost:8787"',
+      ]);
+      const header = yield* run("openai", "--through", "http://localhost:8787", "--header", "x-provider");
+      assert.deepStrictEqual(header.errors, ['conformance: --header: expected "name: value", got "x-provider"']);
+      for (const { exit } of [fault, protocol, through, header]) assert.include(String(exit), "CommandFailed");
     }),
   );
 

@@ -108,16 +108,16 @@ const toolsOf = (ai: Loaded["ai"], { tools }: ConformanceTask) =>
   );
 
 const modelOf = ({ anthropic, google, openai }: Loaded, task: ConformanceTask) => {
-  const { api_key: apiKey, base_url: baseURL, model } = task;
+  const { api_key: apiKey, base_url: baseURL, headers, model } = task;
   switch (task.protocol) {
     case "openai-chat":
-      return openai.createOpenAI({ apiKey, baseURL }).chat(model);
+      return openai.createOpenAI({ apiKey, baseURL, headers }).chat(model);
     case "openai-responses":
-      return openai.createOpenAI({ apiKey, baseURL }).responses(model);
+      return openai.createOpenAI({ apiKey, baseURL, headers }).responses(model);
     case "anthropic-messages":
-      return anthropic.createAnthropic({ apiKey, baseURL: `${baseURL}/v1` })(model);
+      return anthropic.createAnthropic({ apiKey, baseURL: `${baseURL}/v1`, headers })(model);
     case "google-gemini":
-      return google.createGoogleGenerativeAI({ apiKey, baseURL })(model);
+      return google.createGoogleGenerativeAI({ apiKey, baseURL, headers })(model);
     default:
       throw new TypeError(`protocol: expected a protocol of the AI SDK, got ${task.protocol}`);
   }

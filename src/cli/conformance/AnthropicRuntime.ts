@@ -23,7 +23,16 @@ export const anthropicRuntime = Effect.fn("conformance.anthropic")(function* (op
     protocols: ["anthropic-messages"],
     turn: (task) =>
       withFetch(options, (own) =>
-        messages(new sdk.default({ apiKey: task.api_key, baseURL: task.base_url, logLevel: "off", ...own }), task),
+        messages(
+          new sdk.default({
+            apiKey: task.api_key,
+            baseURL: task.base_url,
+            logLevel: "off",
+            defaultHeaders: task.headers,
+            ...own,
+          }),
+          task,
+        ),
       ),
   };
   return runtime;

@@ -20,7 +20,13 @@ export const openAiRuntime = Effect.fn("conformance.openai")(function* (options:
     protocols: ["openai-chat", "openai-responses"],
     turn: (task) =>
       withFetch(options, (own) => {
-        const client = new sdk.default({ apiKey: task.api_key, baseURL: task.base_url, logLevel: "off", ...own });
+        const client = new sdk.default({
+          apiKey: task.api_key,
+          baseURL: task.base_url,
+          logLevel: "off",
+          defaultHeaders: task.headers,
+          ...own,
+        });
         return task.protocol === "openai-responses" ? responses(client, task) : chat(client, task);
       }),
   };

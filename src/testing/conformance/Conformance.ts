@@ -14,7 +14,7 @@
  */
 import { Effect } from "effect";
 import { type ConformanceFaultId, conformanceFaults } from "./ConformanceFault.ts";
-import type { ConformanceRuntime } from "./ConformanceRuntime.ts";
+import type { ConformanceRuntime, ConformanceThrough } from "./ConformanceRuntime.ts";
 import { type ConformanceCell, type ConformanceScoreboard, scoreboard } from "./ConformanceScoreboard.ts";
 import { playTurn } from "./Turn.ts";
 
@@ -28,8 +28,10 @@ export interface ConformanceOptions {
   readonly silenceMs?: number;
   /** Maximum duration of a turn before it counts as hung, in milliseconds. Default three times the silence, at least 10,000. */
   readonly limitMs?: number;
-  /** Number of turns played at the same time, each on its own server. Default 8. */
+  /** Number of turns played at the same time, each on its own server. Default 8; 1 with `through`. */
   readonly concurrency?: number;
+  /** A gateway or proxy that is already running between the runtime and the kit's server. Default: none. */
+  readonly through?: ConformanceThrough;
   /** Called after each cell is judged. If it returns an Effect, that Effect is run. */
   readonly onCell?: (cell: ConformanceCell) => Effect.Effect<void> | void;
 }
@@ -45,6 +47,7 @@ const limitMsMin = 10_000;
  *
  * @param runtime the runtime; its turns may need services
  * @param options faults, protocols and time limits
+ * @throws FaultListenError if the port of `through` cannot be listened on
  */
 export const runConformance = Effect.fn("Conformance.run")(function* <R>(
   runtime: ConformanceRuntime<R>,
@@ -58,13 +61,14 @@ export const runConformance = Effect.fn("Conformance.run")(function* <R>(
   const cells = yield* Effect.forEach(
     turns,
     ({ fault, protocol }) =>
-      playTurn(runtime, fault, protocol, { silenceMs, limitMs }).pipe(
+      playTurn(runtime, fault, protocol, { silenceMs, limitMs, through: options.through }).pipe(
         Effect.tap((cell) => {
           const reaction = options.onCell?.(cell);
           return Effect.isEffect(reaction) ? reaction : Effect.void;
         }),
       ),
-    { concurrency: options.concurrency ?? 8 },
+    // Turns through a gateway share the port of the kit's server.
+    { concurrency: options.through === undefined ? (options.concurrency ?? 8) : 1 },
   );
   return scoreboard({ runtime: runtime.name, versions: runtime.versions ?? {}, silence_ms: silenceMs }, cells);
 });

@@ -36,7 +36,7 @@ export interface ConformanceTool {
 /** One turn: the address of its provider, its prompt and its tools. */
 export interface ConformanceTask {
   readonly protocol: ProtocolId;
-  /** The address of a server for this turn alone: `http://127.0.0.1:PORT`. */
+  /** The address of a server for this turn alone, `http://127.0.0.1:PORT`, or of the gateway under test. */
   readonly origin: string;
   /**
    * The `baseURL` of the provider's own SDK: with `/v1` for OpenAI's protocols, `/v1beta` for Gemini, and no path for
@@ -45,6 +45,8 @@ export interface ConformanceTask {
   readonly base_url: string;
   /** Full URL of the streaming endpoint. */
   readonly endpoint: string;
+  /** Headers for every request, in addition to the key. Empty unless a gateway under test needs some. */
+  readonly headers: Readonly<Record<string, string>>;
   readonly api_key: string;
   readonly model: string;
   readonly prompt: string;
@@ -80,4 +82,14 @@ export interface ConformanceRuntime<R = never> {
   readonly turn: (
     task: ConformanceTask,
   ) => Promise<ConformanceReport | undefined | void> | Effect.Effect<ConformanceReport | undefined | void, unknown, R>;
+}
+
+/** A gateway under test. The runtime sends its requests to the gateway, and the gateway forwards them to the kit's server. */
+export interface ConformanceThrough {
+  /** Address of the gateway, with the path that precedes `/v1/…`, if there is one: `http://127.0.0.1:8787`. */
+  readonly url: string;
+  /** Port on 127.0.0.1 to which the gateway forwards. The kit's server listens on it, one turn after another. */
+  readonly port: number;
+  /** Headers that the gateway expects in each request. */
+  readonly headers?: Readonly<Record<string, string>>;
 }

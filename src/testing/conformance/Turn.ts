@@ -9,6 +9,7 @@ import type {
   ConformanceRuntime,
   ConformanceScreen,
   ConformanceTask,
+  ConformanceThrough,
   ConformanceTool,
 } from "./ConformanceRuntime.ts";
 import type { ConformanceCell } from "./ConformanceScoreboard.ts";
@@ -32,10 +33,11 @@ const logMs = 1_000;
  */
 const readMs = 100;
 
-/** Length of the silence that the fault `silence` plays, and time limit of a turn, in milliseconds. */
+/** Length of the silence that the fault `silence` plays, and time limit of a turn, in milliseconds; the gateway under test. */
 export interface TurnOptions {
   readonly silenceMs: number;
   readonly limitMs: number;
+  readonly through: ConformanceThrough | undefined;
 }
 
 /** Plays one turn of a runtime against one fault, and judges it. */
@@ -44,18 +46,21 @@ export const playTurn = Effect.fn("Conformance.turn")(
     runtime: ConformanceRuntime<R>,
     fault: ConformanceFault,
     protocol: ProtocolId,
-    { limitMs, silenceMs }: TurnOptions,
+    { limitMs, silenceMs, through }: TurnOptions,
   ) {
-    const provider = yield* Effect.orDie(
-      // This cannot fail, because the scripts belong to this package and any free port is acceptable.
-      FaultProvider.make({ script: fault.script(protocol, silenceMs), beforeBreak: () => Effect.sleep(readMs) }),
+    const provider = yield* FaultProvider.make({
+      script: fault.script(protocol, silenceMs),
+      beforeBreak: () => Effect.sleep(readMs),
+      ...(through === undefined ? {} : { port: through.port }),
+    }).pipe(
+      Effect.catchTag("FaultScriptError", Effect.die), // the scripts belong to this package
     );
     const screen = makeScreen();
     const ran: Array<unknown> = [];
     const clock = yield* Clock.Clock;
     const started = clock.currentTimeMillisUnsafe();
     const seen = yield* failAfter(limitMs, (signal) =>
-      runtime.turn(taskOf(provider, fault, protocol, screen, ran, signal)),
+      runtime.turn(taskOf(through ?? provider, fault, protocol, screen, ran, signal)),
     );
     const milliseconds = clock.currentTimeMillisUnsafe() - started;
     yield* provider
@@ -124,7 +129,7 @@ const messageOf = (error: unknown): string =>
   error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 
 const taskOf = (
-  provider: FaultProvider["Service"],
+  { headers = {}, url }: { readonly url: string; readonly headers?: ConformanceTask["headers"] },
   fault: ConformanceFault,
   protocol: ProtocolId,
   screen: ConformanceScreen,
@@ -132,9 +137,10 @@ const taskOf = (
   signal: AbortSignal,
 ): ConformanceTask => ({
   protocol,
-  origin: provider.url,
-  base_url: `${provider.url}${answerProtocol(protocol).basePath}`,
-  endpoint: provider.endpoint(protocol),
+  origin: url,
+  base_url: `${url}${answerProtocol(protocol).basePath}`,
+  endpoint: `${url}${answerProtocol(protocol).path}`,
+  headers,
   api_key: "a key of the conformance kit",
   model: "fault-model",
   // Each turn has its own prompt, because a runtime may remember earlier requests.

@@ -88,6 +88,7 @@ const play = (runtime: ConformanceRuntime, protocol: ProtocolId, origin: string)
       ...{ protocol, origin, prompt, model: "gemini-3-pro", api_key: "not-a-key", signal: AbortSignal.timeout(25_000) },
       base_url: `${origin}${samples[protocol].base}`,
       endpoint: "",
+      headers: {},
       screen: {
         text: () => text,
         write: (more) => {

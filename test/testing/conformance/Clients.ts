@@ -61,7 +61,7 @@ const turn = async (task: ConformanceTask, habits: Habits): Promise<void> => {
 const ask = async (task: ConformanceTask, habits: Habits, messages: ReadonlyArray<object>) => {
   const signal = AbortSignal.any([task.signal, AbortSignal.timeout(habits.patienceMs)]);
   const body = JSON.stringify({ model: task.model, stream: true, messages });
-  const response = await fetch(task.endpoint, { method: "POST", body, signal });
+  const response = await fetch(task.endpoint, { method: "POST", body, headers: task.headers, signal });
   if (!response.ok || response.body === null) throw new Error(`status ${response.status}`);
   const tool = task.tools[0];
   let call = "";

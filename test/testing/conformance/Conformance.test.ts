@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { createServer, request as httpRequest, type IncomingMessage } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Schema } from "effect";
 import {
@@ -8,6 +10,7 @@ import {
   conformance,
   conformanceFaults,
   conformanceTable,
+  FaultListenError,
   isSafe,
   runConformance,
 } from "../../../src/testing/index.ts";
@@ -179,6 +182,56 @@ describe("conformance", () => {
       onCell: ({ fault }) => void told.push(fault),
     });
     assert.deepStrictEqual(told.sort(), ["healthy", "reset_before_head"]);
+  });
+});
+
+/** Listens on any free port of the loopback and returns it. */
+const listen = async (server: ReturnType<typeof createServer>): Promise<number> => {
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const address = server.address();
+  assert.isObject(address);
+  return typeof address === "object" && address !== null ? address.port : 0;
+};
+
+describe("a gateway under test", () => {
+  it("receives the requests with its headers, and what it forwards is judged", async () => {
+    const spare = createServer();
+    const port = await listen(spare);
+    spare.close();
+    await once(spare, "close");
+    const received: Array<IncomingMessage> = [];
+    const gateway = createServer((request, response) => {
+      received.push(request);
+      const { headers, method, url } = request;
+      const onward = httpRequest({ host: "127.0.0.1", port, agent: false, headers, method, path: url ?? "/" });
+      onward.on("response", (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        // Like many proxies, it ends a cut response as if it were complete.
+        answer.on("data", (chunk) => response.write(chunk)).on("close", () => response.end());
+        answer.on("error", () => response.end());
+      });
+      onward.on("error", () => (response.headersSent ? response.end() : response.writeHead(502).end()));
+      request.pipe(onward);
+    });
+    const url = `http://127.0.0.1:${await listen(gateway)}`;
+    const through = { url, port, headers: { "x-gateway": "yes" } };
+    const faults = ["healthy", "text_cut", "overloaded"] as const;
+    const found = await letters(runtimeOf({ knowsTheEnd: false }), faults, { through });
+    gateway.close();
+    gateway.closeAllConnections();
+    assert.deepStrictEqual(found, { healthy: "R1", text_cut: "T1", overloaded: "R2" });
+    assert.strictEqual(received.length, 4);
+    for (const { headers } of received) assert.strictEqual(headers["x-gateway"], "yes");
+  });
+
+  it("needs a free port for the provider behind it", async () => {
+    const taken = createServer();
+    const port = await listen(taken);
+    const through = { url: "http://127.0.0.1:1", port };
+    const error = await conformance(runtimeOf({}), { faults: ["healthy"], through }).catch((cause: unknown) => cause);
+    taken.close();
+    assert.instanceOf(error, FaultListenError);
+    assert.include(String(error), String(port));
   });
 });
 
