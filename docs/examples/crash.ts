@@ -8,7 +8,14 @@ import { appendFileSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Effect, Layer, Stream } from "effect";
-import { type AttemptContext, Observation, StreamProcessor, ToolGuard, UserDecisions } from "effect-stream-recovery";
+import {
+  type AttemptContext,
+  Observation,
+  RunRecorder,
+  StreamProcessor,
+  ToolGuard,
+  UserDecisions,
+} from "effect-stream-recovery";
 import { SqlRunRecorder } from "effect-stream-recovery/sqlite";
 
 const folder = process.argv[2] ?? mkdtempSync(join(tmpdir(), "crash-"));
@@ -33,10 +40,12 @@ const program = Effect.gen(function* () {
   const pay = (yield* ToolGuard).mutating("pay", () => work, { verify });
   const transcript = "pay the invoice"; // only its digest is kept: the process that takes up the run passes the same text
   const request = { provider: { id: "example" }, tools: [pay], attempt, canContinue, observe, transcript };
-  const isFirst = process.argv[2] !== undefined;
-  const run = isFirst
-    ? processor.run({ ...request, runId: "invoice" })
-    : processor.takeUp("invoice", { request, transcript });
+  const known = yield* (yield* RunRecorder).run("invoice");
+  if (known?.state === "ended") return; // its calls: `CallOutcomes.of("invoice", tools)`
+  const run =
+    known === undefined
+      ? processor.run({ ...request, runId: "invoice" })
+      : processor.takeUp("invoice", { request, transcript });
   yield* Stream.runForEach(run, (event) => {
     if (event._tag !== "Part") return Effect.void;
     if (event.part.startsWith("The tool")) console.log(event.part);
@@ -49,7 +58,8 @@ if (process.argv[2] === undefined) {
   while (!existsSync(paid)) await new Promise((wake) => setTimeout(wake, 20));
   first.kill("SIGKILL");
   await once(first, "close");
-  await new Promise((wake) => setTimeout(wake, 1_500)); // its lease ends
+  // Until its lease expires (15 s by default), a dead process counts as alive, and `takeUp` is refused.
+  await new Promise((wake) => setTimeout(wake, 1_500));
 }
 const store = SqlRunRecorder.layerFile({ file: join(folder, "runs.db"), leaseMs: 1_000 });
 const services = StreamProcessor.layer.pipe(

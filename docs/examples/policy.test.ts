@@ -17,6 +17,25 @@ describe("after a reset connection", () => {
     expect(decide(input(facts))).toMatchObject({ action, rule });
   });
 
+  const bash = { call: "0.0", tool: "bash", executor: "runtime", effect: "mutating" };
+
+  it.each([
+    ["was only received", "handed_over", "ask_user", "tool_call_handed_over"],
+    ["has started", "dispatched", "ask_user", "tool_outcome_unknown"],
+    ["has ended", "settled", "ask_user", "tool_ran"],
+  ])("asks before it repeats a call that %s", (_, phase, action, rule) => {
+    expect(decide(input({ progress: "output", tools: [{ ...bash, phase }] }))).toMatchObject({ action, rule });
+  });
+
+  it("repeats calls that only read", () => {
+    const tools = [{ ...bash, effect: "read_only", phase: "settled" }];
+    expect(decide(input({ progress: "output", tools })).action).toBe("auto_retry_once");
+  });
+
+  it("does nothing after the user's Stop", () => {
+    expect(decide(input({}, { kind: "cancelled", by: "user" })).action).toBe("do_not_retry");
+  });
+
   it("asks more often with a stricter policy", () => {
     const careful = RecoveryPolicy.make({ stricter: { only_reasoning_shown: "ask_user" } });
     expect(careful.decide(input({ progress: "output", shown: "reasoning" })).action).toBe("ask_user");

@@ -10,7 +10,7 @@ import { toMs } from "../domain/Durations.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import * as Choices from "../policy/Choices.ts";
 import { isUnchangedSince, newestIncident } from "./Orphan.ts";
-import type { AnsweredBy, QuestionRecord, RunRecord } from "./RunRecord.ts";
+import { type AnsweredBy, openQuestion, type QuestionRecord, type RunRecord } from "./RunRecord.ts";
 
 /** A question to a person: the broken run, a summary in one sentence and the possible answers. */
 export interface Question {
@@ -103,6 +103,14 @@ export const fromRecord = (
   ...(expires_at === undefined ? {} : { expires_at }),
   decision: incident.decision,
 });
+
+/** Returns the open question of a run; undefined if there is none. */
+export const open = (record: RunRecord): Question | undefined => {
+  const question = openQuestion(record);
+  // The incident of an open question is among the newest ones, which stay on record.
+  const incident = record.incidents.findLast(({ id }) => id === question?.incident);
+  return question === undefined || incident === undefined ? undefined : fromRecord(question, incident);
+};
 
 /**
  * Returns the expiry if it is valid. A question with no expiry, or a negative, excessive or NaN one, never expires.

@@ -15,7 +15,7 @@ import * as Stream from "effect/Stream";
 import { readMs } from "../../domain/Durations.ts";
 import { toBounded } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
-import type { AnswerRefused } from "../../recorder/Question.ts";
+import { type AnswerRefused, open as openQuestionOf, type Question } from "../../recorder/Question.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import { waitingRuns } from "../../recorder/RunPages.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
@@ -166,6 +166,20 @@ const findOverdueRuns = (
     );
     const runIds = yield* Stream.runCollect(overdue);
     return { runIds: runIds.slice(0, limit), more: runIds.length > limit };
+  });
+
+/**
+ * Reads the open questions of the store, newest run first, of runs with and without an owner. `answer` answers one.
+ *
+ * @param query selects the runs; default: at most 100
+ */
+export const questions = (
+  query: Omit<RunRecorder.RunQuery, "state"> = {},
+): Effect.Effect<ReadonlyArray<Question>, RecorderError, RunRecorder> =>
+  Effect.gen(function* () {
+    const recorder = toBounded(yield* RunRecorder);
+    const records = yield* recorder.runs({ ...query, state: "asking" });
+    return records.flatMap((record) => openQuestionOf(record) ?? []);
   });
 
 /**

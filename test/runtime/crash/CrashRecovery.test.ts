@@ -372,6 +372,22 @@ describe("answer", () => {
     }),
   );
 
+  it.effect("answers what `questions` lists, with or without an owner", () =>
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      assert.deepStrictEqual(yield* CrashRecovery.questions(), []);
+      for (const entries of tool) yield* recorder.write(L.runId, entries);
+      const [owned] = yield* CrashRecovery.questions();
+      assert.deepInclude(owned ?? {}, { run_id: L.runId, revision: 1, rule: "tool_outcome_unknown" });
+      assert.deepStrictEqual(owned?.may_repeat, owned?.decision.may_repeat ?? []);
+      yield* recorder.release(L.runId);
+      assert.deepStrictEqual(yield* CrashRecovery.questions(), [owned]);
+      assert.deepStrictEqual(yield* CrashRecovery.questions({ text: "another run" }), []);
+      yield* CrashRecovery.answer({ run_id: L.runId, revision: 1, choice: "stop", by: "program" });
+      assert.deepStrictEqual(yield* CrashRecovery.questions(), []);
+    }).pipe(Effect.provide(memory())),
+  );
+
   it.effect("is refused after the first one, and nothing is done", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
