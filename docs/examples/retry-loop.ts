@@ -22,7 +22,9 @@ const failureOf = ({ code, retryAfterMs, status }: Broken["error"]) => {
   if (status === 529) return { kind: "overloaded", ...wait };
   if (status === 401) return { kind: "rejected", reason: "auth" };
   if (status !== undefined)
-    return status >= 500 ? { kind: "server_error", ...wait } : { kind: "rejected", reason: "invalid_request" };
+    return status >= 500 || status === 408
+      ? { kind: "server_error", ...wait }
+      : { kind: "rejected", reason: "invalid_request" };
   return { kind: "transport", ...(code === undefined ? {} : { code }) }; // also: stalled, truncated, cancelled { by: "user" }
 };
 

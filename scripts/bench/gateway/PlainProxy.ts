@@ -1,6 +1,6 @@
 /**
  * The minimal Node proxy that the gateway is compared with. It forwards headers and bytes without parsing, over keep-alive connections on
- * both sides. Runs as a separate process: `node PlainProxy.ts URL`.
+ * both sides. Runs as a separate process: `node PlainProxy.ts URL [PORT]`.
  */
 import { Agent, createServer, request as httpRequest } from "node:http";
 
@@ -24,7 +24,7 @@ const server = createServer((request, response) => {
   request.pipe(onward);
 });
 server.keepAliveTimeout = 0;
-server.listen(0, "127.0.0.1", () => {
+server.listen(Number(process.argv[3] ?? 0), "127.0.0.1", () => {
   const address = server.address();
   console.log(`listening on http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`);
 });

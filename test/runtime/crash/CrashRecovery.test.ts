@@ -381,7 +381,7 @@ describe("answer", () => {
       assert.deepInclude(owned ?? {}, { run_id: L.runId, revision: 1, rule: "tool_outcome_unknown" });
       assert.deepStrictEqual(owned?.may_repeat, owned?.decision.may_repeat ?? []);
       yield* recorder.release(L.runId);
-      assert.deepStrictEqual(yield* CrashRecovery.questions(), [owned]);
+      assert.deepStrictEqual((yield* CrashRecovery.questions())[0], owned);
       assert.deepStrictEqual(yield* CrashRecovery.questions({ text: "another run" }), []);
       yield* CrashRecovery.answer({ run_id: L.runId, revision: 1, choice: "stop", by: "program" });
       assert.deepStrictEqual(yield* CrashRecovery.questions(), []);

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { assert, describe, it, vi } from "@effect/vitest";
-import { ConformanceLetter, conformanceFaults } from "../../../src/testing/index.ts";
+import { ManagedRuntime } from "effect";
+import { ConformanceLetter, conformanceFaults, FaultProvider, FaultScript } from "../../../src/testing/index.ts";
 import { prove } from "../../examples/conformance-twenty-lines.ts";
 
 const file = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8");
@@ -31,5 +32,32 @@ describe("docs/conformance.md", () => {
       const [, , , ...ours] = row.split("|").map((cell) => cell.trim());
       assert.isTrue(ours.slice(0, -1).length >= 2 && ours.slice(0, -1).every((count) => count === "0"), row);
     }
+  });
+});
+
+describe("docs/scoreboard.md", () => {
+  const page = file("docs/scoreboard.md");
+
+  it("names every field of a script, every kind and place of a break, and every field of the log", async () => {
+    const provider = ManagedRuntime.make(FaultProvider.layer());
+    const { log, url } = await provider.runPromise(FaultProvider);
+    await fetch(`${url}/v1/chat/completions`, { method: "POST", body: "{}" }).then((response) => response.text());
+    const [row] = await provider.runPromise(log);
+    await provider.dispose();
+    const names = [
+      ...Object.keys(FaultScript.Answer.fields),
+      ...Object.keys(row ?? {}),
+      ...FaultScript.BreakKind.literals,
+      ...FaultScript.BreakPlace.literals,
+    ];
+    assert.isAbove(names.length, 40);
+    for (const name of names) assert.match(page, new RegExp(`[\`"]${name}[\`"]`), name);
+  });
+
+  it("names every letter, and counts nothing unsafe behind this gateway", () => {
+    for (const letter of ConformanceLetter.literals) assert.match(page, new RegExp(`\\| .*\\b${letter}\\b.* \\|`));
+    const rows = page.split("\n").filter((line) => /^\| this gateway[^|]*\| \d+ \|/.test(line));
+    assert.strictEqual(rows.length, 2);
+    for (const row of rows) assert.deepStrictEqual(row.split("|").slice(6, 10).map(Number), [0, 0, 0, 0], row);
   });
 });
