@@ -22,8 +22,6 @@ export interface GatewayUnderTest {
   readonly command?: (place: Place) => ReadonlyArray<string> | undefined;
   /** Headers that each request needs, by protocol. */
   readonly headers?: (protocol: string, upstream: string) => ReadonlyArray<string>;
-  /** Protocols that it forwards; default all. */
-  readonly protocols?: ReadonlyArray<string>;
   readonly install?: string;
 }
 
@@ -57,16 +55,10 @@ const fromNpm =
       ? [process.execPath, join(peers, program), origin(place), String(place.port)]
       : undefined;
 
-const vendors: Readonly<Record<string, string>> = {
-  "openai-chat": "openai",
-  "openai-responses": "openai",
-  "anthropic-messages": "anthropic",
-};
-
-/** Headers that name a provider and its address to Portkey's gateway. */
-const portkeyHeaders = (protocol: string, upstream: string): ReadonlyArray<string> => [
-  `x-portkey-provider: ${vendors[protocol] ?? ""}`,
-  `x-portkey-custom-host: ${upstream}/v1`,
+/** Headers that name a provider and its address to @llmops/gateway, a fork of Portkey's. */
+const llmopsHeaders = (protocol: string, upstream: string): ReadonlyArray<string> => [
+  `x-llmops-provider: ${protocol === "anthropic-messages" ? "anthropic" : "openai"}`,
+  `x-llmops-custom-host: ${upstream}/v1`,
 ];
 
 const installPeers = "npm run scoreboard -- --install";
@@ -82,13 +74,9 @@ export const gateways: ReadonlyArray<GatewayUnderTest> = [
   },
   { name: "httpxy", command: fromNpm("httpxy", "Httpxy.mjs"), install: installPeers },
   {
-    name: "@portkey-ai/gateway",
-    command: (place) => {
-      const program = join(peers, "node_modules/@portkey-ai/gateway/build/start-server.js");
-      return existsSync(program) ? [process.execPath, program, `--port=${place.port}`, "--headless"] : undefined;
-    },
-    headers: portkeyHeaders,
-    protocols: ["openai-chat", "openai-responses", "anthropic-messages"],
+    name: "@llmops/gateway",
+    command: fromNpm("@llmops/gateway", "LlmopsGateway.mjs"),
+    headers: llmopsHeaders,
     install: installPeers,
   },
   { name: "nginx", command: nginx, install: "apt-get install nginx-light" },

@@ -4,6 +4,6 @@
 import { serve } from "@hono/node-server";
 import gateway from "@llmops/gateway";
 
-serve({ fetch: gateway.fetch, port: 0, hostname: "127.0.0.1" }, ({ port }) =>
+serve({ fetch: gateway.fetch, port: Number(process.argv[3] ?? 0), hostname: "127.0.0.1" }, ({ port }) =>
   console.log(`listening on http://127.0.0.1:${port}`),
 );
