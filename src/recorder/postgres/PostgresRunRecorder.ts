@@ -13,6 +13,7 @@ import { toMs } from "../../domain/Durations.ts";
 import { realClock, sleepRealTime } from "../MonotonicTime.ts";
 import { RecorderError } from "../RecorderError.ts";
 import { RunRecorder } from "../RunRecorder.ts";
+import { readVariables } from "../shared/Environment.ts";
 import { lockWaitMsDefault } from "../sql/SqlDatabase.ts";
 import type { Listen } from "../sql/SqlNotifications.ts";
 import { make, type SqlRunRecorderOptions } from "../sql/SqlRunRecorder.ts";
@@ -49,7 +50,7 @@ export const PostgresRunRecorder = {
    * Fails if the database cannot be used, a newer version of this package made the tables, or an option is invalid.
    *
    * @param options.address address of the database
-   * @param options.password source of the password
+   * @param options.password source of the password; default `$PGPASSWORD_FILE` or `$PGPASSWORD` of the program's `ConfigProvider`
    * @param options.connections maximum connections in addition to the heartbeat's; default 8
    * @param options.leaseMs lease of this process, as milliseconds or a duration; default 15,000
    * @param options.lockWaitMs timeout for locks and for an unreachable server, as milliseconds or a duration; default 5,000
@@ -66,7 +67,8 @@ const openRecorder = Effect.fnUntraced(function* (options: PostgresOptions) {
   if (!Number.isInteger(connections) || connections < 1 || connections > connectionsMax) {
     return yield* badConnections(connections);
   }
-  const password = options.password ?? PostgresClient.passwordOf(process.env);
+  const password =
+    options.password ?? PostgresClient.passwordOf(yield* readVariables(["PGPASSWORD", "PGPASSWORD_FILE"]));
   const sockets = new PostgresClient.Sockets();
   // This scope closes last. So the deadline after which an exiting process no longer uses its server applies to everything that closes
   // before.

@@ -18,6 +18,7 @@ import { RecorderError, runError } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import { listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs, type Write } from "../RunRecorder.ts";
 import { criteriaAt, type Retaining, type Retention, retentionDefault, withRetaining } from "../retention/Retention.ts";
+import { readVariables } from "../shared/Environment.ts";
 import { OutageLog } from "../shared/OutageLog.ts";
 import { withTransfer } from "../transfer/RunTransfer.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
@@ -91,24 +92,26 @@ export const SqlRunRecorder = {
    *
    * Fails if the name is the address of a server, because SQLite would create a file of that name.
    *
-   * @param options.file default `$STREAM_RECOVERY_DB`, else `stream-recovery/runs.db` in the user's state folder
+   * @param options.file default `$STREAM_RECOVERY_DB` of the program's `ConfigProvider`, else `stream-recovery/runs.db` in the user's state folder
    * @param options.leaseMs lease of this process, as milliseconds or a duration; default 15,000
    * @param options.synchronous `full` (default) survives a power loss, `normal` a crash of the process
    * @param options.retention runs to delete automatically; false for none
    * @param options.prefix prefix of the table names. Required if the file belongs to another program
    */
   layerFile: (options: SqlFileOptions = {}): Layer.Layer<RunRecorder, RecorderError> =>
-    Layer.suspend(() => {
-      const file = options.file ?? SqlFile.defaultFile();
-      const named = options.file === undefined ? "$STREAM_RECOVERY_DB" : "file";
-      const problem = SqlFile.problem(file, "a file, or PostgresRunRecorder.layer for a PostgreSQL address");
-      if (problem !== undefined) return Layer.effect(RunRecorder, Effect.fail(badOptionError(`${named}: ${problem}`)));
-      const shared = { client: false, tables: options.prefix !== undefined };
-      return Layer.provide(
-        Layer.effect(RunRecorder, make({ place: file, ...options }, shared)),
-        SqlNodeSqlite.layerOfStore({ ...options, file }),
-      );
-    }),
+    Layer.unwrap(
+      Effect.gen(function* () {
+        const file = options.file ?? SqlFile.defaultFile(yield* readVariables(SqlFile.variables));
+        const named = options.file === undefined ? "$STREAM_RECOVERY_DB" : "file";
+        const problem = SqlFile.problem(file, "a file, or PostgresRunRecorder.layer for a PostgreSQL address");
+        if (problem !== undefined) return yield* badOptionError(`${named}: ${problem}`);
+        const shared = { client: false, tables: options.prefix !== undefined };
+        return Layer.provide(
+          Layer.effect(RunRecorder, make({ place: file, ...options }, shared)),
+          SqlNodeSqlite.layerOfStore({ ...options, file }),
+        );
+      }),
+    ),
 } as const;
 
 /** `client` and `tables` are true if the program also uses the client for its own statements, or the database for its own tables. */

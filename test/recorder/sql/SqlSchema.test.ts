@@ -1,11 +1,12 @@
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Exit, Fiber, Schema, Scope } from "effect";
+import { ConfigProvider, Effect, Exit, Fiber, Layer, Schema, Scope } from "effect";
 import { TestClock } from "effect/testing";
 import { RunRecord } from "../../../src/recorder/RunRecord.ts";
+import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import { schemaVersion } from "../../../src/recorder/sql/SqlSchema.ts";
 import { defaultFile } from "../../../src/recorder/sql/sqlite/SqlFile.ts";
 import * as E from "../Entries.ts";
@@ -28,6 +29,20 @@ describe("the file of the SQL recorder", () => {
     assert.strictEqual(at({ XDG_STATE_HOME: "", STREAM_RECOVERY_DB: "" }, "darwin"), fallback);
     assert.include(at({ LOCALAPPDATA: "C:\\Local", XDG_STATE_HOME: "/state" }, "win32"), "C:\\Local");
   });
+
+  it.effect("is read from the program's ConfigProvider", () =>
+    Effect.gen(function* () {
+      const file = join(yield* Folder.folder, "runs.db");
+      const open = (name: string) =>
+        Layer.build(SqlRunRecorder.layerFile()).pipe(
+          Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ STREAM_RECOVERY_DB: name }))),
+        );
+      yield* open(file);
+      assert.isTrue(existsSync(file));
+      const error = yield* Effect.flip(open("postgres://server/runs"));
+      assert.match(error.message, /^\$STREAM_RECOVERY_DB: expected a file/);
+    }),
+  );
 
   it.effect("is readable only by its owner, with its journal and its folder", () =>
     Effect.gen(function* () {

@@ -1,6 +1,6 @@
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
-import { Context, Effect, Layer, Redacted } from "effect";
+import { ConfigProvider, Context, Effect, Layer, Redacted } from "effect";
 import * as GatewayLayers from "../../../src/gateway/GatewayLayers.ts";
 import * as PostgresAddress from "../../../src/recorder/postgres/PostgresAddress.ts";
 import * as PostgresClient from "../../../src/recorder/postgres/PostgresClient.ts";
@@ -206,8 +206,11 @@ describe("a store", () => {
           assert.match(message, /^file: expected a file, .*PostgresRunRecorder\.layer/);
           assert.notInclude(message, "secret");
         }
-        yield* inVariable("STREAM_RECOVERY_DB", "postgres://h/secret");
-        assert.match((yield* refusalOf()).message, /^\$STREAM_RECOVERY_DB: expected a file/);
+        const variables = ConfigProvider.layer(
+          ConfigProvider.fromUnknown({ STREAM_RECOVERY_DB: "postgres://h/secret" }),
+        );
+        const { message } = yield* Effect.provide(refusalOf(), variables);
+        assert.match(message, /^\$STREAM_RECOVERY_DB: expected a file/);
       }).pipe(Effect.scoped),
   );
 });

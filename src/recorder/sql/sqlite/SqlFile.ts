@@ -17,6 +17,9 @@ export class FileGone extends Error {
   override readonly name = "FileGone";
 }
 
+/** The variables that the default file depends on. */
+export const variables = ["STREAM_RECOVERY_DB", "LOCALAPPDATA", "XDG_STATE_HOME"] as const;
+
 /**
  * Returns the default file of the store: `$STREAM_RECOVERY_DB`, or else `stream-recovery/runs.db` in `%LOCALAPPDATA%` on
  * Windows and in `$XDG_STATE_HOME` on other systems (XDG Base Directory Specification; `~/.local/state` if unset).
