@@ -13,7 +13,7 @@ import { toMs } from "../../domain/Durations.ts";
 import { realClock, sleepRealTime } from "../MonotonicTime.ts";
 import { RecorderError } from "../RecorderError.ts";
 import { RunRecorder } from "../RunRecorder.ts";
-import { readVariables } from "../shared/Environment.ts";
+import { readVariables } from "../sql/Environment.ts";
 import { lockWaitMsDefault } from "../sql/SqlDatabase.ts";
 import type { Listen } from "../sql/SqlNotifications.ts";
 import { make, type SqlRunRecorderOptions } from "../sql/SqlRunRecorder.ts";
