@@ -129,7 +129,7 @@ describe("The fields of a decision", () => {
     for (const policy of [RecoveryPolicy.default, RecoveryPolicy.strict]) {
       for (const failure of failures) {
         for (const run of cross(runtimes, places, spendings)) {
-          for (const facts of product.facts.filter((_, index) => every(index, 37))) {
+          for (const facts of product.facts.filter((_, index) => every(index, 111))) {
             const { action, delay_ms, mode, route, wait_for } = policy.decide({
               facts,
               failure,
