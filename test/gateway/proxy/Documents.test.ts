@@ -277,7 +277,7 @@ describe.concurrent("a document of a model", () => {
 });
 
 describe("A document that falls silent in its body", () => {
-  const clocks = { silence: 1_500 };
+  const clocks = { silence: 1_500, attempt: 8_000 };
   const text = written("openai-chat", [{ text: "A" }]);
   const begins =
     (first: string): Answer =>
