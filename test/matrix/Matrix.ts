@@ -22,15 +22,9 @@ const atOnce = { plain: 96, clocked: 32, heavy: 2 } as const;
 type Kind = keyof typeof atOnce;
 
 export const cells = (): ReadonlyArray<Cell> =>
-  [
-    ...cuts(),
-    ...statuses(),
-    ...waits(),
-    ...streamErrors(),
-    ...oddities(),
-    ...slowCells(),
-    ...sequences(),
-  ].filter(canBePlayed);
+  [...cuts(), ...statuses(), ...waits(), ...streamErrors(), ...oddities(), ...slowCells(), ...sequences()].filter(
+    canBePlayed,
+  );
 
 /** One cell in `sliceEvery`, and at least one of every row of the table and every outcome but the heavy ones. */
 export const sliceEvery = 10;
