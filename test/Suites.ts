@@ -185,7 +185,9 @@ export const suiteOf = (suite: "quick" | "long" | "postgres" | "all"): ViteUserC
       setupFiles: ["test/NodeUndici.ts", "test/TimeLimit.ts"],
       env: { TEST_LIMIT_MS: String(limitsMs[suite]) },
       ...(suite === "postgres" ? { globalSetup: ["test/recorder/postgres/Server.ts"] } : {}),
-      ...(suite === "long" ? { globalSetup: ["test/package/Packed.ts", "scripts/langchain/Setup.ts"] } : {}),
+      ...(suite === "long"
+        ? { globalSetup: ["test/package/Packed.ts", "scripts/langchain/Setup.ts", "scripts/sdks/Setup.ts"] }
+        : {}),
       // A worker of the quick suite runs many files: loading effect again for each took as long as the tests themselves.
       isolate: suite !== "quick",
       // Node runs the sources itself. Vite's module runner reads each import through a getter at each use, which slows hot code down.

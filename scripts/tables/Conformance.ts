@@ -2,6 +2,7 @@
  * Measures the tables of docs/conformance.md: every SDK in the conformance kit, with this package and without.
  */
 import { Effect } from "effect";
+import { PackageFolder } from "../../src/cli/conformance/Packages.ts";
 import { subjectNames, subjects } from "../../src/cli/conformance/Subjects.ts";
 import {
   type ConformanceScoreboard,
@@ -9,6 +10,7 @@ import {
   conformanceTable,
   runConformance,
 } from "../../src/testing/index.ts";
+import setup, { sdkFolder } from "../sdks/Setup.ts";
 
 /** Timeout for a stall, in milliseconds. It is longer than the silence of healthy responses and shorter than a turn's time limit. */
 const stallMs = 15_000;
@@ -31,9 +33,10 @@ const columns = (name: (typeof subjectNames)[number]) =>
 
 /** Prints a table for each SDK. The page itself explains the letters once, above the tables. */
 export const conformance = async (): Promise<string> => {
+  setup();
   const tables: Array<string> = [];
   for (const name of subjectNames) {
-    const boards = await Effect.runPromise(columns(name));
+    const boards = await Effect.runPromise(Effect.provideService(columns(name), PackageFolder, sdkFolder));
     tables.push(conformanceTable(boards).replace(`${conformanceLegend}\n\n`, ""));
   }
   const about = `Measured by \`npm run tables -- --measure\` with Node ${process.versions.node} on loopback.`;

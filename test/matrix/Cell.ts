@@ -3,30 +3,31 @@
  *
  * Every expectation is written by hand from the tables of the design and never derived from the policy.
  */
-import type { ToolEffect } from "../../src/domain/SideEffects.ts";
+import { serverSideState, type ToolEffect } from "../../src/domain/SideEffects.ts";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { ClockOptions } from "../../src/runtime/contract/Clocks.ts";
 import { Answers as Answering, type FaultScript } from "../../src/testing/index.ts";
 import { allIds, hasLines, ids, samples } from "../samples/index.ts";
 import type { Event } from "../samples/Sample.ts";
 
-/** A repeat of a conversation may append twice, so it has rules of its own: test/gateway/proxy/Conversations.test.ts. */
-const appends = (id: ProtocolId): boolean => id === "mistral-conversations";
-
-const isPlayed = (id: ProtocolId): boolean =>
-  samples[id].has.thoughts && samples[id].has.calls !== "none" && !appends(id);
-
-/** The protocols of the matrix, in the order of its table: those whose responses have thoughts and calls. */
-export const protocols = allIds.filter(isPlayed);
+/** The protocols of the matrix, in the order of its table. */
+export const protocols = allIds;
 
 /** The protocols of server-sent events, for cells with bytes that such a protocol alone can have. */
-export const sseProtocols = ids.filter((id) => isPlayed(id) && !hasLines(id));
+export const sseProtocols = ids.filter((id) => !hasLines(id));
+
+/** True if a protocol can have the content of a cell. Completions have neither thoughts nor calls. */
+export const canBePlayed = ({ name, protocol, tools }: Cell): boolean =>
+  samples[protocol].has.thoughts || (tools === none && !name.includes("reasoning"));
 
 /** The protocols in which only a clean end after the finish is the terminal marker. */
 export const endsClean = (id: ProtocolId): boolean => Answering.needsCleanEnd(id);
 
 /** The protocols in which a call arrives whole, in one event. */
 export const hasWholeCalls = (id: ProtocolId): boolean => samples[id].has.calls === "whole";
+
+/** The protocols in which a call is whole only with the finish, because no event ends it. */
+export const hasLateCalls = (id: ProtocolId): boolean => id === "openai-chat" || id === "mistral-conversations";
 
 /** Reveal modes: parts as they arrive, parts of an answer proven whole, or plain parts that the caller cannot discard. */
 export const modes = ["live", "on_complete", "parts"] as const;
@@ -150,6 +151,18 @@ export const hosted: ReadonlyArray<ToolState> = [
   { name: "hosted, effect unknown", hosted: { name: "mcp", effect: "unknown" } },
   { name: "hosted read-only", hosted: { name: "web_search", effect: "read_only" } },
 ];
+
+/**
+ * A conversation that the provider stores and that grows with each request. The relay declares it as a provider tool; an error inside
+ * such a stream is tested in test/gateway/proxy/Conversations.test.ts, because the relay also corrects what such an error proves.
+ */
+export const stored: ToolState = {
+  name: "stored",
+  hosted: { name: serverSideState.name, effect: serverSideState.effect },
+};
+
+/** Tool states for the protocols whose provider stores conversations. */
+export const storedIn = (id: ProtocolId): ReadonlyArray<ToolState> => (id === "mistral-conversations" ? [stored] : []);
 
 /** One tool state of each important kind, for faults whose outcome hardly depends on tools. */
 export const fewTools: ReadonlyArray<ToolState> = [

@@ -2,7 +2,7 @@
  * Lists the cells of the fault matrix and plays many at the same time: their waits are real, but they need little processor time.
  */
 import { Effect } from "effect";
-import type { Cell } from "./Cell.ts";
+import { type Cell, canBePlayed } from "./Cell.ts";
 import { type Judged, judge } from "./CellJudge.ts";
 import { cuts } from "./cells/Cuts.ts";
 import { oddities } from "./cells/Oddities.ts";
@@ -21,15 +21,10 @@ const atOnce = { plain: 96, clocked: 32, heavy: 2 } as const;
 
 type Kind = keyof typeof atOnce;
 
-export const cells = (): ReadonlyArray<Cell> => [
-  ...cuts(),
-  ...statuses(),
-  ...waits(),
-  ...streamErrors(),
-  ...oddities(),
-  ...slowCells(),
-  ...sequences(),
-];
+export const cells = (): ReadonlyArray<Cell> =>
+  [...cuts(), ...statuses(), ...waits(), ...streamErrors(), ...oddities(), ...slowCells(), ...sequences()].filter(
+    canBePlayed,
+  );
 
 /** One cell in `sliceEvery`, and at least one of every row of the table and every outcome but the heavy ones. */
 export const sliceEvery = 10;

@@ -44,7 +44,7 @@ const usageOf = ({ usage: [prompt_tokens, completion_tokens] = [0, 0] }: Ended) 
 export const mistralConversations: Sample = {
   id: "mistral-conversations",
   vendor: "openai",
-  has: { thoughts: true, calls: "pieces", hosted: true, codes: true },
+  has: { thoughts: true, calls: "pieces", hosted: true, codes: false },
   path: "/v1/conversations",
   documentPath: "/v1/conversations",
   base: "",

@@ -1,8 +1,9 @@
 /**
- * Writes requests in the Anthropic Messages protocol.
+ * Writes requests in the Anthropic Messages protocol, for Anthropic and for Amazon Bedrock.
  */
 import type { Prompt } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
+import type { ProtocolId } from "../../provider/Protocols.ts";
 import {
   answerSchema,
   type Body,
@@ -18,8 +19,6 @@ import {
   type Written,
 } from "./Request.ts";
 
-const protocol = "anthropic-messages";
-
 /** Default maximum number of tokens in a response. The protocol requires a value and has no default. */
 export const maxTokensDefault = 8_192;
 
@@ -32,10 +31,16 @@ export const anthropicMessages = (written: Written): Body => {
     stream: true,
     max_tokens: maxTokensDefault,
     ...(system.length === 0 ? {} : { system: system.map((text) => ({ type: "text", text })) }),
-    messages: turnsOf(written.prompt, contentOf),
+    messages: turnsOf(written.prompt, (message) => contentOf(message, written.protocol)),
     ...toolsOf(written),
     ...(schema === undefined ? {} : { output_config: { format: { type: "json_schema", schema: schema.schema } } }),
   };
+};
+
+/** Writes the body of Bedrock's `invoke`: its address names the model and asks for the stream. */
+export const bedrockInvoke = (written: Written): Body => {
+  const { model: _, stream: _s, ...body } = anthropicMessages(written);
+  return { anthropic_version: "bedrock-2023-05-31", ...body };
 };
 
 const words = { auto: "auto", none: "none", required: "any" } as const;
@@ -57,14 +62,14 @@ const toolsOf = ({ toolChoice, tools }: Written): Body => {
   };
 };
 
-const contentOf = (message: Prompt.Message): ReadonlyArray<Body> => {
+const contentOf = (message: Prompt.Message, protocol: ProtocolId): ReadonlyArray<Body> => {
   switch (message.role) {
     case "system":
       return [];
     case "user":
-      return message.content.flatMap((part) => (part.type === "text" ? textOf(part.text) : [file(part)]));
+      return message.content.flatMap((part) => (part.type === "text" ? textOf(part.text) : [file(part, protocol)]));
     case "assistant":
-      return message.content.flatMap(assistantPart);
+      return message.content.flatMap((part) => assistantPart(part, protocol));
     case "tool":
       return message.content.flatMap((part) =>
         part.type === "tool-result"
@@ -84,7 +89,7 @@ const contentOf = (message: Prompt.Message): ReadonlyArray<Body> => {
 /** Omits empty text, because Anthropic refuses empty text blocks. */
 const textOf = (text: string): ReadonlyArray<Body> => (text === "" ? [] : [{ type: "text", text }]);
 
-const file = (part: Prompt.FilePart): Body => {
+const file = (part: Prompt.FilePart, protocol: ProtocolId): Body => {
   const data = fileOf(part);
   const media_type = mediaTypeOf(part);
   const source = "base64" in data ? { type: "base64", media_type, data: data.base64 } : { type: "url", url: data.url };
@@ -101,7 +106,7 @@ const file = (part: Prompt.FilePart): Body => {
  * Converts an assistant part. Thinking is sent back with its signature, by which the API detects changes. The API refuses thinking without
  * a signature, so such thinking is omitted.
  */
-const assistantPart = (part: Prompt.AssistantMessagePart): ReadonlyArray<Body> => {
+const assistantPart = (part: Prompt.AssistantMessagePart, protocol: ProtocolId): ReadonlyArray<Body> => {
   if (part.type === "text") return textOf(part.text);
   if (part.type === "tool-call" && !part.providerExecuted)
     return [{ type: "tool_use", id: part.id, name: part.name, input: Json.record(part.params) ?? {} }];

@@ -23,6 +23,8 @@ const reasons: ReadonlyMap<string, Response.FinishReason> = new Map([
   ["incomplete", "length"],
   ["content_filter", "content-filter"],
   ["refusal", "content-filter"],
+  ["content_filtered", "content-filter"],
+  ["guardrail_intervened", "content-filter"],
   ["safety", "content-filter"],
   ["recitation", "content-filter"],
   ["blocklist", "content-filter"],
@@ -56,11 +58,16 @@ export const usageOf = ({ cachedApart, reasoningApart }: UsageForm, told: Json.J
   const count = (...values: ReadonlyArray<unknown>): number | undefined => values.map(Json.natural).find(isKnown);
   const inputs = Json.record(told.prompt_tokens_details) ?? Json.record(told.input_tokens_details);
   const outputs = Json.record(told.completion_tokens_details) ?? Json.record(told.output_tokens_details);
-  const total = count(told.prompt_tokens, told.input_tokens, told.promptTokenCount);
-  const cacheRead = count(inputs?.cached_tokens, told.cache_read_input_tokens, told.cachedContentTokenCount);
-  const cacheWrite = count(told.cache_creation_input_tokens);
+  const total = count(told.prompt_tokens, told.input_tokens, told.promptTokenCount, told.inputTokens);
+  const cacheRead = count(
+    inputs?.cached_tokens,
+    told.cache_read_input_tokens,
+    told.cachedContentTokenCount,
+    told.cacheReadInputTokens,
+  );
+  const cacheWrite = count(told.cache_creation_input_tokens, told.cacheWriteInputTokens);
   const reasoning = count(outputs?.reasoning_tokens, told.thoughtsTokenCount);
-  const output = count(told.completion_tokens, told.output_tokens, told.candidatesTokenCount);
+  const output = count(told.completion_tokens, told.output_tokens, told.candidatesTokenCount, told.outputTokens);
   const input = cachedApart ? sum(total, cacheRead, cacheWrite) : total;
   const written = reasoningApart ? sum(output, reasoning) : output;
   return {

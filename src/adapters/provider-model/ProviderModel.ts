@@ -15,7 +15,8 @@ import {
 import { type Part, type ProtocolId, protocols, type Tolerance } from "../../provider/Protocols.ts";
 import { CurrentAttempt } from "../effect-ai/Call.ts";
 import { ofExchange } from "../effect-ai/LanguageModelError.ts";
-import { anthropicMessages } from "./AnthropicMessages.ts";
+import { anthropicMessages, bedrockInvoke } from "./AnthropicMessages.ts";
+import { bedrockConverse } from "./BedrockConverse.ts";
 import { googleGemini } from "./GoogleGemini.ts";
 import { openAiChat } from "./OpenAiChat.ts";
 import { openAiResponses } from "./OpenAiResponses.ts";
@@ -140,6 +141,8 @@ const writers = {
   "openai-responses": openAiResponses,
   "anthropic-messages": anthropicMessages,
   "google-gemini": googleGemini,
+  "bedrock-converse": bedrockConverse,
+  "bedrock-invoke": bedrockInvoke,
 } satisfies Partial<Record<ProtocolId, (written: Written) => Body>>;
 
 /** The protocols in which `effect/ai` prompts can be written. */

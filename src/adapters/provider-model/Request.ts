@@ -33,6 +33,8 @@ const codecs: Partial<Record<ProtocolId, LanguageModel.CodecTransformer>> = {
   "openai-chat": OpenAiStructuredOutput.toCodecOpenAI,
   "openai-responses": OpenAiStructuredOutput.toCodecOpenAI,
   "anthropic-messages": AnthropicStructuredOutput.toCodecAnthropic,
+  "bedrock-converse": AnthropicStructuredOutput.toCodecAnthropic,
+  "bedrock-invoke": AnthropicStructuredOutput.toCodecAnthropic,
 };
 
 /** Returns the JSON schema of a structured response; undefined for text. */

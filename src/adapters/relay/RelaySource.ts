@@ -8,7 +8,7 @@
 import { mayHaveContent, mayStream } from "../../client/ResponseReader.ts";
 import { type Failure, leavesIncompleteCall, outputLimit } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
-import { none, type Observation, text } from "../../domain/Observation.ts";
+import { none, type Observation, ping, text } from "../../domain/Observation.ts";
 import { classifyResponse } from "../../failure/FailureClassifier.ts";
 import type { WireProtocol } from "../../provider/Protocols.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
@@ -22,6 +22,7 @@ import {
   type PolledReader,
   readAheadMax,
 } from "../../runtime/attempt/AsyncSource.ts";
+import { keepAlivesToArm } from "../../runtime/contract/Clocks.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
 import { documentCharactersMax, documentEnd, observeDocument, observeStream, overLimitEnd } from "./DocumentFold.ts";
 import { type BodyFrames, RelayFrames, type RelayPart } from "./RelayFrames.ts";
@@ -43,7 +44,7 @@ import { Slices } from "./Slices.ts";
 import type { RelaySeam } from "./seam/RelaySeam.ts";
 import { SeamFrames } from "./seam/SeamFrames.ts";
 import { withoutBody } from "./seam/SeamRequest.ts";
-import { readDocument, readRefusal, textOf, type WithTimeout } from "./WholeBody.ts";
+import { HeldDocument, readDocument, readRefusal, textOf, type WithTimeout } from "./WholeBody.ts";
 
 /** Options of an attempt. */
 export interface RelaySourceOptions {
@@ -97,8 +98,12 @@ export class RelaySource implements PolledReader<RelayPart> {
   #isProven = false;
   /** True if the provider stores the response and no event of it has come. */
   #stores: boolean;
-  /** True if the response is a document of more than `documentBytesMax`, which is streamed. */
+  /** True if the response is a document that exceeds a limit, which is streamed. */
   #streamsDocument = false;
+  /** The document that is held until it is complete. */
+  #document: HeldDocument | undefined;
+  /** Number of keep-alives that its body has been counted as. */
+  #documentSigns = 0;
 
   constructor(options: RelaySourceOptions) {
     const { context, heads, plan, seam, transport } = options;
@@ -144,13 +149,17 @@ export class RelaySource implements PolledReader<RelayPart> {
         return { _tag: "chunk", chunk: ready };
       }
       if (this.#failure !== undefined) return this.#abortWith(this.#failure);
-      if (this.#ended) return { _tag: "end" };
+      if (this.#ended) {
+        this.#document?.release();
+        return { _tag: "end" };
+      }
     } while (!this.#awaits && this.#tryAdvance());
     return undefined;
   }
 
   /** Aborts the failed exchange, because its attempt waits for nothing more. */
   #abortWith({ error }: { readonly error: unknown }): Polled<RelayPart> {
+    this.#document?.release();
     try {
       this.#exchange.abort();
       return { _tag: "error", error };
@@ -178,6 +187,7 @@ export class RelaySource implements PolledReader<RelayPart> {
   close(): void {
     this.#wake = undefined;
     this.#ended = true;
+    this.#document?.release();
     this.#exchange.abort();
   }
 
@@ -287,7 +297,9 @@ export class RelaySource implements PolledReader<RelayPart> {
   async #openDocument(head: RelayHead, first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {
     // The provider knows the response and no longer streams it, and this client could not read a document.
     if (this.#resumes && isJson(head)) throw relayError(notStreamed);
-    const { chunks, whole } = await readDocument(this.#exchange, first);
+    const held = new HeldDocument();
+    this.#document = held;
+    const { chunks, whole } = await readDocument(this.#exchange, first, held, this.#onDocumentBytes);
     // A document cannot be joined to shown text.
     if (this.#continues) throw relayError(notAStream);
     // After the head of a stream, the client could not read a document. If the provider never streamed, it would bill another attempt
@@ -295,6 +307,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     if (this.#options.heads.sent) throw relayError(this.#options.heads.hasStreamed ? notAStream : neverAStream);
     if (!whole) {
       this.#streamsDocument = true;
+      held.release();
       this.#add(chunks.map((bytes) => ({ bytes, observation: text(bytes.byteLength) })));
       return;
     }
@@ -319,6 +332,18 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#add([...chunks.map((bytes) => ({ bytes, observation: none })), { bytes: nothing, observation: end }]);
     this.#ended = true;
   }
+
+  /**
+   * Arms the clock `silence`, which any byte restarts. White space before a document keeps the connection alive, and a document that has
+   * begun is sent without pauses.
+   */
+  readonly #onDocumentBytes = (chunks: ReadonlyArray<Uint8Array>): void => {
+    if (this.#documentSigns >= keepAlivesToArm) return;
+    const signs = chunks.every(isBlankChunk) ? 1 : keepAlivesToArm;
+    this.#documentSigns += signs;
+    this.#add(Array.from({ length: signs }, () => ({ bytes: nothing, observation: ping })));
+    this.#wakeSoon();
+  };
 
   /** Observes the end of a document. A server may also have ignored that the request asks for no stream. */
   #endOf(chunks: ReadonlyArray<Uint8Array>, head: RelayHead, json: unknown): Observation {
@@ -496,6 +521,10 @@ export class RelaySource implements PolledReader<RelayPart> {
 
 const editedBy = ({ framing }: WireProtocol, ...[events, edit]: Parameters<NonNullable<Framing["edited"]>>) =>
   framing?.edited === undefined ? edit(events) : framing.edited(events, edit);
+
+/** True if a chunk holds only JSON's white space. */
+const isBlankChunk = (chunk: Uint8Array): boolean =>
+  chunk.every((byte) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09);
 
 const isFilled = <A>(parts: Array<A>): parts is [A, ...Array<A>] => parts.length > 0;
 

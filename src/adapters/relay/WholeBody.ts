@@ -15,6 +15,36 @@ export const refusalMs = 10_000;
  */
 export const documentBytesMax = 8 * 1024 * 1024;
 
+/**
+ * Maximum size of all documents that this process holds until they are complete, in bytes. A document that exceeds it is streamed, like one
+ * that exceeds `documentBytesMax`.
+ */
+export const documentBytesProcessMax = 256 * 1024 * 1024;
+
+/** The bytes of all documents that this process holds. */
+export const heldDocuments = { bytes: 0 };
+
+/** The bytes of one held document. */
+export class HeldDocument {
+  #bytes = 0;
+  #isReleased = false;
+
+  /** Counts further bytes. Returns false if this document, or all documents together, exceed their maximum. */
+  add(bytes: number): boolean {
+    if (this.#isReleased) return false;
+    this.#bytes += bytes;
+    heldDocuments.bytes += bytes;
+    return this.#bytes <= documentBytesMax && heldDocuments.bytes <= documentBytesProcessMax;
+  }
+
+  /** Counts the document no longer, because it was handed over or discarded. */
+  release(): void {
+    this.#isReleased = true;
+    heldDocuments.bytes -= this.#bytes;
+    this.#bytes = 0;
+  }
+}
+
 /** Waits for a promise, for at most `ms` milliseconds. After that, resolves to undefined. */
 export type WithTimeout = <A>(ms: number, promise: Promise<A>) => Promise<A | undefined>;
 
@@ -37,23 +67,32 @@ export const readRefusal = async (
   within: WithTimeout,
 ): Promise<RelayRefusal> => {
   const chunks = [...first];
-  const read = gather(exchange, chunks, refusalBytesMax).catch(() => false);
+  let room = refusalBytesMax;
+  const fits = (bytes: number): boolean => {
+    room -= bytes;
+    return room >= 0;
+  };
+  const read = gather(exchange, chunks, fits).catch(() => false);
   const whole = (await within(refusalMs, read)) === true;
   return { head, body: [...chunks], whole };
 };
 
 /**
- * Reads a document until it is complete or exceeds the limit.
+ * Reads a document until it is complete or exceeds a limit.
  *
  * @param first bytes of the body that were already read
+ * @param held counts the bytes
+ * @param onRead called with the bytes of each read
  * @throws the error with which the exchange breaks
  */
 export const readDocument = async (
   exchange: RelayExchange,
   first: ReadonlyArray<Uint8Array<ArrayBuffer>>,
+  held: HeldDocument,
+  onRead: (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>) => void,
 ): Promise<DocumentBytes> => {
   const chunks = [...first];
-  const whole = await gather(exchange, chunks, documentBytesMax);
+  const whole = await gather(exchange, chunks, (bytes) => held.add(bytes), onRead);
   return { chunks, whole };
 };
 
@@ -66,14 +105,16 @@ export const textOf = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): string =
 const gather = async (
   exchange: RelayExchange,
   chunks: Array<Uint8Array<ArrayBuffer>>,
-  limit: number,
+  fits: (bytes: number) => boolean,
+  onRead: (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>) => void = () => {},
 ): Promise<boolean> => {
-  let length = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
-  while (length <= limit) {
-    const more = await exchange.read();
-    if (more === undefined) return true;
-    chunks.push(...more);
-    length += more.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+  let more: ReadonlyArray<Uint8Array<ArrayBuffer>> = chunks;
+  while (fits(more.reduce((sum, chunk) => sum + chunk.byteLength, 0))) {
+    if (more.length > 0) onRead(more);
+    const read = await exchange.read();
+    if (read === undefined) return true;
+    chunks.push(...read);
+    more = read;
   }
   return false;
 };

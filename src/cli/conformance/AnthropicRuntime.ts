@@ -38,8 +38,9 @@ export const anthropicRuntime = Effect.fn("conformance.anthropic")(function* (op
   return runtime;
 }) satisfies (options: SdkOptions) => Effect.Effect<ConformanceRuntime, MissingPackage>;
 
-const messages = async (
-  client: Anthropic,
+/** Runs one streamed request of Messages, and its tools at the end. */
+export const messages = async (
+  client: Pick<Anthropic, "messages">,
   { model, prompt, screen, signal, tools }: ConformanceTask,
 ): Promise<void> => {
   const calls = new ToolCalls();

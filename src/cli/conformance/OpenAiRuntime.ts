@@ -11,13 +11,13 @@ import { ToolCalls } from "./ToolCalls.ts";
 /** The packages that the user must have installed for this column. */
 export const openAiPackages = ["openai"] as const;
 
-/** Creates the openai SDK runtime for Chat Completions and Responses. */
+/** Creates the openai SDK runtime for Chat Completions, Responses and text completions. */
 export const openAiRuntime = Effect.fn("conformance.openai")(function* (options: SdkOptions) {
   const sdk = yield* loadPackages(openAiPackages, () => import("openai"));
   const runtime: ConformanceRuntime = {
     name: options.name,
     versions: versionsOf(openAiPackages),
-    protocols: ["openai-chat", "openai-responses"],
+    protocols: ["openai-chat", "openai-responses", "openai-completions"],
     turn: (task) =>
       withFetch(options, (own) => {
         const client = new sdk.default({
@@ -27,6 +27,7 @@ export const openAiRuntime = Effect.fn("conformance.openai")(function* (options:
           defaultHeaders: task.headers,
           ...own,
         });
+        if (task.protocol === "openai-completions") return completions(client, task);
         return task.protocol === "openai-responses" ? responses(client, task) : chat(client, task);
       }),
   };
@@ -86,4 +87,10 @@ const responses = async (client: OpenAI, { model, prompt, screen, signal, tools 
   }
   signal.throwIfAborted();
   await calls.run(tools);
+};
+
+const completions = async (client: OpenAI, { model, prompt, screen, signal }: ConformanceTask): Promise<void> => {
+  for await (const { choices } of await client.completions.create({ model, prompt, stream: true }, { signal }))
+    screen.write(choices[0]?.text ?? "");
+  signal.throwIfAborted();
 };

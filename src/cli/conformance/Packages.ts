@@ -1,10 +1,10 @@
 /**
  * Finds the SDKs under test. They are installed by the user and are not dependencies of this package.
  */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { Effect, Option, Runtime, Schema } from "effect";
+import { Context, Effect, Option, Runtime, Schema } from "effect";
 
 /** A package under test is not installed. The message names the missing packages; the exit code is 2. */
 export class MissingPackage extends Schema.TaggedError<MissingPackage>()("MissingPackage", {
@@ -41,6 +41,32 @@ export const loadPackages = <A>(
     ),
   );
 
+/** The folder whose packages are found besides those next to this package. Default: the working directory. */
+export const PackageFolder = Context.Reference<string>("effect-stream-recovery/cli/PackageFolder", {
+  defaultValue: () => process.cwd(),
+});
+
+/**
+ * Loads an SDK that is no dependency of this package, not even for its types.
+ *
+ * @returns the exports of all packages, and their installed versions
+ */
+export const requirePackages = Effect.fnUntraced(function* (packages: readonly [string, ...Array<string>]) {
+  const folder = yield* PackageFolder;
+  const load = async () => packages.map((name): object => requireFor(name, folder)(name));
+  const modules = yield* loadPackages(packages, load);
+  const exported: object = Object.assign({}, ...modules);
+  return { exported, versions: versionsOf(packages, folder) };
+});
+
+/** Returns the `require` that finds a package: this file's own, or else that of a folder. */
+const requireFor = (name: string, folder: string): NodeJS.Require => {
+  const own = createRequire(import.meta.url);
+  return own.resolve.paths(name)?.some((path) => existsSync(join(path, name))) === true
+    ? own
+    : createRequire(join(folder, "package.json"));
+};
+
 const isMissing = (cause: unknown): boolean =>
   cause instanceof Error && "code" in cause && /^(?:ERR_)?MODULE_NOT_FOUND$/.test(String(cause.code));
 
@@ -51,16 +77,19 @@ const readManifest = Schema.decodeOption(Manifest);
 const foldersMax = 8;
 
 /** Maps package names to their installed versions, without packages whose manifest cannot be found. */
-export const versionsOf = (packages: ReadonlyArray<string>): Readonly<Record<string, string>> =>
+export const versionsOf = (
+  packages: ReadonlyArray<string>,
+  folder: string = process.cwd(),
+): Readonly<Record<string, string>> =>
   Object.fromEntries(
     packages.flatMap((name) => {
-      const version = versionOf(name);
+      const version = versionOf(name, folder);
       return version === undefined ? [] : [[name, version]];
     }),
   );
 
-const versionOf = (name: string): string | undefined => {
-  let folder = folderOf(name);
+const versionOf = (name: string, base: string): string | undefined => {
+  let folder = folderOf(name, base);
   if (folder === undefined) return undefined;
   for (let step = 0; step < foldersMax; step += 1) {
     const manifest = Option.flatMap(readText(join(folder, "package.json")), readManifest);
@@ -71,9 +100,9 @@ const versionOf = (name: string): string | undefined => {
 };
 
 /** Finds the folder of a package. Some installed packages have no entry for `require`, so their versions are omitted. */
-const folderOf = (name: string): string | undefined => {
+const folderOf = (name: string, base: string): string | undefined => {
   try {
-    return dirname(createRequire(import.meta.url).resolve(name));
+    return dirname(requireFor(name, base).resolve(name));
   } catch {
     return undefined;
   }

@@ -1,9 +1,12 @@
 /**
  * Lists the SDKs of the conformance command, each bare and with this package.
  */
-import { type Effect, Layer, References } from "effect";
+import { Context, Effect, Layer, References } from "effect";
 import * as AiSdk from "../../adapters/ai-sdk/AiSdk.ts";
 import { recoveringFetch } from "../../adapters/fetch/FetchRecovery.ts";
+import { upstreamsDefault } from "../../gateway/config/Options.ts";
+import { Gateway } from "../../gateway/Gateway.ts";
+import * as GatewayLayers from "../../gateway/GatewayLayers.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { UserDecisions } from "../../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
@@ -13,9 +16,13 @@ import { aiSdkRuntime } from "./AiSdkRuntime.ts";
 import { anthropicRuntime } from "./AnthropicRuntime.ts";
 import { openAiRuntime } from "./OpenAiRuntime.ts";
 import type { MissingPackage } from "./Packages.ts";
+import * as WireSdks from "./WireSdks.ts";
 
-/** SDK names on the command line. */
-export const subjectNames = ["openai", "anthropic", "ai-sdk"] as const;
+/** SDK names on the command line. The columns of the last six with this package have a gateway in front. */
+export const subjectNames = [
+  ...(["openai", "anthropic", "ai-sdk"] as const),
+  ...(["google-genai", "ollama", "cohere", "mistral", "bedrock", "anthropic-bedrock"] as const),
+] as const;
 /** The name of an SDK under test. */
 export type SubjectName = (typeof subjectNames)[number];
 
@@ -34,6 +41,32 @@ export interface Subject {
   readonly bare: (name: string) => Effect.Effect<ConformanceRuntime, MissingPackage>;
   readonly withUs: (name: string, settings: WithUsSettings) => Effect.Effect<ConformanceRuntime, MissingPackage>;
 }
+
+const wire = (sdk: WireSdks.WireSdk): Subject => ({
+  bare: (name) => WireSdks.wireRuntime(sdk, name),
+  withUs: (name, settings) =>
+    Effect.map(WireSdks.wireRuntime(sdk, name), (runtime) => behindGateway(runtime, settings)),
+});
+
+/** Starts a gateway for each turn, because a shared one would take the breaks of all turns for an outage. */
+const behindGateway = (runtime: ConformanceRuntime, settings: WithUsSettings): ConformanceRuntime => ({
+  ...runtime,
+  turn: (task) =>
+    Effect.gen(function* () {
+      const program = { db: "memory", port: 0, reveal: settings.reveal, upstreams: upstreamsAt(task.origin) } as const;
+      const layer = GatewayLayers.layer({ ...program, ...clocks(settings), limits: { drainMs: 1 } });
+      const quiet = Layer.succeed(References.MinimumLogLevel, "None");
+      const { url } = Context.get(yield* Layer.build(Layer.provideMerge(layer, quiet)), Gateway);
+      const at = (address: string) => address.replace(task.origin, url);
+      const turn = runtime.turn({ ...task, origin: url, base_url: at(task.base_url), endpoint: at(task.endpoint) });
+      return yield* Effect.isEffect(turn) ? turn : Effect.promise(() => turn);
+    }).pipe(Effect.scoped),
+});
+
+const upstreamsAt = (url: string) => ({
+  ...Object.fromEntries(Object.keys(upstreamsDefault).map((name) => [name, url])),
+  openai: `${url}/v1`,
+});
 
 /** The SDKs by name. */
 export const subjects: Readonly<Record<SubjectName, Subject>> = {
@@ -56,6 +89,12 @@ export const subjects: Readonly<Record<SubjectName, Subject>> = {
         },
       }),
   },
+  "google-genai": wire(WireSdks.google),
+  ollama: wire(WireSdks.ollama),
+  cohere: wire(WireSdks.cohere),
+  mistral: wire(WireSdks.mistral),
+  bedrock: wire(WireSdks.bedrock),
+  "anthropic-bedrock": wire(WireSdks.anthropicBedrock),
 };
 
 const clocks = ({ stallMs }: WithUsSettings) => ({ clocks: { first_progress: stallMs, idle: stallMs } });

@@ -15,6 +15,7 @@ import {
 import { textOf } from "../../adapters/relay/WholeBody.ts";
 import * as Json from "../../domain/Json.ts";
 import * as ErrorBody from "../../failure/evidence/ErrorBody.ts";
+import * as EventStream from "../../provider/stream/EventStream.ts";
 import { pageInPlace } from "./GivenUpWords.ts";
 import { isTransientText, withoutPassing } from "./PassingWords.ts";
 
@@ -84,11 +85,14 @@ const isPage = ({ headers, status }: RelayRefusal["head"], text: string): boolea
   (/^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(fieldOf(headers, "content-type") ?? "") ||
     /^\s*<(?:!doctype html|html)\b/i.test(text));
 
-/** Returns the bytes of an error event that ended a run. */
+/** Returns the bytes of an error event that ended a run: its payload, if it is a binary message of Amazon's. */
 const eventOf = (cause: unknown): ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined => {
   const bytes = Json.record(cause)?.bytes;
+  if (!(bytes instanceof Uint8Array)) return undefined;
   // A relayed event owns its bytes, which are never shared memory, so the cast is safe.
-  return bytes instanceof Uint8Array ? [bytes as Uint8Array<ArrayBuffer>] : undefined;
+  const event = bytes as Uint8Array<ArrayBuffer>;
+  const payload = EventStream.read(event)?.payload;
+  return [payload === undefined ? event : new Uint8Array(payload)];
 };
 
 const wordsOf = (text: string): { readonly message: string | undefined; readonly code: string | undefined } => {

@@ -7,95 +7,31 @@
  * A response is a list of steps. `step.start` opens a step and may already have content, `step.delta` adds to it, and `step.stop` ends it.
  * Older revisions of the API name the same events `content.*`, `interaction.start` and `interaction.complete`, and send a call whole.
  */
-import { type Failure, incompleteCall } from "../../domain/Failure.ts";
+import type { Failure } from "../../domain/Failure.ts";
 import { mcpName } from "../../domain/HostedTools.ts";
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
-import { type CallSignal, failed, none, type Observation } from "../../domain/Observation.ts";
+import { none, type Observation } from "../../domain/Observation.ts";
 import { classifyEvent } from "../../failure/FailureClassifier.ts";
-import { type Content, nothing, single } from "../stream/Content.ts";
+import { type Content, lengthOf, nothing } from "../stream/Content.ts";
+import * as Events from "../stream/EventProtocol.ts";
+import { fail, output, serverError } from "../stream/EventProtocol.ts";
 import * as Payload from "../stream/Payload.ts";
-import type * as Stream from "../stream/Protocol.ts";
-import type { End, Observed, Protocol, SseEvent } from "../stream/Protocol.ts";
-
-/** Maximum calls of one stream. */
-export const callsMax = 512;
-
-/** Maximum argument text gathered over all calls of a stream, in UTF-16 code units. */
-export const argumentCharactersMax = 16 * 1024 * 1024;
+import type { SseEvent } from "../stream/Protocol.ts";
 
 /** A call as gathered so far. `open` is true until its step ends or, for a tool of Google's, until its result. */
-interface Call {
+interface Call extends Events.Call {
   /** The index of its step. */
   readonly index: number;
-  readonly id: string;
-  readonly tool: string;
-  readonly executor: CallSignal["executor"];
   /** The arguments with which the step began, as JSON. Pieces replace them. */
   readonly begun: string;
-  readonly input: string;
   readonly open: boolean;
 }
 
-/** The immutable state of the decoder between two events. A text delta leaves the state unchanged. */
-export interface State {
-  readonly calls: ReadonlyArray<Call>;
-  readonly argumentCharacters: number;
-  readonly terminal: boolean;
-  readonly failure: Failure | undefined;
-}
+/** The state of the decoder. */
+export interface State extends Events.State<Call> {}
 
-/** The state before the first event. */
-export const initial = (): State => ({ calls: [], argumentCharacters: 0, terminal: false, failure: undefined });
-
-/** The protocol's id. */
-export const id = "google-interactions";
-
-type Part = Stream.Part<typeof id>;
-type Stepped = readonly [State, Observation, ReadonlyArray<Content>?];
-
-/** Folds one event into the state. */
-export const step = (state: State, event: SseEvent): readonly [State, Part] => {
-  if (Payload.isDone(event.data)) {
-    const observation: Observation = { ...none, quiet: true, ...(state.terminal ? { closes: "now" } : {}) };
-    return [state, { protocol: id, event, json: undefined, content: nothing, observation }];
-  }
-  const parsed = Json.parse(event.data);
-  if (parsed === undefined) {
-    const observation = /^(?:interaction|step|content)\./.test(event.event)
-      ? failed({ kind: "protocol", reason: "damaged_frame" })
-      : Payload.unparsedPart(id, event).observation;
-    return [fail(state, observation.failure), { protocol: id, event, json: undefined, content: nothing, observation }];
-  }
-  const json = Json.record(parsed.json) ?? {};
-  const failure = errorOf(event, json);
-  const [next, observation, content = nothing]: Stepped =
-    failure === undefined ? onEvent(state, json) : [fail(state, failure), failed(failure)];
-  return [next, { protocol: id, event, json: parsed.json, content, observation }];
-};
-
-/** Decides at a clean end of the bytes if the response is complete. */
-export const halt = ({ failure, terminal }: State): End => {
-  if (failure !== undefined) return { complete: false, failure };
-  return terminal ? { complete: true } : { complete: false, failure: { kind: "truncated" } };
-};
-
-/** Returns the observation of a part. */
-export const observe = (part: Observed): Observation => part.observation;
-
-/**
- * Gemini Interactions.
- *
- * Complete when: `interaction.completed` with the status of an end
- * Tolerated: no `[DONE]`; the events of older revisions (`interaction.complete`, `content.delta`)
- */
-export const protocol: Protocol<State, typeof id> = { id, initial, step, halt, observe };
-
-/** Records a failure. An error after the terminal marker changes nothing. */
-const fail = (state: State, failure: Failure | undefined): State =>
-  state.terminal || state.failure !== undefined || failure === undefined ? state : { ...state, failure };
-
-const serverError: Failure = { kind: "server_error", in_band: true };
+type Step = Events.Step<State>;
 
 const errorOf = (event: SseEvent, json: Json.JsonRecord): Failure | undefined => {
   const named = event.event === "error" || json.event_type === "error";
@@ -103,7 +39,7 @@ const errorOf = (event: SseEvent, json: Json.JsonRecord): Failure | undefined =>
   return classifyEvent(Payload.isError(json.error) ? { error: json.error } : { error: json }) ?? serverError;
 };
 
-const onEvent = (state: State, event: Json.JsonRecord): Stepped => {
+const onEvent = (state: State, event: Json.JsonRecord): Step => {
   const index = Json.natural(event.index) ?? state.calls.length;
   switch (event.event_type) {
     case "step.start":
@@ -125,7 +61,7 @@ const onEvent = (state: State, event: Json.JsonRecord): Stepped => {
   }
 };
 
-const onStart = (state: State, index: number, given: Json.JsonRecord): Stepped => {
+const onStart = (state: State, index: number, given: Json.JsonRecord): Step => {
   const type = Json.string(given.type);
   if (type.endsWith("_call")) return onCall(state, index, type, given);
   if (type.endsWith("_result")) return onResult(state, given);
@@ -137,7 +73,7 @@ const onStart = (state: State, index: number, given: Json.JsonRecord): Stepped =
   return type === "user_input" ? [state, none] : shown(state, index, [given]);
 };
 
-const onDelta = (state: State, index: number, given: Json.JsonRecord): Stepped => {
+const onDelta = (state: State, index: number, given: Json.JsonRecord): Step => {
   const type = Json.string(given.type);
   if (type === "arguments_delta") return onArguments(state, index, Json.string(given.arguments));
   if (type === "thought_summary" || type === "thought_signature") {
@@ -164,12 +100,10 @@ const thought = (index: number, text: string, signature: unknown): ReadonlyArray
   return [{ ...words, item: { type: "reasoning", field: "summary", json } }];
 };
 
-const lengthOf = (contents: ReadonlyArray<Content>): number => contents.reduce((sum, { text }) => sum + text.length, 0);
-
 const textItem = { type: "text", field: "text" } as const;
 
 /** Observes content that the caller sees. Content that is not text is a picture, a sound or another file. */
-const shown = (state: State, index: number, contents: ReadonlyArray<unknown>): Stepped => {
+const shown = (state: State, index: number, contents: ReadonlyArray<unknown>): Step => {
   const said = contents.flatMap((it): ReadonlyArray<Content> => {
     const content = Json.record(it) ?? {};
     if (content.type === "text") {
@@ -183,21 +117,13 @@ const shown = (state: State, index: number, contents: ReadonlyArray<unknown>): S
   return [state, { ...none, progress: "output", shows: "text", characters: lengthOf(said) }, said];
 };
 
-const signal = (call: Call, ordinal: number, phase: CallSignal["phase"]): CallSignal => ({
-  ...{ choice: 0, ordinal, executor: call.executor, phase },
-  ...(call.id === "" ? {} : { id: label(call.id) }),
-  ...(call.tool === "" ? {} : { tool: label(call.tool) }),
-});
-
-const output: Observation = { ...none, progress: "output" };
-
 const toolOf = (type: string, { name, server_name }: Json.JsonRecord): string => {
   if (type === "function_call") return Json.string(name);
   if (type === "mcp_server_tool_call") return mcpName(Json.string(server_name), Json.string(name));
   return type.replace(/_call$/, "");
 };
 
-const onCall = (state: State, index: number, type: string, given: Json.JsonRecord): Stepped => {
+const onCall = (state: State, index: number, type: string, given: Json.JsonRecord): Step => {
   const known = state.calls.findIndex((call) => call.index === index);
   const before = state.calls[known];
   const written = Json.record(given.arguments);
@@ -210,49 +136,23 @@ const onCall = (state: State, index: number, type: string, given: Json.JsonRecor
     input: before?.input ?? "",
     open: true,
   };
-  const calls = before === undefined ? [...state.calls, call] : state.calls.with(known, call);
-  const next = { ...state, calls, argumentCharacters: state.argumentCharacters + call.begun.length };
-  const isOversize = calls.length > callsMax || next.argumentCharacters > argumentCharactersMax;
-  const seen = { ...output, calls: before === undefined ? [signal(call, calls.length - 1, "input_started")] : [] };
-  return isOversize
-    ? [fail(next, oversize), { ...seen, failure: oversize }]
-    : [next, seen, notesOf(call, known === -1 ? calls.length - 1 : known)];
+  const at = known === -1 ? state.calls.length : known;
+  const seen = before === undefined ? { ...output, calls: [Events.signal(call, at, "input_started")] } : output;
+  return Events.putCall(state, at, call, call.begun.length, seen, Events.notesOf(call, at));
 };
 
-const oversize: Failure = { kind: "protocol", reason: "oversize" };
-
-/** Keeps what a signal cannot: an id that is longer than a label, and that a tool of Google's was called. */
-const notesOf = ({ executor, id: own }: Call, ordinal: number): ReadonlyArray<Content> => {
-  if (executor === "provider")
-    return [{ kind: "item", choice: 0, key: `hosted ${ordinal}`, text: "", item: { type: "hosted", json: {} } }];
-  if (label(own) === own) return nothing;
-  return [{ kind: "item", choice: 0, key: single, text: "", item: { type: "note", json: { ordinal, id: own } } }];
-};
-
-const onArguments = (state: State, index: number, piece: string): Stepped => {
+const onArguments = (state: State, index: number, piece: string): Step => {
   const at = state.calls.findIndex((call) => call.index === index && call.open);
   const call = state.calls[at];
   if (call === undefined) return [state, output];
-  const calls = state.calls.with(at, { ...call, input: call.input + piece });
-  const next = { ...state, calls, argumentCharacters: state.argumentCharacters + piece.length };
-  if (next.argumentCharacters <= argumentCharactersMax) return [next, output];
-  return [fail(next, oversize), { ...output, failure: oversize }];
+  return Events.putCall(state, at, { ...call, input: call.input + piece }, piece.length);
 };
 
-/** Returns the arguments of a call; `{}` for a function without parameters; undefined if they cannot be parsed. */
-const inputOf = ({ begun, input }: Call): string | undefined => {
-  const text = input.trim() === "" ? begun : input;
-  return Json.parse(text) === undefined ? undefined : text;
-};
-
-const onStop = (state: State, index: number): Stepped => {
+const onStop = (state: State, index: number): Step => {
   const at = state.calls.findIndex((call) => call.index === index && call.open);
   const call = state.calls[at];
   if (call === undefined) return [state, none];
-  const input = inputOf(call);
-  if (call.executor === "provider" || input === undefined)
-    return [closed(state, at, call), { ...output, calls: [signal(call, at, "input_complete")] }];
-  return [closed(state, at, call), { ...output, calls: [{ ...signal(call, at, "ready"), input }] }];
+  return [closed(state, at, call), { ...output, calls: [Events.completeCall(call, at, call.begun)] }];
 };
 
 /** A call of Google's own tools stays open until its result. */
@@ -260,7 +160,7 @@ const closed = (state: State, at: number, call: Call): State =>
   call.executor === "provider" ? state : { ...state, calls: state.calls.with(at, { ...call, open: false }) };
 
 /** Settles the call of a result: the one with its id, or else the oldest that has none. */
-const onResult = (state: State, given: Json.JsonRecord): Stepped => {
+const onResult = (state: State, given: Json.JsonRecord): Step => {
   const own = Json.string(given.call_id);
   const isOpen = ({ executor, open }: Call) => executor === "provider" && open;
   const named = state.calls.findIndex((call) => isOpen(call) && own !== "" && call.id === own);
@@ -270,11 +170,11 @@ const onResult = (state: State, given: Json.JsonRecord): Stepped => {
   const calls = state.calls.with(at, { ...call, open: false });
   return [
     { ...state, calls },
-    { ...output, calls: [signal(call, at, "settled")] },
+    { ...output, calls: [Events.signal(call, at, "settled")] },
   ];
 };
 
-const onEnd = (state: State, interaction: Json.JsonRecord): Stepped => {
+const onEnd = (state: State, interaction: Json.JsonRecord): Step => {
   const usage = usageOf(Json.record(interaction.usage) ?? {});
   const counted = usage === undefined ? none : { ...none, usage };
   if (state.terminal || state.failure !== undefined) return [state, counted];
@@ -284,12 +184,11 @@ const onEnd = (state: State, interaction: Json.JsonRecord): Stepped => {
   if (failure !== undefined) return [fail(state, failure), { ...counted, failure }];
   const marked: Observation = { ...counted, terminal: true, closes: "later", finish: label(status) };
   const isWhole = status === "completed" || status === "requires_action";
-  const broken = state.calls.some((call) => call.executor === "runtime" && (call.open || inputOf(call) === undefined));
-  if (!isWhole || !broken) return [{ ...state, terminal: true }, marked];
-  return [fail(state, callUnread), { ...marked, failure: callUnread }];
+  const broken = state.calls.some(
+    (call) => call.executor === "runtime" && (call.open || Events.readInput(call, call.begun) === undefined),
+  );
+  return Events.complete(state, marked, isWhole && broken);
 };
-
-const callUnread: Failure = { kind: "invalid_tool_input", in_band: true, code: incompleteCall };
 
 /** Statuses of an interaction that has not answered. */
 const failures: ReadonlyMap<string, Failure> = new Map<string, Failure>([
@@ -309,3 +208,17 @@ const sum = (one: unknown, other: unknown): number | undefined => {
   const second = Json.natural(other);
   return first === undefined ? second : first + (second ?? 0);
 };
+
+/**
+ * Gemini Interactions.
+ *
+ * Complete when: `interaction.completed` with the status of an end
+ * Tolerated: no `[DONE]`; the events of older revisions (`interaction.complete`, `content.delta`)
+ */
+export const protocol = Events.eventProtocol({
+  id: "google-interactions",
+  initial: Events.initial<Call>,
+  names: /^(?:interaction|step|content)\./,
+  errorOf,
+  onEvent,
+});

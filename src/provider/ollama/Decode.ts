@@ -6,73 +6,26 @@
  *
  * A call arrives whole in one line. Ollama has no tools of its own, so every call is the caller's.
  */
-import { type Failure, incompleteCall } from "../../domain/Failure.ts";
+import type { Failure } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
-import { type CallSignal, failed, none, type Observation } from "../../domain/Observation.ts";
+import { type CallSignal, none, type Observation } from "../../domain/Observation.ts";
 import { classifyEvent } from "../../failure/FailureClassifier.ts";
-import { type Content, nothing } from "../stream/Content.ts";
+import type { Content } from "../stream/Content.ts";
+import * as Events from "../stream/EventProtocol.ts";
+import { serverError } from "../stream/EventProtocol.ts";
 import { framing } from "../stream/Ndjson.ts";
 import * as Payload from "../stream/Payload.ts";
-import type * as Stream from "../stream/Protocol.ts";
-import type { End, Observed, Protocol, SseEvent } from "../stream/Protocol.ts";
+import type { SseEvent } from "../stream/Protocol.ts";
 import { readWords } from "./Content.ts";
 
-/** Maximum calls of one stream. */
-export const callsMax = 512;
-
 /** The immutable state of the decoder between two events. A line that contains only text leaves the state unchanged. */
-export interface State {
+export interface State extends Events.Ending {
   /** Number of calls so far. */
   readonly calls: number;
   /** True if the arguments of a call cannot be parsed. */
   readonly invalid: boolean;
-  readonly done: boolean;
-  readonly failure: Failure | undefined;
 }
-
-/** The state before the first event. */
-export const initial = (): State => ({ calls: 0, invalid: false, done: false, failure: undefined });
-
-/** The protocol's id. */
-export const id = "ollama";
-
-type Part = Stream.Part<typeof id>;
-
-/** Folds one event into the state. */
-export const step = (state: State, event: SseEvent): readonly [State, Part] => {
-  const parsed = Json.parse(event.data);
-  if (parsed === undefined) {
-    const part = Payload.unparsedPart(id, event);
-    return [fail(state, part.observation.failure), part];
-  }
-  const line = Json.record(parsed.json) ?? {};
-  const failure = errorOf(event, line);
-  const [next, observation, content] =
-    failure === undefined ? onLine(state, line) : ([fail(state, failure), failed(failure), nothing] as const);
-  return [next, { protocol: id, event, json: parsed.json, content, observation }];
-};
-
-/** Decides at a clean end of the bytes if the response is complete. */
-export const halt = ({ done, failure }: State): End => {
-  if (failure !== undefined) return { complete: false, failure };
-  return done ? { complete: true } : { complete: false, failure: { kind: "truncated" } };
-};
-
-/** Returns the observation of a part. */
-export const observe = (part: Observed): Observation => part.observation;
-
-/**
- * Ollama, `/api/chat` and `/api/generate`.
- *
- * Complete when: a line with `done: true`
- * Tolerated: no `done_reason`; arguments as a JSON string
- */
-export const protocol: Protocol<State, typeof id> = { id, framing, initial, step, halt, observe };
-
-/** Records a failure. An error after the terminal marker changes nothing. */
-const fail = (state: State, failure: Failure | undefined): State =>
-  state.done || state.failure !== undefined || failure === undefined ? state : { ...state, failure };
 
 const errorOf = (event: SseEvent, line: Json.JsonRecord): Failure | undefined => {
   const said = event.event === "error" || Payload.isError(line.error);
@@ -81,28 +34,21 @@ const errorOf = (event: SseEvent, line: Json.JsonRecord): Failure | undefined =>
   return classifyEvent(said && line.error === undefined ? { error: line } : line) ?? (said ? serverError : undefined);
 };
 
-const serverError: Failure = { kind: "server_error", in_band: true };
-
-const onLine = (state: State, line: Json.JsonRecord): readonly [State, Observation, ReadonlyArray<Content>] => {
+const onLine = (state: State, line: Json.JsonRecord): Events.Step<State> => {
   const content = readWords(line, state.calls);
   const called = Json.list(Json.record(line.message)?.tool_calls);
   const calls = callsOf(called, state.calls);
   const said = observationOf(content, calls, usageOf(line));
   const next = called.length === 0 ? state : afterCalls(state, calls, called.length);
-  if (next.calls > callsMax) return [fail(next, oversize), { ...said, failure: oversize }, content];
-  if (line.done !== true || state.done || state.failure !== undefined) return [next, said, content];
+  if (next.calls > Events.callsMax) return Events.failOversize(next, said, content);
+  if (line.done !== true || state.terminal || state.failure !== undefined) return [next, said, content];
   const finish = label(Json.string(line.done_reason) || "stop");
   // A request without a prompt only loads or unloads a model. Its response is complete without content.
   const progress = finish === "load" || finish === "unload" ? "output" : said.progress;
   const marked: Observation = { ...said, progress, quiet: false, terminal: true, finish };
-  if (next.invalid) return [fail(next, callUnread), { ...marked, failure: callUnread }, content];
-  return [{ ...next, done: true }, marked, content];
+  const [after, observation] = Events.complete(next, marked, next.invalid);
+  return [after, observation, content];
 };
-
-const oversize: Failure = { kind: "protocol", reason: "oversize" };
-
-/** The failure of a whole response with a call that cannot be parsed. */
-const callUnread: Failure = { kind: "invalid_tool_input", in_band: true, code: incompleteCall };
 
 const afterCalls = (state: State, calls: ReadonlyArray<CallSignal>, count: number): State => ({
   ...state,
@@ -115,20 +61,11 @@ const callsOf = (called: ReadonlyArray<unknown>, before: number): ReadonlyArray<
   called.flatMap((entry, at): ReadonlyArray<CallSignal> => {
     const call = Json.record(entry);
     const target = Json.record(call?.function) ?? {};
-    const tool = Json.string(target.name);
-    const own = Json.string(call?.id);
-    const signal = {
-      ...{ choice: 0, ordinal: before + at, executor: "runtime" as const },
-      ...(own === "" ? {} : { id: label(own) }),
-      ...(tool === "" ? {} : { tool: label(tool) }),
-    };
+    const given = { id: Json.string(call?.id), tool: Json.string(target.name), executor: "runtime" as const };
     // Servers that translate from OpenAI's protocol leave the arguments as a JSON string.
     const written = target.arguments;
     const input = typeof written === "string" ? written : JSON.stringify(written ?? {});
-    return [
-      { ...signal, phase: "input_started" },
-      Json.parse(input) === undefined ? { ...signal, phase: "input_complete" } : { ...signal, phase: "ready", input },
-    ];
+    return [Events.signal(given, before + at, "input_started"), Events.completeCall({ ...given, input }, before + at)];
   });
 
 const observationOf = (
@@ -162,3 +99,17 @@ const observationOf = (
 
 const usageOf = ({ eval_count, prompt_eval_count }: Json.JsonRecord): Observation["usage"] =>
   Payload.usage(prompt_eval_count, eval_count);
+
+/**
+ * Ollama, `/api/chat` and `/api/generate`.
+ *
+ * Complete when: a line with `done: true`
+ * Tolerated: no `done_reason`; arguments as a JSON string
+ */
+export const protocol = Events.eventProtocol({
+  id: "ollama",
+  framing,
+  initial: (): State => ({ calls: 0, invalid: false, terminal: false, failure: undefined }),
+  errorOf,
+  onEvent: onLine,
+});

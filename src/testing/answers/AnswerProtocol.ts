@@ -13,6 +13,8 @@ export interface AnswerProtocol {
   readonly basePath: string;
   /** True if a request path, without its query, belongs to this protocol. */
   readonly serves: (path: string) => boolean;
+  /** False if a response of this protocol has no tool calls. Default true. */
+  readonly hasCalls?: boolean;
   readonly write: (answer: NumberedAnswer) => ReadonlyArray<AnswerEvent>;
   readonly errorBody: (status: number) => object;
   /** Headers of a response with an error status, besides its type and length. */

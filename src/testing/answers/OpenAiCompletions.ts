@@ -58,5 +58,6 @@ export const openAiCompletions: AnswerProtocol = {
   shortName: "completions",
   path: "/v1/completions",
   serves: (path) => /(?<!\/chat)\/completions$/.test(path),
+  hasCalls: false,
   write: events,
 };

@@ -13,6 +13,7 @@
  * ```
  */
 import { Effect } from "effect";
+import { answerProtocol } from "../answers/Answers.ts";
 import { type ConformanceFaultId, conformanceFaults } from "./ConformanceFault.ts";
 import type { ConformanceRuntime, ConformanceThrough } from "./ConformanceRuntime.ts";
 import { type ConformanceCell, type ConformanceScoreboard, scoreboard } from "./ConformanceScoreboard.ts";
@@ -20,7 +21,7 @@ import { playTurn } from "./Turn.ts";
 
 /** Options of a conformance run. */
 export interface ConformanceOptions {
-  /** Faults to play. Default: all. */
+  /** Faults to play. Default: all. Those of tool calls are left out for a protocol without calls. */
   readonly faults?: ReadonlyArray<ConformanceFaultId>;
   /** Protocols to play, among those that the runtime speaks. Default: all of them. */
   readonly protocols?: ConformanceRuntime["protocols"];
@@ -57,7 +58,10 @@ export const runConformance = Effect.fn("Conformance.run")(function* <R>(
   const limitMs = options.limitMs ?? Math.max(3 * silenceMs, limitMsMin);
   const faults = conformanceFaults.filter(({ id }) => options.faults?.includes(id) ?? true);
   const protocols = runtime.protocols.filter((protocol) => options.protocols?.includes(protocol) ?? true);
-  const turns = protocols.flatMap((protocol) => faults.map((fault) => ({ fault, protocol })));
+  const turns = protocols.flatMap((protocol) => {
+    const { hasCalls = true } = answerProtocol(protocol);
+    return faults.filter(({ calls }) => hasCalls || !calls).map((fault) => ({ fault, protocol }));
+  });
   const cells = yield* Effect.forEach(
     turns,
     ({ fault, protocol }) =>

@@ -46,6 +46,7 @@ export type Written = ProviderModel.Options["protocol"];
 
 export const writtenIds: ReadonlyArray<Written> = [
   ...(["anthropic-messages", "openai-chat", "openai-responses", "google-gemini"] as const),
+  ...(["bedrock-converse", "bedrock-invoke"] as const),
 ];
 
 /** A chat with one server that continues until the model calls no more tools. */

@@ -1,10 +1,11 @@
 /**
- * One conversation, written for the four protocols, and what a provider gave to be given back.
+ * One conversation, written for each protocol, and what a provider gave to be given back.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Schema } from "effect";
 import { Prompt, Response, Tool, Toolkit } from "effect/ai";
-import { anthropicMessages } from "../../../src/adapters/provider-model/AnthropicMessages.ts";
+import { anthropicMessages, bedrockInvoke } from "../../../src/adapters/provider-model/AnthropicMessages.ts";
+import { bedrockConverse } from "../../../src/adapters/provider-model/BedrockConverse.ts";
 import { googleGemini } from "../../../src/adapters/provider-model/GoogleGemini.ts";
 import { openAiChat } from "../../../src/adapters/provider-model/OpenAiChat.ts";
 import { openAiResponses } from "../../../src/adapters/provider-model/OpenAiResponses.ts";
@@ -13,6 +14,7 @@ import type { Written } from "../../../src/adapters/provider-model/Request.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import { protocols } from "../../client/Protocols.ts";
+import { samples } from "../../samples/index.ts";
 
 const Bash = Tool.make("bash", {
   description: "Runs a command.",
@@ -151,6 +153,40 @@ describe("A request", () => {
     });
   });
 
+  it("of Bedrock's invoke is one of messages with a version, and its address has the rest", () => {
+    const { model: _, stream: _s, ...body } = anthropicMessages(written("bedrock-invoke"));
+    assert.deepStrictEqual(bedrockInvoke(written("bedrock-invoke")), {
+      anthropic_version: "bedrock-2023-05-31",
+      ...body,
+    });
+  });
+
+  it("of Bedrock's Converse alternates its turns", () => {
+    assert.deepStrictEqual(bedrockConverse(written("bedrock-converse", { toolChoice: { tool: "bash" } })), {
+      system: [{ text: "Be kind." }],
+      messages: [
+        {
+          role: "user",
+          content: [{ text: "Look." }, { image: { format: "png", source: { bytes: image } } }],
+        },
+        {
+          role: "assistant",
+          content: [{ text: "Wait." }, { toolUse: { toolUseId: "c1", name: "bash", input: { cmd: "ls" } } }],
+        },
+        {
+          role: "user",
+          content: [{ toolResult: { toolUseId: "c1", content: [{ text: "a.txt" }] } }, { text: "And now?" }],
+        },
+      ],
+      toolConfig: {
+        tools: [{ toolSpec: { name: "bash", description: "Runs a command.", inputSchema: { json: parameters } } }],
+        toolChoice: { tool: { name: "bash" } },
+      },
+    });
+    assert.notProperty(bedrockConverse(written("bedrock-converse", { toolChoice: "none" })), "toolConfig");
+    assert.throws(() => bedrockConverse(written("bedrock-converse", { tools: [search] })), /web_search/);
+  });
+
   it("of Gemini holds contents and names the functions that may be called", () => {
     assert.deepStrictEqual(googleGemini(written("google-gemini", { toolChoice: { tool: "bash" } })), {
       systemInstruction: { parts: [{ text: "Be kind." }] },
@@ -183,6 +219,10 @@ describe("A request", () => {
       '"text":{"format":{"type":"json_schema","name":"person"',
     );
     assert.include(
+      text(bedrockConverse(written("bedrock-converse", more))),
+      '"outputConfig":{"textFormat":{"type":"json_schema","structure":{"jsonSchema":{"name":"person"',
+    );
+    assert.include(
       text(anthropicMessages(written("anthropic-messages", more))),
       '"output_config":{"format":{"type":"json_schema"',
     );
@@ -195,7 +235,8 @@ const decodeParts = Schema.decodeUnknownEffect(Schema.Array(Response.StreamPart(
 /** What an answer becomes in the next request. */
 const givenBack = (protocol: ProtocolId, events: ReadonlyArray<object>) =>
   Effect.gen(function* () {
-    const bytes = new TextEncoder().encode(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
+    const { encoding, frame } = samples[protocol];
+    const bytes = Buffer.from(events.map(frame).join(""), encoding);
     const writer = new PartWriter(protocols[protocol], "id_test");
     const parts = [
       ...Decoder.make(protocols[protocol])
@@ -234,6 +275,29 @@ describe("What a provider wants back", () => {
             { type: "redacted_thinking", data: "eHl6" },
             { type: "tool_use", id: "t1", name: "bash", input: { cmd: "ls" } },
           ],
+        },
+      ]);
+    }),
+  );
+
+  it.effect("is a signature on reasoning at Bedrock", () =>
+    Effect.gen(function* () {
+      const reasoning = (reasoningContent: object) => ({
+        contentBlockDelta: { contentBlockIndex: 0, delta: { reasoningContent } },
+      });
+      const prompt = yield* givenBack("bedrock-converse", [
+        { messageStart: { role: "assistant" } },
+        reasoning({ text: "hm" }),
+        reasoning({ signature: "c2ln" }),
+        { contentBlockStop: { contentBlockIndex: 0 } },
+        { contentBlockDelta: { contentBlockIndex: 1, delta: { text: "Hi" } } },
+        { contentBlockStop: { contentBlockIndex: 1 } },
+        { messageStop: { stopReason: "end_turn" } },
+      ]);
+      assert.deepStrictEqual(bedrockConverse(written("bedrock-converse", { prompt, tools: [] })).messages, [
+        {
+          role: "assistant",
+          content: [{ reasoningContent: { reasoningText: { text: "hm", signature: "c2ln" } } }, { text: "Hi" }],
         },
       ]);
     }),

@@ -53,7 +53,10 @@ export const scripted = (...attempts: ReadonlyArray<ReadonlyArray<Step>>) => {
         read: async () => {
           seen.reads += 1;
           const step = await next();
-          return step === "end" || typeof step !== "string" ? undefined : [bytesOf(step)];
+          if (step === "end" || typeof step !== "string") return undefined;
+          const bytes = bytesOf(step);
+          reporters.bytes(bytes.byteLength);
+          return [bytes];
         },
         abort: () => {
           seen.aborted += 1;

@@ -11,6 +11,6 @@ export const interruptedRun = (fields: Partial<RelayInterrupted> = {}, response?
     failure,
     attempts: fields.attempts ?? 4,
     message: "The model provider is overloaded; the retry budget is used up. No tool was called.",
-    cause: relayError(failure, response),
+    cause: fields.cause ?? relayError(failure, response),
   });
 };

@@ -4,6 +4,7 @@ import type { RelayRefusal } from "../../../src/adapters/relay/RelayTransport.ts
 import { finalFailureOf, type GivenUp, sentenceOf } from "../../../src/gateway/clients/GivenUp.ts";
 import { isTransientText, withoutPassing } from "../../../src/gateway/clients/PassingWords.ts";
 import { quoteCharactersMax, redact } from "../../../src/gateway/clients/ProviderWords.ts";
+import { eventStreamMessage } from "../../../src/testing/answers/Bedrock.ts";
 import { seeded } from "../../Seeded.ts";
 import { interruptedRun } from "./InterruptedRun.ts";
 
@@ -66,6 +67,15 @@ describe("a provider's words", () => {
     assert.include(sentenceOf(routed, verbatim), 'says "blue team is full"');
     assert.notInclude(sentenceOf(givenUpBy("<html>nginx</html>"), verbatim), "nginx");
     assert.include(sentenceOf(givenUpBy("no healthy upstream"), verbatim), 'says "no healthy upstream"');
+  });
+
+  it("are those inside a binary message of Amazon's", () => {
+    const bytes = eventStreamMessage(
+      { ":message-type": "exception", ":exception-type": "throttlingException" },
+      JSON.stringify({ message: "Too many tokens for blue" }),
+    );
+    const text = sentenceOf(finalFailureOf(interruptedRun({ cause: { bytes } })), verbatim);
+    assert.include(text, 'says "Too many tokens for blue"');
   });
 
   it("contain the title of a web page, which the gateway's own message does not", () => {

@@ -4,7 +4,8 @@
 import type { ServerResponse } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { documentBytesMax } from "../../../src/adapters/relay/WholeBody.ts";
+import { documentBytesMax, documentBytesProcessMax, heldDocuments } from "../../../src/adapters/relay/WholeBody.ts";
+import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { serverOf } from "../../Servers.ts";
 import { allIds, type Ended, framesOf, type Said, samples } from "../../samples/index.ts";
@@ -72,6 +73,7 @@ const played = (
   protocol: ProtocolId,
   answers: ReadonlyArray<Answer>,
   body: object = {},
+  program: GatewayProgram = {},
 ): Effect.Effect<{ readonly asked: ReadonlyArray<string>; readonly gateway: Fronted; readonly got: Got }> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -86,7 +88,7 @@ const played = (
           answers[Math.min(asked.length, answers.length) - 1]?.(response);
         });
       });
-      const gateway = yield* front(provider);
+      const gateway = yield* front(provider, program);
       const { bare, documentPath, streams } = samples[protocol];
       const sent = JSON.stringify({ ...bare, ...streams(false), ...body });
       const got = yield* Effect.promise(() => send(`${gateway.url}${documentPath}`, { body: sent }));
@@ -270,6 +272,62 @@ describe.concurrent("a document of a model", () => {
       yield* Effect.promise(() => asking);
       const end = yield* gateway.until(([run]) => run?.end);
       assert.deepInclude(end, { state: "stopped", reason: "user_cancelled" });
+    }).pipe(Effect.scoped),
+  );
+});
+
+describe("A document that falls silent in its body", () => {
+  it.live("is requested again", () =>
+    Effect.gen(function* () {
+      const text = written("openai-chat", [{ text: "A" }]);
+      const begun: Answer = (response) => void response.writeHead(200, json).write(text.slice(0, 20));
+      const clocks = { silence: 1_000, attempt: 20_000 };
+      const { asked, got } = yield* played("openai-chat", [begun, whole(text)], {}, { clocks });
+      assert.deepStrictEqual([asked.length, got.text], [2, text]);
+    }),
+  );
+});
+
+describe("The documents of a process", () => {
+  /** Leaves room for this many bytes of documents. */
+  const withRoom = (bytes: number) =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const before = heldDocuments.bytes;
+        heldDocuments.bytes = documentBytesProcessMax - bytes;
+        return before;
+      }),
+      (before) =>
+        Effect.sync(() => {
+          heldDocuments.bytes = before;
+        }),
+    );
+
+  it.live("pass as they come if together they exceed the limit, and their records say so", () =>
+    Effect.gen(function* () {
+      yield* withRoom(100_000);
+      const text = written("openai-chat", [{ text: "x".repeat(200_000) }]);
+      const { gateway, got } = yield* played("openai-chat", [whole(text)]);
+      assert.deepStrictEqual([got.text, got.broken], [text, false]);
+      const [run] = yield* gateway.runs;
+      assert.deepInclude(run?.end, { state: "completed", reason: "document_over_limit" });
+      assert.strictEqual(heldDocuments.bytes, documentBytesProcessMax - 100_000);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("are counted only while they are held", () =>
+    Effect.gen(function* () {
+      yield* withRoom(100_000);
+      const text = written("openai-chat", [{ text: "x".repeat(60_000) }]);
+      const half: Answer = (response) =>
+        void response.writeHead(200, json).write(text.slice(0, 50_000), () => response.socket?.resetAndDestroy());
+      for (let turn = 0; turn < 3; turn += 1) {
+        const { asked, gateway, got } = yield* played("openai-chat", [half, whole(text.slice(0, -9)), whole(text)]);
+        assert.deepStrictEqual([asked.length, got.text], [3, text]);
+        const [run] = yield* gateway.runs;
+        assert.notStrictEqual(run?.end?.reason, "document_over_limit");
+      }
+      assert.strictEqual(heldDocuments.bytes, documentBytesProcessMax - 100_000);
     }).pipe(Effect.scoped),
   );
 });

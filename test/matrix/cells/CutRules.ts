@@ -4,7 +4,17 @@
  * The rules use the terms of a person at the screen (text seen, calls handed over, tools run) instead of the policy's facts,
  * and `decide` is never called.
  */
-import { asked, type Expected, endsClean, hasWholeCalls, recovered, twoCalls, whole } from "../Cell.ts";
+import {
+  asked,
+  type Expected,
+  endsClean,
+  hasLateCalls,
+  hasWholeCalls,
+  recovered,
+  stored,
+  twoCalls,
+  whole,
+} from "../Cell.ts";
 import type { Cut } from "./Cuts.ts";
 
 interface CutRule {
@@ -53,6 +63,11 @@ export const cutRules: ReadonlyArray<CutRule> = [
     if: "the provider ran one of its own tools that may change something",
     fits: (cut) => cut.moment === "after a hosted call" && cut.tools.hosted?.effect === "unknown",
     expect: (cut) => asked("provider_tool_activity", onScreen(cut)),
+  },
+  {
+    if: "the provider stores the conversation, which may contain the request already",
+    fits: (cut) => cut.tools === stored,
+    expect: (cut) => asked("side_effects_unprovable", onScreen(cut)),
   },
   {
     if: "the provider has such a tool, and it is unknown whether it ran",
@@ -111,12 +126,12 @@ const changing = ({ tools }: Cut): boolean => tools.runtime !== undefined && too
 
 /**
  * Returns true if a held, whole answer was cut between its marker and its protocol's last event. Nothing of it was shown, so
- * it is requested again unless a hosted tool may have run. Responses and Ollama have no event after their markers.
+ * it is requested again unless a hosted tool may have run. Responses, Ollama and Mistral have no
+ * event after their markers.
  */
 const mayBeAskedAgain = ({ mode, protocol, tools }: Cut): boolean =>
   mode === "on_complete" &&
-  protocol !== "openai-responses" &&
-  protocol !== "ollama" &&
+  !/^(?:openai-responses|ollama|mistral-conversations)$/.test(protocol) &&
   tools.hosted?.effect !== "unknown";
 
 /** Returns true if a guarded call has settled before the decision: before the break, or while the run waited for it. */
@@ -158,11 +173,11 @@ const sees = (cut: Cut): "nothing" | "thoughts" | "text" => {
 
 const onScreen = (cut: Cut): ReadonlyArray<number> => (sees(cut) === "nothing" ? [] : [1]);
 
-/** The state of a runtime call at the caller. In Chat calls are whole only with the finish; in Gemini they come in one piece. */
+/** The state of a runtime call at the caller. A late call is whole only with the finish; in Gemini calls come in one piece. */
 const call = (cut: Cut): "none" | "begun" | "handed over" => {
   if (cut.mode !== "live" || !callBegan(cut)) return "none";
   if (cut.moment === "inside arguments") return "begun";
-  return cut.protocol === "openai-chat" ? "begun" : "handed over";
+  return hasLateCalls(cut.protocol) ? "begun" : "handed over";
 };
 
 /** Returns true if the answer had begun a runtime call before the break, even if the caller did not see it. */

@@ -10,6 +10,7 @@ import {
   callsOf,
   dispatched,
   endsClean,
+  hasLateCalls,
   hasWholeCalls,
   hosted,
   type Mode,
@@ -17,6 +18,7 @@ import {
   none,
   protocols,
   settled,
+  storedIn,
   type ToolState,
   waiting,
 } from "../Cell.ts";
@@ -88,8 +90,10 @@ const placed = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Place> => {
     // Gemini's code execution runs in a throw-away container, so its effect is always read-only.
     if (!endsClean(protocol) || tools.hosted?.effect === "read_only") add(tools, shapes, ["after a hosted call"]);
   }
-  // In Chat calls are whole only with the finish, and held parts are not handed over, so no call can run earlier.
-  if (protocol === "openai-chat" || mode !== "live") return places;
+  for (const tools of storedIn(protocol))
+    add(tools, ["thoughts"], ["before head", "after head", "after reasoning", "after text", "after the marker"]);
+  // A late call is whole only with the finish, and held parts are not handed over, so no call can run earlier.
+  if (hasLateCalls(protocol) || mode !== "live") return places;
   for (const tools of settled) add(tools, shapes, ["after settle"]);
   for (const tools of dispatched) add(tools, shapes, ["after dispatch"]);
   return places;

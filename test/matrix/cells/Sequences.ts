@@ -14,6 +14,7 @@ import {
   none,
   protocols,
   recovered,
+  storedIn,
 } from "../Cell.ts";
 import { talk } from "./Healthy.ts";
 
@@ -24,8 +25,8 @@ interface Sequence {
   readonly more?: Partial<Pick<Cell, "clocks" | "warmUp">>;
 }
 
-export const sequences = (): ReadonlyArray<Cell> =>
-  protocols.flatMap((protocol) =>
+export const sequences = (): ReadonlyArray<Cell> => [
+  ...protocols.flatMap((protocol) =>
     modes.flatMap((mode) =>
       list.map(({ answers, expect, more, name }) => ({
         name: `${protocol}/${name}/${mode}`,
@@ -38,7 +39,24 @@ export const sequences = (): ReadonlyArray<Cell> =>
         ...more,
       })),
     ),
-  );
+  ),
+  ...protocols.flatMap((protocol) =>
+    storedIn(protocol).flatMap((tools) =>
+      modes.flatMap((mode) =>
+        ofStored.map(({ answers, expect, more, name }) => ({
+          name: `${protocol}/${name}, stored/${mode}`,
+          group: `${name}, stored`,
+          protocol,
+          mode,
+          tools,
+          answers: () => answers(protocol),
+          expect: expect(mode),
+          ...more,
+        })),
+      ),
+    ),
+  ),
+];
 
 const cutAfter =
   (role: "reasoning" | "text") =>
@@ -141,6 +159,36 @@ const list: ReadonlyArray<Sequence> = [
     name: "a kept connection that was closed",
     answers: () => [{ break: { kind: "fin", at: "next_request" } }, {}],
     expect: () => recovered("nothing_shown", { keeps: [3] }),
+    more: { warmUp: true },
+  },
+];
+
+const unprovable = (): Expected => asked("side_effects_unprovable", []);
+
+/** Requests of a conversation that the provider stores: a refused one is repeated, and one that may have arrived is not. */
+const ofStored: ReadonlyArray<Sequence> = [
+  {
+    name: "429, then a reset after the head",
+    answers: () => [{ status: 429, headers: { "retry-after-ms": "30" } }, afterHead, {}],
+    expect: () => ({ ...unprovable(), rules: ["not_processed", "side_effects_unprovable"], requests: 2 }),
+  },
+  {
+    name: "429 twice, then a healthy response",
+    answers: () => [
+      ...Array.from({ length: 2 }, (): Answer => ({ status: 429, headers: { "retry-after-ms": "30" } })),
+      {},
+    ],
+    expect: () => ({ end: "completed", rules: times(2, "not_processed"), requests: 3, keeps: [3] }),
+  },
+  {
+    name: "a reset inside the request",
+    answers: () => [{ break: { kind: "rst", at: "request", n: 20 } }, {}],
+    expect: unprovable,
+  },
+  {
+    name: "a kept connection that was reset",
+    answers: () => [{ break: { kind: "rst", at: "next_request" } }, {}],
+    expect: unprovable,
     more: { warmUp: true },
   },
 ];

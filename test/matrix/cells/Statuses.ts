@@ -14,6 +14,7 @@ import {
   protocols,
   recovered,
   stopped,
+  storedIn,
   type ToolState,
 } from "../Cell.ts";
 import { withTools } from "./Healthy.ts";
@@ -78,7 +79,7 @@ const soon = { "retry-after-ms": "50" };
 
 const cellsOf = (protocol: ProtocolId, name: string, answer: Answer, meaning: Meaning): ReadonlyArray<Cell> =>
   modes.flatMap((mode) =>
-    fewTools.map((tools) => ({
+    [...fewTools, ...storedIn(protocol)].map((tools) => ({
       name: `${protocol}/${name}/${mode}/${tools.name}`,
       group: name,
       protocol,

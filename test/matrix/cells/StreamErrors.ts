@@ -15,6 +15,7 @@ import {
   event,
   fewTools,
   framed,
+  hasLateCalls,
   type Mode,
   modes,
   none,
@@ -96,9 +97,8 @@ const expectNamed = ({ error, mode, place, protocol, tools }: Named): Expected =
     mode === "live" &&
     tools.runtime !== undefined &&
     (place === "after calls alone" || place === "after complete content");
-  // In Chat calls are whole only with the finish.
   if (calls && tools.runtime?.guarded === false)
-    return asked(protocol === "openai-chat" ? "tool_input_shown" : "tool_call_handed_over", keeps);
+    return asked(hasLateCalls(protocol) ? "tool_input_shown" : "tool_call_handed_over", keeps);
   if (sees === "text" || (sees === "thoughts" && mode === "parts")) return asked("text_shown", keeps);
   if (calls) return recovered("tool_calls_fenced");
   return recovered(sees === "thoughts" ? "only_reasoning_shown" : "nothing_shown");
