@@ -423,6 +423,19 @@ describe("layer", () => {
     }).pipe(Effect.provide(memory())),
   );
 
+  it.effect("interrupts fibers that onSwept forked when the layer closes", () =>
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      yield* orphan(recorder, L.lifeOf("nothing was shown"), "a");
+      const log: Array<string> = [];
+      const takeUp = Effect.onInterrupt(Effect.never, () => Effect.sync(() => void log.push("interrupted")));
+      const onSwept = () => Effect.forkScoped(Effect.andThen(Effect.sync(() => void log.push("forked")), takeUp));
+      const built = Effect.andThen(Layer.build(CrashRecovery.layer({ onSwept })), TestClock.adjust("1 minute"));
+      yield* Effect.scoped(built);
+      assert.deepStrictEqual(log, ["forked", "interrupted"]);
+    }).pipe(Effect.provide(memory())),
+  );
+
   it.effect("applies the default of a parked question when it expires", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
