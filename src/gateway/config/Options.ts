@@ -291,9 +291,12 @@ export const workersMax = 128;
 
 /** Options of the store, questions, log and processes. They are read only at the start. */
 export const program = {
-  db: text("SQLite file with the runs, `postgres://…`, or `memory`; if omitted, the store that `runs` reads", {
-    restart: true,
-  }),
+  db: text(
+    "SQLite file with the runs, `postgres://…`, or `memory`; if omitted, the file that `stream-recovery runs` reads: `stream-recovery/runs.db` in the user's state folder",
+    {
+      restart: true,
+    },
+  ),
   stateDir: text(
     "Folder for records that a stopping gateway cannot write to its store; the next start writes them (if omitted, the folder of the SQLite file, or the user's state folder)",
     { restart: true },
