@@ -132,17 +132,17 @@ const runScenarios = Effect.fn("demo.scenarios")(function* (
   yield* progress.done;
   const rows = played.map((it) => it.row);
   const totals = totalsOf(rows);
-  const told = choose(played);
+  const chosen = choose(played);
   if (json) {
-    const incident = told === undefined ? {} : { incident: told.incident, decide: document(told.incident) };
+    const incident = chosen === undefined ? {} : { incident: chosen.incident, decide: document(chosen.incident) };
     const ok = totals.as_expected === totals.runs;
     yield* Console.log(JSON.stringify({ ok, seed, duration_ms: took, totals, rows, ...incident }, null, 2));
   } else {
     const ink = inkFor(process.stdout);
     yield* Console.log(`\n${table(rows, ink)}\n\n${summary(totals, took / 1_000, seed, ink)}`);
     if (only.length > 0 && rows.length <= exchangesOfRunsMax) yield* Console.log(`\n${exchanges(rows, ink)}`);
-    if (told !== undefined) yield* Console.log(`\n${story(told, program(), ink)}`);
-    const farewell = DemoStore.listNextCommands(kept, told?.incident.run_id);
+    if (chosen !== undefined) yield* Console.log(`\n${story(chosen, program(), ink)}`);
+    const farewell = DemoStore.listNextCommands(kept, chosen?.incident.run_id);
     if (farewell !== "") yield* Console.log(`\n${farewell}`);
   }
   const wrong = totals.runs - totals.as_expected;

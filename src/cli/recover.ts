@@ -153,7 +153,7 @@ const cells = ({ outcome, rule, run_id }: CrashRecovery.Row): ReadonlyArray<Cell
 };
 
 const summary = ({ counts, runs }: CrashRecovery.Report): string => {
-  const told = [
+  const groups = [
     [counts.offered + counts.answered, "can be taken up by your program"],
     [
       counts.asked + counts.waiting,
@@ -163,7 +163,7 @@ const summary = ({ counts, runs }: CrashRecovery.Report): string => {
     [counts.stopped, "stopped"],
     [counts.skipped, "owned by another process"],
   ] as const;
-  const parts = told.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
+  const parts = groups.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
   return `${capitalize(formatCount(runs.length, "run"))}: ${parts.join(", ")}.`;
 };
 

@@ -4,7 +4,7 @@
  * A name counts here only for a call that the provider executes or for an entry of a request body. A function that a caller names
  * `web_search` belongs to the caller, with the effect that the caller declares.
  */
-import { higher } from "./AttemptFacts.ts";
+import { pickHigher } from "./AttemptFacts.ts";
 import * as Json from "./Json.ts";
 import { label } from "./Limits.ts";
 import { type Executor, serverSideState, type ToolBoundary, ToolEffect } from "./SideEffects.ts";
@@ -89,7 +89,7 @@ export const effectOf = (name: string, declared: ReadonlyArray<ToolBoundary> = [
     names.includes(tool.name) || names.includes(family(tool.name)) || isMcpServerOf(tool.name, name);
   const effects = declared.filter((tool) => tool.executor === "provider" && isMatch(tool)).map((tool) => tool.effect);
   return effects.length > 0
-    ? effects.reduce((worst, effect) => higher(ToolEffect, worst, effect))
+    ? effects.reduce((worst, effect) => pickHigher(ToolEffect, worst, effect))
     : (lookup(name)?.effect ?? "unknown");
 };
 

@@ -9,12 +9,12 @@ import {
   type AttemptFacts,
   type Counters,
   callKey,
-  atMost as chainAtMost,
+  isAtMost as chainAtMost,
   Delivery as Deliveries,
   type Delivery,
   fresh,
-  higher,
   Progress,
+  pickHigher,
   Shown,
   type ToolPhase,
   type ToolRow,
@@ -400,7 +400,7 @@ const effects = (boundaries: ReadonlyArray<ToolBoundary>, executor: Executor): R
   const declared = new Map<string, ToolEffect>();
   for (const { name, effect } of own) {
     const known = declared.get(label(name));
-    declared.set(label(name), known === undefined ? effect : higher(ToolEffect, known, effect));
+    declared.set(label(name), known === undefined ? effect : pickHigher(ToolEffect, known, effect));
   }
   return declared;
 };

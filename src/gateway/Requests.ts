@@ -87,9 +87,9 @@ export const take = (
   });
 
 const recordAccess = (access: Access, isLogged: boolean): Effect.Effect<void> => {
-  const { own, record } = access;
-  const line = isLogged ? accessLine({ own }, record) : Effect.void;
-  return own ? line : Effect.andThen(RequestMeasures.count(record), line);
+  const { isOwn, record } = access;
+  const line = isLogged ? accessLine({ isOwn }, record) : Effect.void;
+  return isOwn ? line : Effect.andThen(RequestMeasures.count(record), line);
 };
 
 const serveRequest = (

@@ -133,13 +133,13 @@ export class Cooldowns {
   /** Like `of`, but by the keys of the scope. */
   findHolds(keys: HoldKeys, now: number): ReadonlyArray<Hold> {
     if (this.#holds.size === 0) return none;
-    const limit = this.#current(keys.limit, now);
-    const overload = this.#current(keys.overload, now);
+    const limit = this.#findHold(keys.limit, now);
+    const overload = this.#findHold(keys.overload, now);
     if (limit === undefined) return overload === undefined ? none : [overload];
     return overload === undefined ? [limit] : [limit, overload];
   }
 
-  #current(key: string, now: number): Hold | undefined {
+  #findHold(key: string, now: number): Hold | undefined {
     const hold = this.#holds.get(key);
     if (hold === undefined || now < hold.until || this.#isWaitedFor(hold)) return hold;
     this.#holds.delete(key);
@@ -155,7 +155,7 @@ export class Cooldowns {
     if (refusal.onlyThis || !(refusal.waitMs > 0)) return;
     const waitMs = Math.min(refusal.waitMs, waitMaxMs);
     const key = keyOf(scope, refusal.kind);
-    const known = this.#current(key, now);
+    const known = this.#findHold(key, now);
     this.#holds.delete(key);
     if (known !== undefined) {
       known.recordRefusal(scope, waitMs, now, heardAt);

@@ -266,7 +266,7 @@ export class PathTable {
 
   list(): ReadonlyArray<PathStatus> {
     const now = this.#world.now();
-    const wall = this.#world.wall();
+    const wall = this.#world.wallNow();
     const wallOf = (at: number): number => Math.round(wall + at - now);
     const cooldowns = this.#cooldowns.byPath(now);
     return [...this.#entries.values()].map(({ id, state, queue }) => ({
@@ -348,10 +348,10 @@ export class PathTable {
   #reportFinding(entry: Entry, before: State.PathState): void {
     const { id, state } = entry;
     if (state.reached && !before.reached) this.#world.reportFinding?.(id, "reached");
-    if (state.state === "up") entry.told = undefined;
+    if (state.state === "up") entry.reportedWord = undefined;
     const word = findingOf(entry);
-    if (word === undefined || word === entry.told) return;
-    entry.told = word;
+    if (word === undefined || word === entry.reportedWord) return;
+    entry.reportedWord = word;
     this.#world.reportFinding?.(id, word);
   }
 
@@ -374,7 +374,7 @@ export class PathTable {
     const at = this.#entryAt(entry, now);
     if (at === Number.POSITIVE_INFINITY && !entry.state.probing) this.#busy.delete(entry);
     else this.#busy.add(entry);
-    if (at < Number.POSITIVE_INFINITY) this.#world.due(at);
+    if (at < Number.POSITIVE_INFINITY) this.#world.onDue(at);
     this.#outbox.flush();
   }
 
@@ -399,9 +399,9 @@ export class PathTable {
 }
 
 /** Returns the finding to report about a path. The finding that it works again is reported only if the path was reported as down. */
-const findingOf = ({ state, told }: Entry): PathWord | undefined => {
+const findingOf = ({ state, reportedWord }: Entry): PathWord | undefined => {
   if (state.state === "down") return state.probes > 0 ? "down" : undefined;
-  return state.state === "returning" && told === "down" ? "returning" : undefined;
+  return state.state === "returning" && reportedWord === "down" ? "returning" : undefined;
 };
 
 /** Closes idle connections, which may be dead. An exception of the transport is ignored, because it must not delay the other paths. */

@@ -97,9 +97,9 @@ class Keeper {
     this.#fork = Effect.runForkWith(services);
     this.table = new PathTable({
       now: () => monotonicMs(clock),
-      wall: () => clock.currentTimeMillisUnsafe(),
+      wallNow: () => clock.currentTimeMillisUnsafe(),
       jitter: random,
-      due: (at) => this.#scheduleWake(at),
+      onDue: (at) => this.#scheduleWake(at),
       probe: (due) => this.#probe(due),
       onError: (error) => void this.#fork(Effect.logError("cannot notify a waiting run of its path", error)),
       ...siblings,

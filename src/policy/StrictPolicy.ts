@@ -67,7 +67,7 @@ const otherwise: PolicyRow = {
   condition: "otherwise",
   action: "replay after 1 s, once per run",
   rules: ["credentials_refreshed", "not_sent", "not_processed", "nothing_shown"],
-  fits: replayRuling,
+  match: replayRuling,
 };
 
 /** Rows of the strict policy. The last one always applies. */

@@ -166,8 +166,10 @@ const makeProcessor = Effect.gen(function* () {
     takeUp: (runId, options) => takeUp(shared, register, runId, options),
     attach: (runId, options) =>
       Stream.suspend(() => {
-        const why = () => problemOfReader(register, runId);
-        return register.lingering?.attach(runId, options?.after, why) ?? Stream.fail(AttachRefused.of(runId, why()));
+        const explain = () => problemOfReader(register, runId);
+        return (
+          register.lingering?.attach(runId, options?.after, explain) ?? Stream.fail(AttachRefused.of(runId, explain()))
+        );
       }),
     cancel: (runId) =>
       Effect.sync(() => {

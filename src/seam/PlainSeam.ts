@@ -170,7 +170,7 @@ class Plain<P> implements TextSeam<P> {
     const { run } = this.#shown.response();
     const anchor = anchorOf(run);
     return typeof anchor === "string"
-      ? unproven("unwritable")
+      ? failJoin("unwritable")
       : new Join(this.#parts, SeamVerifier.make({ run, anchor, proof: plan.proof }));
   };
 
@@ -179,7 +179,7 @@ class Plain<P> implements TextSeam<P> {
 }
 
 /** A join that always fails, because the text has no anchor. */
-const unproven = <P>(fault: SeamFault): SeamJoin<P> => ({
+const failJoin = <P>(fault: SeamFault): SeamJoin<P> => ({
   take: () => ({ type: "unproven", fault }),
   end: () => ({ type: "unproven", fault }),
 });

@@ -106,7 +106,7 @@ export class Repetition {
     );
     this.#patterns = [
       ...patterns,
-      ...this.#inside(text, shown, starts),
+      ...this.#findInside(text, shown, starts),
       {
         units: beginning.units,
         from: 0,
@@ -123,7 +123,7 @@ export class Repetition {
    * Returns the patterns that start inside a sentence: from each position that is not in `starts` to the end, if that weighs at least
    * `insideMin`.
    */
-  #inside(text: string, shown: Tokens, starts: ReadonlyArray<number>): ReadonlyArray<Pattern> {
+  #findInside(text: string, shown: Tokens, starts: ReadonlyArray<number>): ReadonlyArray<Pattern> {
     const { at, weight } = weighBack(text, shown.places[0] ?? 0, insideMin);
     if (weight < insideMin) return [];
     const known = new Set(starts);

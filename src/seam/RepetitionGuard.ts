@@ -47,7 +47,7 @@ export class RepetitionGuard {
   }
 
   /** Length of the held text, in code units. */
-  get held(): number {
+  get heldLength(): number {
     return this.#held.length - this.#shown;
   }
 

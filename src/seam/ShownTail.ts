@@ -28,7 +28,7 @@ export class ShownTail {
   }
 
   /** Length of the held text, in code units. */
-  get held(): number {
+  get heldLength(): number {
     return this.#read;
   }
 

@@ -77,7 +77,7 @@ const responsesOf = (attempts: ReadonlyArray<AttemptRecord>): ReadonlyArray<Read
 const costOf = (record: RunRecord, attempts: ReadonlyArray<AttemptRecord>, isLast: boolean): Cost => {
   const facts: ReadonlyArray<AttemptFacts> = attempts.map((attempt) => attempt.facts);
   const failure = failureOf(record, attempts);
-  const kind = isLast ? standing(record, failure) : "wasted";
+  const kind = isLast ? classifyLast(record, failure) : "wasted";
   const request = Math.max(0, ...attempts.map(({ run }) => run?.next_tokens ?? 0));
   const tokens = Tokens.estimateResponse(
     facts,
@@ -91,7 +91,7 @@ const failureOf = ({ incidents }: RunRecord, attempts: ReadonlyArray<AttemptReco
   incidents.find(({ attempt }) => attempt === attempts.at(-1)?.attempt)?.failure;
 
 /** Classifies the run's last response: `used` if it was kept. */
-const standing = ({ end }: RunRecord, failure: Failure | undefined): Cost["kind"] => {
+const classifyLast = ({ end }: RunRecord, failure: Failure | undefined): Cost["kind"] => {
   if (end === undefined) return failure === undefined ? "open" : "wasted";
   return end.state === "completed" || end.reason === "accepted_partial" || end.reason === "consumer_finished"
     ? "used"

@@ -57,19 +57,19 @@ describe("L1 facts grow: a fact", () => {
   for (const name of names) {
     it(`${name}: has an order, and a join that is the lowest value above both`, () => {
       const laws = <K extends keyof AttemptFacts>(
-        { atMost, join }: Growth<AttemptFacts[K]>,
+        { isAtMost, join }: Growth<AttemptFacts[K]>,
         some: ReadonlyArray<AttemptFacts[K]>,
       ) => {
         for (const a of some) {
-          assert.isTrue(atMost(a, a));
+          assert.isTrue(isAtMost(a, a));
           for (const b of some) {
             const both = join(a, b);
-            assert.isTrue(atMost(a, both) && atMost(b, both));
-            assert.isTrue(atMost(both, join(b, a)));
-            if (atMost(a, b)) assert.isTrue(atMost(both, b));
+            assert.isTrue(isAtMost(a, both) && isAtMost(b, both));
+            assert.isTrue(isAtMost(both, join(b, a)));
+            if (isAtMost(a, b)) assert.isTrue(isAtMost(both, b));
             for (const c of some) {
-              if (atMost(a, b) && atMost(b, c)) assert.isTrue(atMost(a, c));
-              if (atMost(a, c) && atMost(b, c)) assert.isTrue(atMost(both, c));
+              if (isAtMost(a, b) && isAtMost(b, c)) assert.isTrue(isAtMost(a, c));
+              if (isAtMost(a, c) && isAtMost(b, c)) assert.isTrue(isAtMost(both, c));
             }
           }
         }
@@ -88,7 +88,7 @@ describe("The table of growth", () => {
         assert.isTrue(atMost(f, both) && atMost(g, both));
         assert.isTrue(same(both, join(g, f)));
         assert.strictEqual(atMost(f, g), same(both, g));
-        const facts = <K extends keyof AttemptFacts>(name: K) => growth[name].atMost(f[name], g[name]);
+        const facts = <K extends keyof AttemptFacts>(name: K) => growth[name].isAtMost(f[name], g[name]);
         assert.strictEqual(atMost(f, g), names.every(facts));
       }
     }

@@ -42,9 +42,9 @@ class World {
     this.random = seeded(seed);
     this.table = new PathTable({
       now: () => this.now,
-      wall: () => this.now + 1e12,
+      wallNow: () => this.now + 1e12,
       jitter: () => this.random(),
-      due: () => {},
+      onDue: () => {},
       probe: (due) => {
         this.hold(!this.probes.some((it) => it.probe.path === due.path), "two probes of a path at a time");
         this.probes.push({ probe: due, at: this.now + this.below(300) });
@@ -237,9 +237,9 @@ class World {
 
 const worldOf = (now: () => number, failures: Array<unknown> = []): TableWorld => ({
   now,
-  wall: now,
+  wallNow: now,
   jitter: () => 0.5,
-  due: () => {},
+  onDue: () => {},
   probe: () => {},
   onError: (error) => void failures.push(error),
 });
@@ -355,9 +355,9 @@ describe("a timer that rings a moment early", () => {
     const ends: Array<Admitted> = [];
     const table = new PathTable({
       now: () => now,
-      wall: () => now,
+      wallNow: () => now,
       jitter: () => 0,
-      due: () => {},
+      onDue: () => {},
       probe: () => {},
       onError: (error) => {
         throw error;

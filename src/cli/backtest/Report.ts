@@ -62,11 +62,11 @@ const violationLine = ({ again, incident, policy, policy_version, stored }: Viol
 const changeLines = (totals: Totals, against: string, screen: Screen): ReadonlyArray<string> => {
   const { changed, groups, incidents } = totals;
   if (changed === 0) return [`With ${against}, nothing would change.`];
-  const told = groups.slice(0, groupsMax);
+  const listed = groups.slice(0, groupsMax);
   return [
     `With ${against}, ${changed} of ${count(incidents, "decision")} would change:`,
-    ...told.flatMap((group) => ["", ...groupLines(group, screen)]),
-    ...(groups.length > told.length ? ["", `and ${groups.length - told.length} smaller groups`] : []),
+    ...listed.flatMap((group) => ["", ...groupLines(group, screen)]),
+    ...(groups.length > listed.length ? ["", `and ${groups.length - listed.length} smaller groups`] : []),
     "",
     screen.ink("strong", "Consequences of the change"),
     ...consequences.map((consequence) => totalLine(consequence, totals.consequences[consequence], screen.ink)),

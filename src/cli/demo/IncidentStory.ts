@@ -23,11 +23,11 @@ export interface ToldRun {
 export const choose = (
   played: ReadonlyArray<{ readonly row: JudgedRun; readonly outcome: PlayedRun }>,
 ): ToldRun | undefined => {
-  const told = played.flatMap(({ outcome, row }): ReadonlyArray<ToldRun> => {
+  const stories = played.flatMap(({ outcome, row }): ReadonlyArray<ToldRun> => {
     const incident = outcome.incidents[0];
     return incident === undefined ? [] : [{ row, outcome, incident }];
   });
-  return told.find((it) => it.row.name === favourite) ?? told[0];
+  return stories.find((it) => it.row.name === favourite) ?? stories[0];
 };
 
 const favourite = "call-complete-then-cut";

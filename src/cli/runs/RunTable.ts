@@ -116,7 +116,7 @@ const formatQuestions = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyA
     summary.question === undefined ? [] : [{ ...summary, question: summary.question }],
   );
   if (open.length === 0) return [];
-  const told = open.slice(0, hintsMax).flatMap(({ question, run_id }) => {
+  const hints = open.slice(0, hintsMax).flatMap(({ question, run_id }) => {
     const expiry =
       question.expires_at === undefined
         ? ""
@@ -127,7 +127,7 @@ const formatQuestions = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyA
     ];
   });
   const rest = open.length > hintsMax ? [`  and ${open.length - hintsMax} more`] : [];
-  return ["", `${waitingText(open.length)} for your answer. To see the question and its answers:`, ...told, ...rest];
+  return ["", `${waitingText(open.length)} for your answer. To see the question and its answers:`, ...hints, ...rest];
 };
 
 const waitingText = (count: number): string => (count === 1 ? "One run waits" : `${count} runs wait`);

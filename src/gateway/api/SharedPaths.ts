@@ -138,14 +138,14 @@ const makePathsAmong = Effect.fnUntraced(function* (
 
 const makeAnnouncer = Effect.fnUntraced(function* (put: Put): Effect.fn.Return<(word: Refused) => void> {
   const clock = yield* Clock.Clock;
-  const told = new Map<string, number>();
+  const announced = new Map<string, number>();
   return (word) => {
     const key = keyOf(word);
     const until = monotonicMs(clock) + word.waitMs;
-    if (until < (told.get(key) ?? Number.NEGATIVE_INFINITY) + laterMs) return;
-    told.delete(key);
-    told.set(key, until);
-    dropOldest(told, factsMax);
+    if (until < (announced.get(key) ?? Number.NEGATIVE_INFINITY) + laterMs) return;
+    announced.delete(key);
+    announced.set(key, until);
+    dropOldest(announced, factsMax);
     put("cooldown", key, JSON.stringify(word), word.waitMs);
   };
 });

@@ -51,10 +51,10 @@ type Said = { readonly taken: HopFacts | undefined } | { readonly response: Inco
 
 /** Receives messages from a sibling. The interim response and the final one may arrive in the same packet, so messages are queued. */
 const receiveMessages = (request: ClientRequest): Effect.Effect<Said> => {
-  const heard: Array<Said> = [];
+  const received: Array<Said> = [];
   let wake = (): void => undefined;
   const enqueue = (word: Said) => {
-    heard.push(word);
+    received.push(word);
     wake();
   };
   request.once("information", ({ headers }) => enqueue({ taken: read(HopFacts, headers[hopHeader]) }));
@@ -62,7 +62,7 @@ const receiveMessages = (request: ClientRequest): Effect.Effect<Said> => {
   request.once("close", () => enqueue("gone"));
   return Effect.callback((resume) => {
     wake = () => {
-      const word = heard.shift();
+      const word = received.shift();
       if (word === undefined) return;
       wake = () => undefined;
       resume(Effect.succeed(word));

@@ -81,7 +81,7 @@ export class LingeringRun {
   constructor(entry: AttachEntry, serving: LingeringServing, refuse: Refusal) {
     this.entry = entry;
     this.#refuse = refuse;
-    this.presence = new Presence(() => entry.log.held);
+    this.presence = new Presence(() => entry.log.allocated);
     this.presence.whenEvicted(() => serving.onOverflow(this));
     this.#serving = serving;
   }
@@ -355,7 +355,7 @@ export class LingeringRun {
     if (!client.isReady()) return "full";
     // The response was evicted while the client attached, so its first bytes are missing.
     if (at < this.entry.log.start) return "break";
-    return this.entry.log.from(at)?.subarray(0, stepBytesMax) ?? this.#bodyEnd;
+    return this.entry.log.readFrom(at)?.subarray(0, stepBytesMax) ?? this.#bodyEnd;
   }
 
   /** Returns the head for a HEAD request at an offset. Before the run has a head, returns that of a plain stream. */

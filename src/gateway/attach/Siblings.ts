@@ -234,10 +234,10 @@ export class Siblings {
       const owners = this.held.ownersOf(key);
       if (owners.size === 0 && !isPossibleRepeat(wish)) return false;
       const all = yield* this.#siblingsAmong(among);
-      const told = all.filter(({ name }) => owners.has(name));
+      const published = all.filter(({ name }) => owners.has(name));
       // Runs that have a reader or were read to their end are not published, so a possible repeat is also sent to the other siblings.
       const others = all.filter(({ name }) => !owners.has(name));
-      const asked = isPossibleRepeat(wish) ? [...told, ...others] : told;
+      const asked = isPossibleRepeat(wish) ? [...published, ...others] : published;
       const known = yield* Effect.filter(asked, (it) => Effect.orElseSucceed(it.ask(repeatKnown, key), () => false), {
         concurrency: "unbounded",
       });

@@ -155,9 +155,9 @@ export const count = (record: AccessRecord): Effect.Effect<void> =>
       outcome,
       reason: labels.of("reason", outcome === "given_up" || outcome === "run_cancelled" ? record.rule : record.refused),
     };
-    const told = labels.has(own) ? own : { upstream: other, client: other, outcome, reason: other };
-    measure(served, 1, told, context);
-    const { upstream } = told;
+    const attributes = labels.has(own) ? own : { upstream: other, client: other, outcome, reason: other };
+    measure(served, 1, attributes, context);
+    const { upstream } = attributes;
     if (record.route !== undefined) {
       const by = { upstream, route: labels.of("route", record.route), outcome };
       measure(routed, 1, labels.has(by) ? by : { upstream: other, route: other, outcome }, context);

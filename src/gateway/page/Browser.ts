@@ -183,8 +183,8 @@ const answer = async (button: PageElement): Promise<void> => {
   if (choice === undefined || run === undefined) return;
   if (confirm !== undefined && !(await confirmChoice(retryPrompt(confirm, of)))) return;
   const given = { revision: Number(revision), choice, ...(confirm === undefined ? {} : { confirm_may_repeat: true }) };
-  await post(button, `runs/${encodeURIComponent(run)}/answer`, given, ({ ok, told }) =>
-    say(ok ? `Answered: ${button.textContent}` : `Not answered: ${messageOf(told)}`, !ok),
+  await post(button, `runs/${encodeURIComponent(run)}/answer`, given, ({ ok, body }) =>
+    say(ok ? `Answered: ${button.textContent}` : `Not answered: ${messageOf(body)}`, !ok),
   );
 };
 
@@ -192,16 +192,16 @@ const cancel = async (button: PageElement): Promise<void> => {
   const { cancel: run = "", of = "" } = button.dataset;
   if (!(await confirmChoice(cancelPrompt(of)))) return;
   say("Cancelling …", false);
-  await post(button, `runs/${encodeURIComponent(run)}/cancel`, {}, ({ ok, told }) =>
-    say(ok ? messageOf(told) : `Not cancelled: ${messageOf(told)}`, !ok),
+  await post(button, `runs/${encodeURIComponent(run)}/cancel`, {}, ({ ok, body }) =>
+    say(ok ? messageOf(body) : `Not cancelled: ${messageOf(body)}`, !ok),
   );
 };
 
 const tryPath = async (button: PageElement): Promise<void> => {
   say("Asking …", false);
-  await post(button, "paths/try", { path: button.dataset.path }, ({ ok, told }) => {
-    const isBack = typeof told === "object" && told !== null && "state" in told && told.state !== "down";
-    if (!ok) say(`Not asked: ${messageOf(told)}`, true);
+  await post(button, "paths/try", { path: button.dataset.path }, ({ ok, body }) => {
+    const isBack = typeof body === "object" && body !== null && "state" in body && body.state !== "down";
+    if (!ok) say(`Not asked: ${messageOf(body)}`, true);
     else say(isBack ? "It can be reached again" : "It cannot be reached yet", !isBack);
   });
 };
@@ -211,13 +211,13 @@ const post = async (
   button: PageElement,
   path: string,
   body: object,
-  onAnswer: (answered: { readonly ok: boolean; readonly told: unknown }) => void,
+  onAnswer: (answered: { readonly ok: boolean; readonly body: unknown }) => void,
 ): Promise<void> => {
   button.disabled = true;
   try {
     const headers = { "content-type": "application/json", "x-recovery-answer": "1" };
     const response = await fetch(`api/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-    onAnswer({ ok: response.ok, told: await response.json() });
+    onAnswer({ ok: response.ok, body: await response.json() });
   } catch {
     say("No response: the server cannot be reached", true);
   }
@@ -228,8 +228,8 @@ const post = async (
   if (document.activeElement === document.body) document.getElementById("view")?.focus();
 };
 
-const messageOf = (told: unknown): string =>
-  typeof told === "object" && told !== null && "message" in told ? String(told.message) : "the server refused";
+const messageOf = (body: unknown): string =>
+  typeof body === "object" && body !== null && "message" in body ? String(body.message) : "the server refused";
 
 document.addEventListener("click", ({ target }) => {
   const button = target.closest("button");
@@ -368,9 +368,9 @@ const join = (steal: boolean): void => {
     new Promise((resolve) => {
       if (part.signal.aborted) return resolve();
       isLeading = true;
-      const end = listen((told) => {
-        channel?.postMessage(told);
-        onFeed(told);
+      const end = listen((message) => {
+        channel?.postMessage(message);
+        onFeed(message);
       });
       part.signal.addEventListener("abort", () => {
         end();
@@ -387,11 +387,11 @@ const join = (steal: boolean): void => {
 /** Runs every second: replaces a leading tab that is silent, and polls while there is no live feed. */
 const tick = (): void => {
   if (!isLeading && clock() - last.led > silentMs) join(true);
-  if (standing() !== "live" && clock() - last.looked >= pollMs) void refresh();
+  if (standingOf() !== "live" && clock() - last.looked >= pollMs) void refresh();
   badge();
 };
 
-const standing = (): Standing => {
+const standingOf = (): Standing => {
   if (refusal !== undefined) return "lost";
   if (feed !== "open") return feed === "start" ? "start" : "polling";
   return clock() - last.fed > silentMs ? "silent" : "live";
@@ -412,7 +412,7 @@ const words: Readonly<Record<Standing, string>> = {
 const badge = (): void => {
   const [place, said, age] = ["feed", "feed-words", "feed-age"].map((id) => document.getElementById(id));
   if (!place || !said || !age) return;
-  const now = standing();
+  const now = standingOf();
   const text = refusal ?? words[now];
   place.dataset.feed = now;
   if (said.textContent !== text) said.textContent = text;

@@ -101,7 +101,7 @@ const questions = ({ asking, asksMore, now }: OverviewModel): Html => {
       const question = openQuestionOf(record);
       return question === undefined ? [] : [{ record, question }];
     })
-    .toSorted((a, b) => urgency(a) - urgency(b) || askTimeOf(b) - askTimeOf(a));
+    .toSorted((a, b) => urgencyOf(a) - urgencyOf(b) || askTimeOf(b) - askTimeOf(a));
   const [first] = open;
   if (first === undefined) return none;
   const { expires_at } = first.question.question;
@@ -118,7 +118,7 @@ interface Open {
 }
 
 /** Sort key: the earliest expiry first, then questions without one. */
-const urgency = ({ question: { question } }: Open): number => question.expires_at ?? Number.MAX_SAFE_INTEGER;
+const urgencyOf = ({ question: { question } }: Open): number => question.expires_at ?? Number.MAX_SAFE_INTEGER;
 
 const askTimeOf = ({ question: { question }, record }: Open): number => question.asked_at ?? record.started_at;
 

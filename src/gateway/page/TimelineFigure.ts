@@ -28,7 +28,7 @@ const ariaLabelOf = ({ bars, total }: Timeline): string =>
 
 const lane = (bar: AttemptStory, timeline: Timeline): Html => html`<div class="lane">
     <span class="who"><b>${bar.record.attempt}</b> ${bar.record.mode} <span class="took">${formatLasting(bar.to - bar.from)}</span></span>
-    <svg class="track" height="30" aria-hidden="true">${grid(timeline)}${gapsAfter(bar, timeline).map((gap) => gapLine(gap, timeline))}${body(bar, timeline)}${bar.evidence.map((it) => markOf(it, bar, timeline))}${ending(bar, timeline)}</svg>
+    <svg class="track" height="30" aria-hidden="true">${grid(timeline)}${gapsAfter(bar, timeline).map((gap) => gapLine(gap, timeline))}${body(bar, timeline)}${bar.evidence.map((it) => markOf(it, bar, timeline))}${breakMark(bar, timeline)}</svg>
   </div>`;
 
 const percent = (place: number): string => `${Math.round(place * 1_000) / 1_000}%`;
@@ -110,7 +110,7 @@ const isProof = Schema.is(SeamProof);
 const seamMark = ({ at_ms }: Evidence, { seam }: AttemptStory, x: string): Html =>
   html`<svg x="${x}" overflow="visible"><title>${seam === undefined ? events.seam : `continues after ${formatCharacters(seam.at)}`} at ${formatLasting(at_ms)}</title>${stitch}</svg>`;
 
-const ending = (bar: AttemptStory, { place }: Timeline): Html =>
+const breakMark = (bar: AttemptStory, { place }: Timeline): Html =>
   bar.end === "broke"
     ? html`<svg x="${percent(place(bar.to))}" overflow="visible"><title>broke at ${formatLasting(bar.to)}</title><circle class="break" cx="0" cy="15" r="7"/><path class="cross" d="M-3 12l6 6M3 12l-6 6"/></svg>`
     : none;

@@ -37,7 +37,7 @@ export interface RouteTarget {
   readonly server: UpstreamSettings;
   readonly plan: RelayPlan;
   /** Converts the client's request to the request that is sent. */
-  readonly leaving: (request: RelayRequest) => RelayRequest;
+  readonly convert: (request: RelayRequest) => RelayRequest;
 }
 
 /** The reason why a request cannot use a route, in a few words. It is logged, and sent to a client that asked for this route. */
@@ -87,7 +87,7 @@ export const targetOf = (
       },
       ...(server.tolerance === undefined ? {} : { tolerance: { ...server.tolerance, ...plan.tolerance } }),
     },
-    leaving: (given) =>
+    convert: (given) =>
       requestOnRoute(given, {
         upstream: found.upstream,
         route,

@@ -61,7 +61,7 @@ export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts):
   transport: {
     open: (request, reporters) => {
       const origin = origins.of(originOf(request.url));
-      return new UpstreamExchange(request, reporters, { wire, origin, monotonicMs, nowMs, over: begin() });
+      return new UpstreamExchange(request, reporters, { wire, origin, monotonicMs, nowMs, onOver: begin() });
     },
   },
   pathOf: memoizeByOrigin((origin) => pathTo({ ...wire, origins }, origin)),

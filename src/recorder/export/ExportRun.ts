@@ -6,7 +6,7 @@ import type { ExportIds, ExportLabels } from "./ExportLabel.ts";
 import * as Values from "./ExportValues.ts";
 
 /** Copies the state of a run. Leaves out the digest of its transcript, because equal digests would reveal equal prompts. */
-export const standing = ({ budget, parked, policy, resumes, state }: RunRecord, labels: ExportLabels) => ({
+export const exportStanding = ({ budget, parked, policy, resumes, state }: RunRecord, labels: ExportLabels) => ({
   state,
   ...(parked === undefined ? {} : { parked }),
   resumes,

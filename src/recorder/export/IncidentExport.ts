@@ -93,7 +93,7 @@ const runDocument = (record: RunRecord, labels: ExportLabels) => {
     export_version: exportVersion,
     provider,
     started_at: record.started_at,
-    ...Parts.standing(record, labels),
+    ...Parts.exportStanding(record, labels),
     ...(end === undefined
       ? {}
       : { end: { state: end.state, reason: labels.of(end.reason), attempts: end.attempts, at: end.at } }),

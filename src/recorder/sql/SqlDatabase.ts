@@ -161,10 +161,10 @@ export class SqlDatabase {
   execute<A, E>(statement: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
     const { unwritable } = this.#newer;
     if (unwritable !== undefined) return Effect.fail(unwritable);
-    const told = Effect.catchIf(this.#withTables(statement), isUndecided, (cause) =>
+    const checked = Effect.catchIf(this.#withTables(statement), isUndecided, (cause) =>
       Effect.die(new OutcomeUnknown("a statement", { cause })),
     );
-    return this.#explain(this.#runOutsideTransaction(told, true));
+    return this.#explain(this.#runOutsideTransaction(checked, true));
   }
 
   /**

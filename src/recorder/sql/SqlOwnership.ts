@@ -198,7 +198,7 @@ const refusalOf = (lease: SqlLease, held: Held, runId: string, row: Owned | unde
   if (row.state === "ended") return "run_ended" as const;
   const mine = lease.findOwned(runId);
   // This process has lost the run, but its stream here does not know that yet and would continue to write.
-  const isHere = mine !== undefined && mine.lease !== held.id && mine.told === undefined;
+  const isHere = mine !== undefined && mine.lease !== held.id && mine.isNotified === undefined;
   return row.owner === held.id || isHere || lease.isReleasing(runId) ? ("owned" as const) : undefined;
 };
 

@@ -344,7 +344,7 @@ const apply = (run: Open, { entries, runId }: Entries): RecorderError | undefine
   if (typeof record === "string") return runError(record, runId);
   run.record = record;
   // A claimed run may still be parked, so its state does not tell if it was released. Only an entry of its owner releases it.
-  if (entries.some(RunRecord.givesBack) || record?.state === "ended") run.owner = undefined;
+  if (entries.some(RunRecord.isRelease) || record?.state === "ended") run.owner = undefined;
   return undefined;
 };
 

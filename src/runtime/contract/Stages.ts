@@ -180,7 +180,7 @@ export interface SeamSlot<P, B> {
    *
    * @returns the break to decide, if the attempt continued shown text and broke before its seam; otherwise undefined
    */
-  broke(broken: B, host: SeamHost): B | undefined;
+  onBreak(broken: B, host: SeamHost): B | undefined;
   /** Restores the requests with a seam that are on record. */
   restore(attempts: ReadonlyArray<Pick<AttemptRecord, "facts" | "seam">>): void;
   /** Called when the run has ended. Releases the shown text (L11). */

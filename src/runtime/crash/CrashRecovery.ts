@@ -281,6 +281,6 @@ const sweepWords = {
 const logSweepFailure = (outage: OutageLog, cause: Cause.Cause<RecorderError>): Effect.Effect<void> => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause));
   if (error !== undefined) return outage.recordFailure(error.message === "" ? error.reason : error.message);
-  const told = outage.isOn ? Effect.void : Effect.logError("a sweep for orphaned runs failed with a defect", cause);
-  return Effect.andThen(told, outage.recordFailure("a defect in the sweep"));
+  const logged = outage.isOn ? Effect.void : Effect.logError("a sweep for orphaned runs failed with a defect", cause);
+  return Effect.andThen(logged, outage.recordFailure("a defect in the sweep"));
 };

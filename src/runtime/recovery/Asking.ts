@@ -128,9 +128,9 @@ const resolveQuestion = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<Next<P>, never, R> {
   run.handoff.push({ _tag: "QuestionAsked", question });
   run.telemetry.reportQuestion(incident);
-  const told = yield* answerOf(run, question);
+  const chosen = yield* answerOf(run, question);
   // No process can take up this run, so there is no reason to keep it for a later answer.
-  const answer = told === "parked" && !run.canBeTakenUp ? "stop" : told;
+  const answer = chosen === "parked" && !run.canBeTakenUp ? "stop" : chosen;
   // An answer is refused if the facts have grown since the question, even in the same step.
   if (run.question.close()) return "again";
   if (answer === undefined && !isLeftToOthers(run)) return "again";

@@ -82,7 +82,7 @@ export class KeptEvents<P> {
   }
 
   /** Returns the events from a position on. */
-  from(position: number): ReadonlyArray<RunEvent<P>> {
+  readFrom(position: number): ReadonlyArray<RunEvent<P>> {
     return this.#events.slice(Math.max(0, position - this.#first));
   }
 

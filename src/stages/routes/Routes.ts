@@ -251,7 +251,7 @@ class Routes<P, E, R> implements RouteGate<RunOptions<P, E, R>> {
   /** Returns true if a route accepts a request of this run now. */
   #isUp(route: Route<P, E, R>): boolean {
     if (!this.#isReachable(route)) return false;
-    const standing = this.#standing(route);
+    const standing = this.#standingOf(route);
     // A half-open breaker admits only some runs: a run that could still use another route if this one fails, and a run whose current route
     // is down.
     return standing === "half_open" ? this.#hasAnother(route) || this.#isLost(route) : standing === "closed";
@@ -268,7 +268,7 @@ class Routes<P, E, R> implements RouteGate<RunOptions<P, E, R>> {
   }
 
   #isWell(route: Route<P, E, R>): boolean {
-    return this.#isReachable(route) && this.#standing(route) === "closed";
+    return this.#isReachable(route) && this.#standingOf(route) === "closed";
   }
 
   #isReachable({ options }: Route<P, E, R>): boolean {
@@ -282,7 +282,7 @@ class Routes<P, E, R> implements RouteGate<RunOptions<P, E, R>> {
     return this.#host.now();
   }
 
-  #standing({ breaker }: Route<P, E, R>): BreakerStanding {
+  #standingOf({ breaker }: Route<P, E, R>): BreakerStanding {
     return this.#breakers.standing(breaker, this.#now);
   }
 }

@@ -12,7 +12,7 @@ export interface AnswerProtocol {
   /** Part of the path that belongs to the base URL of the provider's own SDK. */
   readonly basePath: string;
   /** True if a request path, without its query, belongs to this protocol. */
-  readonly serves: (path: string) => boolean;
+  readonly isServed: (path: string) => boolean;
   readonly write: (answer: NumberedAnswer) => ReadonlyArray<AnswerEvent>;
   readonly errorBody: (status: number) => object;
   /** Headers of a response with an error status, besides its type and length. */

@@ -104,7 +104,7 @@ export const openAiChat: AnswerProtocol = {
   shortName: "chat",
   path: "/v1/chat/completions",
   basePath: "/v1",
-  serves: (path) => path.endsWith("/chat/completions"),
+  isServed: (path) => path.endsWith("/chat/completions"),
   write: events,
   errorBody,
   endsWith: "event",

@@ -57,6 +57,6 @@ export const openAiCompletions: AnswerProtocol = {
   id: "openai-completions",
   shortName: "completions",
   path: "/v1/completions",
-  serves: (path) => /(?<!\/chat)\/completions$/.test(path),
+  isServed: (path) => /(?<!\/chat)\/completions$/.test(path),
   write: events,
 };

@@ -143,7 +143,7 @@ const readRequest = Effect.fnUntraced(function* (
       return { type: "broken", break: early };
     }
     if (!reader.complete() || head === undefined) continue;
-    inbox.unread(rest);
+    inbox.putBack(rest);
     const answer = server.next(script);
     const asked = answer?.protocol === undefined ? undefined : server.protocolOf(answer.protocol);
     return { type: "read", head, body: reader.body(), answer, protocol: asked ?? route?.protocol };

@@ -16,7 +16,7 @@ interface Heard {
 const opened = (connector: Connector.Connector, url: string, waiting: Connector.Waiting) =>
   Effect.callback<ReadonlyArray<Heard>>((resume) => {
     const heard: Array<Heard> = [];
-    const hear = (at: string): void => void heard.push({ at, waiting: connector.waiting() });
+    const hear = (at: string): void => void heard.push({ at, waiting: connector.findWaiting() });
     const connected = (error: Error | null, socket: Socket | null): void => {
       hear(error === null ? "connect" : "error");
       socket?.once("data", () => {

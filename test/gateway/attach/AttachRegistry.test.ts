@@ -21,7 +21,7 @@ const bytes = (length: number, of = 1) => new Uint8Array(length).fill(of);
 
 const all = (log: ByteLog, from: number): Buffer => {
   const parts: Array<Uint8Array> = [];
-  for (let at = from, part = log.from(at); part !== undefined; part = log.from(at)) {
+  for (let at = from, part = log.readFrom(at); part !== undefined; part = log.readFrom(at)) {
     parts.push(part);
     at += part.byteLength;
   }
@@ -33,21 +33,21 @@ describe("The log of a response", () => {
     const log = new ByteLog();
     const packet = bytes(5_000, 1);
     log.append(packet.subarray(50));
-    assert.strictEqual(log.from(0)?.buffer, packet.buffer);
-    assert.strictEqual(log.held, 5_000);
+    assert.strictEqual(log.readFrom(0)?.buffer, packet.buffer);
+    assert.strictEqual(log.allocated, 5_000);
     const view = bytes(64 * 1024, 2).subarray(0, 1_500);
     log.append(view);
-    assert.notStrictEqual(log.from(4_950)?.buffer, view.buffer);
+    assert.notStrictEqual(log.readFrom(4_950)?.buffer, view.buffer);
     // What is kept stands behind no hole, so that long chunks between short ones take no more than twice their bytes.
     for (let n = 0; n < 20; n += 1) {
       log.append(bytes(2_000, 3));
       log.append(bytes(10, 4));
-      assert.isAtMost(log.held, 2 * log.length + 4_096);
+      assert.isAtMost(log.allocated, 2 * log.length + 4_096);
     }
     const { length } = log;
     assert.strictEqual(all(log, 0).byteLength, length);
     log.dropUntil(4_950);
-    assert.isAtMost(log.held, 2 * (length - 4_950) + 4_096, "a kept chunk goes with its whole buffer");
+    assert.isAtMost(log.allocated, 2 * (length - 4_950) + 4_096, "a kept chunk goes with its whole buffer");
   });
 
   it("gives back what it has not filled once the response is over, and leaves a reader what it was given", () => {
@@ -55,10 +55,10 @@ describe("The log of a response", () => {
       const log = new ByteLog();
       const whole = Buffer.from(Array.from({ length }, (_, n) => n % 251));
       for (let at = 0; at < length; at += 150) log.append(Uint8Array.from(whole.subarray(at, at + 150)));
-      const given = log.from(Math.max(0, length - 100));
+      const given = log.readFrom(Math.max(0, length - 100));
       log.trim();
       log.trim();
-      assert.isAtMost(log.held - length, 8 * 1024, `${length} bytes`);
+      assert.isAtMost(log.allocated - length, 8 * 1024, `${length} bytes`);
       assert.isTrue(all(log, 0).equals(whole), `${length} bytes`);
       if (given !== undefined) assert.isTrue(whole.subarray(length - 100).equals(given));
       log.append(bytes(10, 7));
@@ -77,15 +77,15 @@ describe("The log of a response", () => {
         whole = Buffer.concat([whole, chunk]);
         const from = Math.floor(random() * (whole.byteLength + 1));
         assert.isTrue(all(log, from).equals(whole.subarray(from)), `seed ${seed}, step ${step}`);
-        assert.isAtMost(log.held, 2 * whole.byteLength + 4_096, `seed ${seed}`);
+        assert.isAtMost(log.allocated, 2 * whole.byteLength + 4_096, `seed ${seed}`);
       }
       const kept = Math.floor(random() * whole.byteLength);
-      const before = log.held;
+      const before = log.allocated;
       log.dropUntil(kept);
       assert.isTrue(all(log, kept).equals(whole.subarray(kept)), `seed ${seed}`);
-      assert.isAtMost(log.held, before);
+      assert.isAtMost(log.allocated, before);
       log.dropUntil(log.length);
-      assert.isAtMost(log.held, 64 * 1024);
+      assert.isAtMost(log.allocated, 64 * 1024);
       assert.strictEqual(log.length, whole.byteLength);
     }
   });
@@ -274,7 +274,7 @@ const play = (seed: number): void => {
     }
     assert.isAtMost(registry.size, limits.runs, `seed ${seed}`);
     assert.isAtMost(registry.bytes, limits.processBytes, `seed ${seed}`);
-    const held = registry.entries.reduce((sum, { log }) => sum + log.held, 0);
+    const held = registry.entries.reduce((sum, { log }) => sum + log.allocated, 0);
     assert.strictEqual(registry.bytes, held, `seed ${seed}: the account is true`);
     for (const { log } of registry.entries) assert.isAtMost(log.length, limits.runBytes, `seed ${seed}`);
   }

@@ -25,7 +25,7 @@ const opened = () => {
       origin: new Origins().of("http://127.0.0.1:1"),
       monotonicMs: () => 0,
       nowMs: () => 0,
-      over: () => undefined,
+      onOver: () => undefined,
     },
   );
   if (taken === undefined) throw new Error("nothing was dispatched");

@@ -429,7 +429,13 @@ describe("layer", () => {
       yield* orphan(recorder, L.lifeOf("nothing was shown"), "a");
       const log: Array<string> = [];
       const takeUp = Effect.onInterrupt(Effect.never, () => Effect.sync(() => void log.push("interrupted")));
-      const onSwept = () => Effect.forkScoped(Effect.andThen(Effect.sync(() => void log.push("forked")), takeUp));
+      const onSwept = () =>
+        Effect.forkScoped(
+          Effect.andThen(
+            Effect.sync(() => void log.push("forked")),
+            takeUp,
+          ),
+        );
       const built = Effect.andThen(Layer.build(CrashRecovery.layer({ onSwept })), TestClock.adjust("1 minute"));
       yield* Effect.scoped(built);
       assert.deepStrictEqual(log, ["forked", "interrupted"]);

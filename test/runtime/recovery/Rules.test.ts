@@ -58,7 +58,7 @@ const assertRecordedFirst = (event: RunEvent<S.ScriptedPart>, recorder: RunRecor
         const { shows } = event.part.says;
         const calls = event.part.says.calls.filter((it) => it.executor === "runtime");
         const facts = attempt(event.attempt)?.facts ?? AttemptFacts.fresh;
-        assert.isTrue(AttemptFacts.atMost(AttemptFacts.Shown, shows, facts.shown), `${event.part.name} on record`);
+        assert.isTrue(AttemptFacts.isAtMost(AttemptFacts.Shown, shows, facts.shown), `${event.part.name} on record`);
         return assert.isAtLeast(facts.tools.length, calls.length, `${event.part.name} on record`);
       }
       case "RetryScheduled":
