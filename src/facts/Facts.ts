@@ -27,7 +27,7 @@ import { type Executor, type SideEffects, type ToolBoundary, ToolEffect, withSta
 import { lastMoment } from "./Growth.ts";
 import { Ledger } from "./ToolRows.ts";
 
-export { atMost, join } from "./Growth.ts";
+export { canGrowInto as atMost, join } from "./Growth.ts";
 
 /** Options of an attempt's facts, known before the attempt starts. */
 export interface FactsOptions {

@@ -165,7 +165,7 @@ const buildFacts = (fact: <K extends keyof AttemptFacts>(name: K) => AttemptFact
 };
 
 /** Returns true if facts `f` can grow into facts `g`: every fact of `f` is at or below the same fact of `g`. */
-export const atMost = (f: AttemptFacts, g: AttemptFacts): boolean => {
+export const canGrowInto = (f: AttemptFacts, g: AttemptFacts): boolean => {
   const isAtMost = <K extends keyof AttemptFacts>(name: K): boolean => growth[name].isAtMost(f[name], g[name]);
   return names.every(isAtMost);
 };

@@ -31,7 +31,7 @@ export const inUseMs = 3_600_000;
  */
 export const wantedMs = 120_000;
 
-const nothing = (): void => {};
+const doNothing = (): void => {};
 
 /** The paths of one process, with their waiting requests and cooldowns. The owner calls `runDue` at the time of `nextAt`. */
 export class PathTable {
@@ -78,7 +78,7 @@ export class PathTable {
     this.#step(entry, now);
   }
 
-  standing(scope: Scope, maxRetryAfterMs: number): Standing {
+  standingOf(scope: Scope, maxRetryAfterMs: number): Standing {
     const now = this.#world.now();
     const entry = this.#entries.get(scope.path);
     if (entry !== undefined) entry.wantedAt = now;
@@ -108,13 +108,13 @@ export class PathTable {
     const entry = this.#entry(scope.path, now);
     entry.wantedAt = now;
     if (this.isOpen(scope)) {
-      admission.hold(nothing);
+      admission.hold(doNothing);
       done({ _tag: "admitted", waitedMs: 0 });
-      return nothing;
+      return doNothing;
     }
     if (this.#departures.isFull) {
       done({ _tag: "full", waitedMs: 0 });
-      return nothing;
+      return doNothing;
     }
     const waiter = this.#departures.add(entry, admission, now, done);
     this.#settle(entry, now);
@@ -170,7 +170,7 @@ export class PathTable {
     this.#setState(entry, State.recordConnectFailure(state, canProbe, code, now, this.#world.jitter()), now);
     this.#step(entry, now);
     done();
-    return nothing;
+    return doNothing;
   }
 
   recordBreak(scope: Scope): void {
@@ -188,11 +188,11 @@ export class PathTable {
     const entry = this.#entries.get(path);
     if (entry?.way === undefined) {
       done(false);
-      return nothing;
+      return doNothing;
     }
     if (entry.state.state === "down" && entry.state.probes > 0) {
       done(true);
-      return nothing;
+      return doNothing;
     }
     return this.#ask(entry, done, this.#world.now());
   }
@@ -201,14 +201,14 @@ export class PathTable {
     const entry = this.#entries.get(path);
     if (entry === undefined) {
       done(false);
-      return nothing;
+      return doNothing;
     }
     const now = this.#world.now();
     if (entry.way !== undefined) return this.#ask(entry, () => done(true), now);
     if (entry.state.state === "down") entry.state = State.requestProbe(entry.state, now);
     this.#step(entry, now);
     done(true);
-    return nothing;
+    return doNothing;
   }
 
   onWake(): void {
@@ -320,7 +320,7 @@ export class PathTable {
   #ask(entry: Entry, done: (failed: boolean) => void, now: number): () => void {
     if (this.#isClosed) {
       done(false);
-      return nothing;
+      return doNothing;
     }
     entry.askers.add(done);
     entry.wantedAt = now;

@@ -149,7 +149,7 @@ const serviceOf = (table: PathTable): PathsService => ({
   attach: (path, way) => table.attach(path, way),
   markReached: (path) => table.markReached(path),
   hasReached: (path) => table.hasReached(path),
-  standing: (scope, maxRetryAfterMs) => table.standing(scope, maxRetryAfterMs),
+  standing: (scope, maxRetryAfterMs) => table.standingOf(scope, maxRetryAfterMs),
   isOpen: (scope) => table.isOpen(scope),
   admit: (admission) => admit(table, admission),
   recordResponse: (scope) => table.recordResponse(scope),

@@ -119,7 +119,7 @@ export class WriteQueue extends Context.Service<WriteQueue, Queue>()("effect-str
    * @param recorder recorder to which the queue writes
    * @param spill keeps entries that a closing queue could not write; without it, these entries are lost, and the loss is logged
    */
-  static readonly over = <Provided, E, R>(
+  static readonly wrap = <Provided, E, R>(
     recorder: Layer.Layer<RunRecorder | Provided, E, R>,
     spill?: Spill,
   ): Layer.Layer<RunRecorder | Provided | WriteQueue, E, R> =>

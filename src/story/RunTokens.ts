@@ -32,7 +32,7 @@ export const tokensOf = (record: RunRecord, prices: Prices.Prices = Prices.none)
   const price = Prices.priceOf(prices, record.provider.model);
   const of = (kind: Cost["kind"]) => costs.filter((cost) => cost.kind === kind).map(({ tokens }) => tokens);
   const sum = (all: ReadonlyArray<Tokens.TokenCost>) => all.reduce((total, tokens) => total + Tokens.total(tokens), 0);
-  const money = (all: ReadonlyArray<Tokens.TokenCost>) =>
+  const formatMoney = (all: ReadonlyArray<Tokens.TokenCost>) =>
     price === undefined ? 0 : all.reduce((total, tokens) => total + Prices.costOf(price, tokens), 0);
   const used = of("used");
   const wasted = of("wasted");
@@ -40,7 +40,7 @@ export const tokensOf = (record: RunRecord, prices: Prices.Prices = Prices.none)
     used: sum(used),
     wasted: sum(wasted),
     estimated: record.attempts_omitted > 0 || [...used, ...wasted].some((it) => it.estimated && Tokens.total(it) > 0),
-    ...(price === undefined ? {} : { cost_usd: { used: money(used), wasted: money(wasted) } }),
+    ...(price === undefined ? {} : { cost_usd: { used: formatMoney(used), wasted: formatMoney(wasted) } }),
   };
 };
 

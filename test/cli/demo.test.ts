@@ -14,7 +14,7 @@ import { type JudgedRun, judge } from "../../src/cli/demo/scenarios/Judge.ts";
 import type { PlayedRun } from "../../src/cli/demo/scenarios/Player.ts";
 import { faultCharactersMax, guarded, type Scenario, silentRetry } from "../../src/cli/demo/scenarios/Scenario.ts";
 import { scenarios } from "../../src/cli/demo.ts";
-import { plain } from "../../src/cli/terminal/Ink.ts";
+import { plainInk } from "../../src/cli/terminal/Ink.ts";
 import * as Json from "../../src/domain/Json.ts";
 import type { RequestLog } from "../../src/testing/index.ts";
 import { folder as recordingsFolder } from "../Recordings.ts";
@@ -244,8 +244,8 @@ describe("the demo's judge", () => {
     it(`finds an unexpected value of ${what}, and the table says so`, () => {
       const row = judged({}, expect);
       assert.strictEqual(row.problems.length, 1);
-      assert.include(table([row], plain), "✗ a fault");
-      assert.include(table([row], plain), row.problems[0] ?? "?");
+      assert.include(table([row], plainInk), "✗ a fault");
+      assert.include(table([row], plainInk), row.problems[0] ?? "?");
     });
   }
 });

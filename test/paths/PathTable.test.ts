@@ -189,7 +189,7 @@ class World {
   checkGoing(scope: Scope, maxRetryAfterMs: number): void {
     const path = this.table.list().find((it) => it.path === scope.path);
     this.hold(path?.state !== "down" || !this.canProbe.get(scope.path), "let go while its path is down");
-    this.hold(this.table.standing(scope, maxRetryAfterMs).cooldownMs === 0, "let go while its scope cools");
+    this.hold(this.table.standingOf(scope, maxRetryAfterMs).cooldownMs === 0, "let go while its scope cools");
   }
 
   event(): void {
@@ -330,8 +330,8 @@ describe("the table of paths", () => {
     }
     expect(table.list().length).toBe(pathsMax);
     expect(table.list()[0]).toMatchObject({ path: "waited", state: "down", waiting: 1 });
-    expect(table.standing(scopeOf("p9999"), 0).path).toBe("down");
-    expect(table.standing(scopeOf("p0"), 0).path).toBe("up");
+    expect(table.standingOf(scopeOf("p9999"), 0).path).toBe("down");
+    expect(table.standingOf(scopeOf("p0"), 0).path).toBe("up");
   });
 
   it("reads no clock to admit a request while nothing cools down", () => {

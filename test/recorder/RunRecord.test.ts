@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Schema } from "effect";
 import { evidenceFirstMax, evidenceLastMax, incidentsMax } from "../../src/domain/Limits.ts";
-import { atMost } from "../../src/facts/Growth.ts";
+import { canGrowInto } from "../../src/facts/Growth.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import * as RunRecord from "../../src/recorder/RunRecord.ts";
 import { seeded } from "../Seeded.ts";
@@ -197,7 +197,7 @@ describe("RunRecord.apply over random histories", () => {
   const grown = (before: RunRecord.RunRecord, after: RunRecord.RunRecord, where: string): void => {
     for (const attempt of before.attempts) {
       const same = after.attempts.find((it) => it.attempt === attempt.attempt);
-      if (same !== undefined) assert.isTrue(atMost(attempt.facts, same.facts), where);
+      if (same !== undefined) assert.isTrue(canGrowInto(attempt.facts, same.facts), where);
     }
     if (before.state === "ended") assert.deepStrictEqual([after.state, after.end], ["ended", before.end], where);
     assert.isAtLeast(after.evidence.omitted, before.evidence.omitted, where);

@@ -264,19 +264,19 @@ class Answers {
 
   /** Waits for the answer to a question, which may have been given already. */
   readonly ask = (question: Question): Effect.Effect<Choice> =>
-    Effect.suspend(() => Deferred.await(this.#of(question))).pipe(
+    Effect.suspend(() => Deferred.await(this.#answerOf(question))).pipe(
       Effect.ensuring(Effect.sync(() => this.forget(question.run_id))),
     );
 
   give(question: Question, choice: Choice): void {
-    Deferred.doneUnsafe(this.#of(question), Effect.succeed(choice));
+    Deferred.doneUnsafe(this.#answerOf(question), Effect.succeed(choice));
   }
 
   forget(runId: string): void {
     this.#given.delete(runId);
   }
 
-  #of({ revision, run_id }: Question): Deferred.Deferred<Choice> {
+  #answerOf({ revision, run_id }: Question): Deferred.Deferred<Choice> {
     const known = this.#given.get(run_id);
     if (known?.revision === revision) return known.choice;
     const choice = Deferred.makeUnsafe<Choice>();

@@ -47,8 +47,8 @@ const lines = (row: JudgedRun, ink: Ink): ReadonlyArray<string> => {
   );
   const indent = " ".repeat(widths.fault + widths.saw + widths.tries + 5);
   return [
-    `${ink(ok ? "good" : "bad", ok ? "✓" : "✗")} ${colour(text, first, ink)}`,
-    ...more.map((decision) => `${indent}${colour(decision, decision, ink)}`),
+    `${ink(ok ? "good" : "bad", ok ? "✓" : "✗")} ${applyColour(text, first, ink)}`,
+    ...more.map((decision) => `${indent}${applyColour(decision, decision, ink)}`),
     ...row.problems.map((problem) => ink("bad", `    ${problem}`)),
   ];
 };
@@ -59,7 +59,7 @@ const tones: Readonly<Record<string, Tone>> = {
   do_not_retry: "quiet",
 };
 
-const colour = (text: string, decision: string, ink: Ink): string => {
+const applyColour = (text: string, decision: string, ink: Ink): string => {
   const tone = tones[decision.split(" ", 1)[0] ?? ""];
   return tone === undefined ? text : text.replace(decision, ink(tone, decision));
 };

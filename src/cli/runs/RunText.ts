@@ -151,12 +151,13 @@ const callsText = (calls: ReadonlyArray<CallStory>, screen: Screen): string => {
 };
 
 const endLines = (record: RunRecord, { end, status }: RunStory, screen: Screen): ReadonlyArray<string> => {
-  const say = (text: string) => paragraph("", text, { columns: screen.columns, indent: 2, margin: 0 }, screen.ink);
+  const formatText = (text: string) =>
+    paragraph("", text, { columns: screen.columns, indent: 2, margin: 0 }, screen.ink);
   const toType = (command: string) => `    ${screen.ink("strong", screen.type(command))}`;
-  if (end !== undefined) return [say(end)];
+  if (end !== undefined) return [formatText(end)];
   if (status === "orphan")
-    return [say("Its process is gone, and no decision has been made yet. To recover it:"), toType("recover")];
+    return [formatText("Its process is gone, and no decision has been made yet. To recover it:"), toType("recover")];
   if (status === "live")
-    return [say("A process owns it. To follow it:"), toType(`runs watch ${quoteForShell(record.run_id)}`)];
-  return [say(`${record.parked === "answered" ? "It is answered. " : ""}${takeUpHint(record.run_id)}`)];
+    return [formatText("A process owns it. To follow it:"), toType(`runs watch ${quoteForShell(record.run_id)}`)];
+  return [formatText(`${record.parked === "answered" ? "It is answered. " : ""}${takeUpHint(record.run_id)}`)];
 };

@@ -167,15 +167,15 @@ const sinkOf = (run: LingeringRun, attachments: Attachments): Pick<ClientRespons
 
 /** Selects the access records that describe the run: those of its first request and of its current reader. */
 const linesOf = (run: LingeringRun, { client }: EndedRequest) => {
-  const each = (tell: (line: Access) => void): void => {
+  const forEachLine = (tell: (line: Access) => void): void => {
     tell(client.access);
     const reads = run.client?.access;
     if (reads !== undefined && reads !== client.access) tell(reads);
   };
   return {
-    each,
-    recordEvent: (event: RelayEvent, runId: string) => each((line) => line.recordEvent(event, runId)),
-    addFacts: (facts: AccessFacts) => each((line) => line.addFacts(facts)),
+    each: forEachLine,
+    recordEvent: (event: RelayEvent, runId: string) => forEachLine((line) => line.recordEvent(event, runId)),
+    addFacts: (facts: AccessFacts) => forEachLine((line) => line.addFacts(facts)),
   };
 };
 

@@ -157,12 +157,12 @@ const pathBoard = (paths: ReadonlyArray<PathStatus>, now: number): Html => {
   if (shown.length === 0) return none;
   const more = shown.length - pathsMax;
   return html`<section aria-labelledby="paths-title" class="paths"><h2 id="paths-title">Paths to providers</h2>
-    ${shown.slice(0, pathsMax).map((path) => card(path, now))}
+    ${shown.slice(0, pathsMax).map((path) => drawCard(path, now))}
     ${more > 0 && html`<p class="hint">And ${formatCount(more, "more path")}; see <a href="api/paths">the API</a>.</p>`}
   </section>`;
 };
 
-const card = (path: PathStatus, now: number): Html => {
+const drawCard = (path: PathStatus, now: number): Html => {
   const standing = pathStanding(path);
   const { mark, means, tone, word } = pathStandings[standing];
   const id = `path-${encodeURIComponent(path.path)}`;

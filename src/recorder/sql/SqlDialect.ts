@@ -67,7 +67,7 @@ export const of = (sql: SqlClient.SqlClient, prefix: string): SqlDialect =>
   sql.onDialectOrElse({ pg: () => postgres(sql, prefix), orElse: () => sqlite(sql) });
 
 /** Returns an error if the store does not support the database of this client. */
-export const problem = (sql: SqlClient.SqlClient): RecorderError | undefined => {
+export const findProblem = (sql: SqlClient.SqlClient): RecorderError | undefined => {
   const unsupportedError = () =>
     new RecorderError({
       reason: "bad_option",

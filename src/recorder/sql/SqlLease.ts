@@ -362,8 +362,8 @@ export class SqlLease {
     );
   });
 
-  standing(lease: WatchedLease): LeaseStanding {
-    return this.#watch.standing(lease, this.#options.elapsed());
+  standingOf(lease: WatchedLease): LeaseStanding {
+    return this.#watch.standingOf(lease, this.#options.elapsed());
   }
 
   /** Handles a committed transaction that renewed this lease and read the leases of other processes. */

@@ -284,7 +284,7 @@ const resolveStanding = (
   // A lease that is not listed is this process's own previous one, because only the leases of others are listed.
   if (found === undefined) return Effect.succeed("held");
   if (found.gone) return Effect.succeed("over");
-  const standing = lease.standing(found.lease);
+  const standing = lease.standingOf(found.lease);
   return standing === "over" ? Effect.as(lease.fence(found.lease), standing) : Effect.succeed(standing);
 };
 
@@ -339,7 +339,7 @@ export const orphans = (
   if (waits !== false)
     return retryWhileSilent(given, (isLast) => takeOrphansStep(given, limit, isLast, waits === "all"));
   const lookNow = Effect.gen(function* () {
-    const lost = (yield* lease.owners).filter((it) => it.gone || isDoubtful(lease.standing(it.lease), false));
+    const lost = (yield* lease.owners).filter((it) => it.gone || isDoubtful(lease.standingOf(it.lease), false));
     return yield* readAbandoned(database.tables, lost, limit);
   });
   return database.read(lookNow);
@@ -354,11 +354,11 @@ const takeOrphansStep = (
   const takeStep = Effect.gen(function* () {
     const owners = yield* lease.owners;
     const others = owners.filter(({ gone }) => !gone);
-    const over = others.filter((it) => lease.standing(it.lease) === "over");
+    const over = others.filter((it) => lease.standingOf(it.lease) === "over");
     for (const it of over) yield* lease.fence(it.lease);
     // The watch starts with the first call. A caller that polls then learns of a dead process as soon as its lease is over.
     const held = over.length < others.length ? yield* lease.holdWatching : undefined;
-    if (!isLast && others.some((it) => isDoubtful(lease.standing(it.lease), all))) {
+    if (!isLast && others.some((it) => isDoubtful(lease.standingOf(it.lease), all))) {
       return { _tag: "silent" as const, held, owners };
     }
     const lost = owners.filter((it) => it.gone || over.includes(it));

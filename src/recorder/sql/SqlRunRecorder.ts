@@ -101,7 +101,7 @@ export const SqlRunRecorder = {
     Layer.suspend(() => {
       const file = options.file ?? SqlFile.defaultFile();
       const named = options.file === undefined ? "$STREAM_RECOVERY_DB" : "file";
-      const problem = SqlFile.problem(file, "a file, or PostgresRunRecorder.layer for a PostgreSQL address");
+      const problem = SqlFile.findProblem(file, "a file, or PostgresRunRecorder.layer for a PostgreSQL address");
       if (problem !== undefined) return Layer.effect(RunRecorder, Effect.fail(badOptionError(`${named}: ${problem}`)));
       const shared = { client: false, tables: options.prefix !== undefined };
       return Layer.provide(
@@ -145,7 +145,7 @@ export const make = (
     const lockWaitMs = options.lockWaitMs === undefined ? undefined : toMs(options.lockWaitMs);
     const { place = "the database of runs", prefix = SqlTables.prefixDefault } = options;
     const problem =
-      SqlDialect.problem(client) ??
+      SqlDialect.findProblem(client) ??
       SqlTables.prefixProblem(prefix) ??
       msProblem("leaseMs", leaseMs, 1) ??
       msProblem("lockWaitMs", lockWaitMs, 0) ??

@@ -8,7 +8,7 @@ import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { Choice, Decision } from "../../domain/Decision.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
-import { atMost } from "../../facts/Growth.ts";
+import { canGrowInto } from "../../facts/Growth.ts";
 import * as Choices from "../../policy/Choices.ts";
 import * as Incident from "../../recorder/Incident.ts";
 import * as Questions from "../../recorder/Question.ts";
@@ -49,7 +49,7 @@ export const ask = Effect.fnUntraced(function* <P, E, R>(
   { decision, incident }: RecordedDecision,
 ): Effect.fn.Return<Next<P>, never, R> {
   run.question.open();
-  if (!atMost(broken.facts(), incident.facts)) return "again";
+  if (!canGrowInto(broken.facts(), incident.facts)) return "again";
   const record = Questions.make(incident, {
     revision: run.question.next(),
     attempt: run.attempts,

@@ -41,7 +41,7 @@ export const closed: Breaker = { _tag: "closed", failures: [] };
 export type BreakerStanding = "closed" | "half_open" | "open";
 
 /** Returns the state of a breaker at `now`, as a run sees it. */
-export const standing = (breaker: Breaker, now: number): BreakerStanding => {
+export const standingOf = (breaker: Breaker, now: number): BreakerStanding => {
   switch (breaker._tag) {
     case "closed":
       return "closed";
@@ -54,7 +54,7 @@ export const standing = (breaker: Breaker, now: number): BreakerStanding => {
 
 /** Records that a run starts to use the route. If the breaker is half open, this run is the trial. */
 export const enter = (breaker: Breaker, run: string, now: number): Breaker =>
-  breaker._tag !== "closed" && standing(breaker, now) === "half_open"
+  breaker._tag !== "closed" && standingOf(breaker, now) === "half_open"
     ? { _tag: "trying", run, since: now, forMs: breaker.forMs }
     : breaker;
 

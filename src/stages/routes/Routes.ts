@@ -283,7 +283,7 @@ class Routes<P, E, R> implements RouteGate<RunOptions<P, E, R>> {
   }
 
   #standingOf({ breaker }: Route<P, E, R>): BreakerStanding {
-    return this.#breakers.standing(breaker, this.#now);
+    return this.#breakers.standingOf(breaker, this.#now);
   }
 }
 

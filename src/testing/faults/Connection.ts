@@ -134,7 +134,7 @@ const readRequest = Effect.fnUntraced(function* (
     const route = head === undefined ? undefined : server.route(head);
     describe(row, reader, head, route);
     server.log.wake();
-    if (reader.problem() !== undefined) return { type: "refused" };
+    if (reader.findProblem() !== undefined) return { type: "refused" };
     const script = route?.script ?? (server.mainOnly ? "" : undefined);
     if (script === undefined) continue;
     const early = server.peek(script)?.break;

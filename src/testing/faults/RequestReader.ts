@@ -23,7 +23,7 @@ export interface RequestReader {
   readonly head: () => RequestHead | undefined;
   readonly complete: () => boolean;
   /** The reason why the request cannot be read. A broken request stays broken. */
-  readonly problem: () => string | undefined;
+  readonly findProblem: () => string | undefined;
   /** Bytes received for this request, including its head. */
   readonly receivedBytes: () => number;
   readonly bodyBytes: () => number;
@@ -66,7 +66,7 @@ class Reader implements RequestReader {
 
   readonly head = () => this.#head;
   readonly complete = () => this.#complete;
-  readonly problem = () => this.#problem;
+  readonly findProblem = () => this.#problem;
   readonly receivedBytes = () => this.#received;
   readonly bodyBytes = () => this.#bodyBytes;
   readonly bodyHash = () => this.#hash.copy().digest("hex");

@@ -38,7 +38,7 @@ describe("a connection", () => {
       Effect.gen(function* () {
         const url = yield* serverOf((_, response) => response.end("hello"));
         const proxy = proxied ? EgressProxy.read((yield* proxyServer()).url) : undefined;
-        const connector = Connector.make({ connectMs: 5_000, tls: {}, proxy: EgressProxy.always(proxy) });
+        const connector = Connector.make({ connectMs: 5_000, tls: {}, proxy: EgressProxy.useOne(proxy) });
         const waiting: Connector.Waiting = { connecting: undefined };
         const heard = yield* opened(connector, url, waiting);
         assert.deepStrictEqual(heard, [

@@ -122,7 +122,7 @@ export class SqlLeaseWatch {
    *
    * @param at current time, by the monotonic clock
    */
-  standing({ beats, id, leaseMs, seemsOver }: WatchedLease, at: number): LeaseStanding {
+  standingOf({ beats, id, leaseMs, seemsOver }: WatchedLease, at: number): LeaseStanding {
     const needMs = Math.max(leaseMs, this.#leaseMs);
     const seen = this.#seen.get(id);
     if (seen === undefined) return seemsOver ? "silent" : "fresh";
