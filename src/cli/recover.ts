@@ -14,7 +14,7 @@ import type { Tone } from "./terminal/Ink.ts";
 import { quoteForShell, type Screen } from "./terminal/Screen.ts";
 import { type Cell, table } from "./terminal/Table.ts";
 
-/** Recovers the runs of dead processes, after a wait for owners that are only silent. It contacts no provider. */
+/** Recovers the runs of dead processes. First waits until each silent owner has renewed its lease or its lease has expired. It contacts no provider. */
 export const recoverCommand = Command.make(
   "recover",
   {

@@ -1,5 +1,5 @@
 /**
- * Admits a request, routes it, and decides if it is relayed, passed through or served by the page.
+ * Admits a request, routes it, and decides whether it is relayed, passed through or served by the page.
  */
 import type { IncomingMessage } from "node:http";
 import { Cause, Effect, Exit, type Scope } from "effect";

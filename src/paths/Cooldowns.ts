@@ -19,7 +19,7 @@ export const waitMaxMs = 366 * 86_400_000;
 export const overloadOthersMs = 5_000;
 
 /**
- * A request that is sent before its cooldown is over, at most one per cooldown. The wait was announced to another request, and this request
+ * A request that is sent before its cooldown has expired, at most one per cooldown. The wait was announced to another request, and this request
  * has waited for its own maximum.
  */
 export interface Trial {
@@ -123,8 +123,7 @@ export class Cooldowns {
   }
 
   /**
-   * Returns the cooldowns that may delay a request of a scope: a rate limit and an overload. Evicts cooldowns that are over and have no
-   * waiting requests.
+   * Returns the cooldowns that may delay a request of a scope: a rate limit and an overload. Evicts expired cooldowns without waiting requests.
    */
   of(scope: Scope, now: number): ReadonlyArray<Hold> {
     return this.#holds.size === 0 ? none : this.findHolds(holdKeysOf(scope), now);

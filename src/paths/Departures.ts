@@ -21,11 +21,11 @@ export const waitingMax = 10_000;
  */
 export const headlessMs = 20;
 
-/** Reported when a released request is over or has a response. */
+/** Reported when a released request has ended or has a response. */
 export interface Left {
   /** Delay after which other requests may be released, in milliseconds. */
   readonly afterMs: number;
-  /** True if a cooldown applied to the request, even one that was over. */
+  /** True if a cooldown applied to the request, even an expired one. */
   readonly wasHeld: boolean;
 }
 

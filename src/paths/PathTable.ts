@@ -157,7 +157,7 @@ export class PathTable {
   }
 
   /**
-   * Calls `done` as soon as it is known if the path is down. The returned function cancels only this `done`; other callers still wait for
+   * Calls `done` as soon as it is known whether the path is down. The returned function cancels only this `done`; other callers still wait for
    * the probe.
    */
   recordConnectFailure(scope: Scope, code: string | undefined, done: () => void): () => void {

@@ -92,7 +92,7 @@ const askOrComplete = (s: Situation, ruling: Ruling, version: string): Decision 
   });
   decision.choices = Choices.of(s, entry);
   if (repeated.length > 0) decision.may_repeat = repeated;
-  // If nobody answers, the run must end, because any other default would be a hidden automatic retry.
+  // If no one answers, the run must end, because any other default would be a hidden automatic retry.
   decision.default_choice = "stop";
   return decision;
 };

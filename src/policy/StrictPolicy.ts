@@ -16,7 +16,7 @@ export const fixedDelayMs = 1_000;
 /** Maximum automatic retries of a run, including those that cost the provider nothing. */
 export const retriesMax = 1;
 
-/** Row 7 without moves, so a failure that another route might take stops here. */
+/** Row 7 without route changes: a request that another route could serve stops here. */
 const stopRow = rowOf(
   7,
   "not_retryable",

@@ -448,7 +448,7 @@ const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
   // `concat` allocates the exact length. A spread over-allocates, and each waiting run would keep that memory.
   if (log.first.length < evidenceFirstMax) return { ...log, first: log.first.concat([evidence]) };
   if (log.last.length < evidenceLastMax) return { ...log, last: [...log.last, evidence] };
-  // A terminal candidate shows if a disputed response was complete, so it is evicted last.
+  // A terminal candidate shows whether a disputed response was complete, so it is evicted last.
   const victim = log.last.findIndex((it) => it.event !== "terminal_candidate");
   const last = log.last.toSpliced(Math.max(victim, 0), 1);
   return { first: log.first, last: [...last, evidence], omitted: log.omitted + 1 };

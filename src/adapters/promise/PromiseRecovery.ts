@@ -87,7 +87,7 @@ export interface PromiseRecoveryOptions {
   readonly recorder?: Layer.Layer<RunRecorder, unknown>;
 }
 
-/** Runs requests and guards tools, on services of its own. */
+/** Runs requests and guards tools, with its own services. */
 export interface PromiseRecovery extends AsyncDisposable {
   /** Prepares one model request with its recoveries. It fails with `RunInterrupted`, whose `cause` is the provider's own error. */
   readonly recover: <P>(options: PromiseRunOptions<P>) => PromiseRun<P>;

@@ -1,4 +1,4 @@
-/** Opens sockets for the client, with an exact connect clock, and gives access to the socket for which a request waits. */
+/** Opens sockets for the client, with an exact connect timeout, and gives access to the socket for which a request waits. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Socket } from "node:net";

@@ -1,4 +1,4 @@
-/** Checks if a connection can be made, in the same way as for a request but without sending one. */
+/** Checks whether a connection can be made, in the same way as for a request but without sending one. */
 import { Effect } from "effect";
 import * as TransportCodes from "../../domain/TransportCodes.ts";
 import { classify } from "../../failure/FailureClassifier.ts";

@@ -241,7 +241,7 @@ export class Attachments {
     this.onEvicted([entry]);
   }
 
-  /** True if a request might attach to an existing run; `serveRepeat` determines if it does. */
+  /** True if a request might attach to an existing run; `serveRepeat` determines whether it does. */
   mightRepeat(wish: AttachWish): boolean {
     if (this.#closing) return false;
     return this.#registry.mightAnswer(wish) || this.#listeners.siblings?.mightAnswer(wish) === true;

@@ -35,17 +35,17 @@ const askMs = 1_000;
  */
 const stopMs = 60_000;
 
-/** Asks if a process has a run with a request's key. */
+/** Asks whether a process has a run with a request's key. */
 const repeatKnown = query("repeat_known", HopKey, Schema.Boolean, askMs);
 
 const Held = Schema.Struct({ run_id: Label, holder: HopKey });
 
-/** Asks if a process has, or has evicted, a run with this id for this holder. */
+/** Asks whether a process has, or has evicted, a run with this id for this holder. */
 const streamKnown = query("stream_known", Held, Schema.Boolean, askMs);
 
 const Hop = Schema.Struct({ worker: Schema.Natural, hop: Schema.Natural });
 
-/** Asks if the socket of a hop's client is silent. */
+/** Asks whether the socket of a hop's client is silent. */
 const hopSilent = query("hop_silent", Hop, Schema.Boolean);
 
 /** Services of a process for its siblings. */

@@ -56,7 +56,7 @@ export const checkDescriptors = (maxConnections: number, max = maxDescriptors())
       });
 };
 
-/** Fields of a failure that show if descriptors were exhausted. */
+/** Fields of a failure that show whether descriptors were exhausted. */
 export interface FailureSeen {
   readonly code?: string | undefined;
   readonly kind: Failure["kind"];

@@ -27,7 +27,7 @@ export const outcomes = [
   "failed",
 ] as const satisfies ReadonlyArray<string>;
 
-/** One of `outcomes`. */
+/** Outcome of a request, as the access line names it. */
 export type Outcome = (typeof outcomes)[number];
 
 /** The fields of an access line, in order. */
@@ -47,7 +47,7 @@ export interface AccessRecord {
   readonly outcome: Outcome;
   /** The name of the upstream; left out for the gateway's own paths, and if none was found. */
   readonly upstream?: string;
-  /** The route of the last attempt, if the upstream has further routes. */
+  /** The route of the last attempt, if the upstream has fallback routes. */
   readonly route?: string;
   /** The name of the token, if tokens have names. */
   readonly token?: string;

@@ -224,7 +224,7 @@ const post = async (
   button.disabled = false;
   // The refreshed view shows the effect of the request.
   await refresh();
-  // If the focused button was removed, the focus moves to the view, and not to the start of the document.
+  // If the focused button was removed, the focus moves to the view instead of the start of the document.
   if (document.activeElement === document.body) document.getElementById("view")?.focus();
 };
 

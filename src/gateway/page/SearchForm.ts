@@ -10,7 +10,7 @@ import { type Html, html, none } from "./Html.ts";
 
 /** Filters of the list that a single click selects. */
 export const filters = ["all", "broken", "asking", "live", "parked", "ended"] as const;
-/** One of `filters`. */
+/** Choice of the runs that the page lists. */
 export type Filter = (typeof filters)[number];
 
 /** Fields of the form. `within` is the maximum age of a run's start; `since` overrides it. */

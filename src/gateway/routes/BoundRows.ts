@@ -234,7 +234,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
 ];
 
-/** The row of tools. It is checked once for the whole body, and not for each object. */
+/** The row of tools. It is checked once for the whole body, not for each object. */
 export const toolRow: Omit<BoundRow, "isBinding"> & {
   readonly isBinding: (tool: ToolBoundary, protocol: string) => boolean;
 } = {

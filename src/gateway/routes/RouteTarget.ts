@@ -1,5 +1,5 @@
 /**
- * Determines the address, headers and body of a request on a further route, or the reason why the request cannot use the route.
+ * Determines the address, headers and body of a request on a fallback route, or the reason why the request cannot use the route.
  *
  * The gateway does not guess: if a value is unclear, the route is not used. A client's credential is sent to another upstream only if both
  * upstreams have the same address, vendor or `state`, and so belong to the same account.

@@ -1,6 +1,6 @@
 /**
  * Prepares the chosen routes of a request for its run. Each route gets a transport that converts the request before it is sent and
- * remembers the responses of further routes.
+ * remembers the responses of fallback routes.
  */
 import { Effect } from "effect";
 import type { RelayOptions } from "../../adapters/relay/Relay.ts";
@@ -52,7 +52,7 @@ export interface Routing {
   readonly left_out: ChosenRoutes["left_out"];
 }
 
-/** Chooses the routes of a request. If its upstream has no further routes, the request is sent there unchanged. */
+/** Chooses the routes of a request. If its upstream has no fallback routes, the request is sent there unchanged. */
 export const routingOf = (request: RoutingRequest, serving: RouteServing): Effect.Effect<Routing | Refused> => {
   const { body, plan, token, way, wish } = request;
   const { server } = way;

@@ -52,7 +52,7 @@ export interface UpstreamParts {
   readonly monotonicMs: () => number;
   /** Wall clock, in milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** Called when a request starts. @returns a callback, called once when the request is over */
+  /** Called when a request starts. @returns a callback, called once when the request has ended */
   readonly begin: () => () => void;
 }
 

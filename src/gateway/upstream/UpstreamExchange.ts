@@ -30,7 +30,7 @@ export interface ExchangeContext {
   readonly monotonicMs: () => number;
   /** Wall clock, in milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** Called once, when the exchange is over. */
+  /** Called once, when the exchange ends. */
   readonly onOver: () => void;
 }
 

@@ -57,7 +57,7 @@ export type CommitOne = (
 /** Options of the store's database. */
 export interface DatabaseOptions {
   readonly commitOne?: CommitOne;
-  /** Shared by the clients of one process, so that all of them know if a newer program has changed the tables. */
+  /** Shared by the clients of one process, so that all of them know whether a newer program has changed the tables. */
   readonly newer?: Newer;
   /** Name of the database for messages. */
   readonly place: string;

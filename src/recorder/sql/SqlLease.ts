@@ -3,7 +3,7 @@
  * the lease, that is, marks it as lost for good.
  *
  * An expired lease that no process has fenced is still valid, so a laptop that slept loses nothing, and the first heartbeat after an outage
- * renews the lease. Only the fence counts: transactions set, read and obey it. `SqlLeaseWatch` decides if a lease may be fenced.
+ * renews the lease. Only the fence counts: transactions set, read and obey it. `SqlLeaseWatch` decides whether a lease may be fenced.
  */
 import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";

@@ -274,7 +274,7 @@ const readRows = ({ ask, dialect, runs, sql }: SqlTables, runIds: ReadonlyArray<
     ? ask<SqlStore.Row>(`SELECT ${dialect.head}, record, changed FROM {runs} WHERE run_id = ANY (?::text[])`, [runIds])
     : sql<SqlStore.Row>`SELECT ${dialect.row} FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
 
-/** Returns the standing of an owner's lease, and fences it if it is over. */
+/** Returns the standing of an owner's lease, and fences it if it has expired. */
 const resolveStanding = (
   lease: SqlLease,
   owners: ReadonlyArray<Owner>,
@@ -356,7 +356,7 @@ const takeOrphansStep = (
     const others = owners.filter(({ gone }) => !gone);
     const over = others.filter((it) => lease.standingOf(it.lease) === "over");
     for (const it of over) yield* lease.fence(it.lease);
-    // The watch starts with the first call. A caller that polls then learns of a dead process as soon as its lease is over.
+    // The watch starts with the first call. A caller that polls then learns of a dead process as soon as its lease has expired.
     const held = over.length < others.length ? yield* lease.holdWatching : undefined;
     if (!isLast && others.some((it) => isDoubtful(lease.standingOf(it.lease), all))) {
       return { _tag: "silent" as const, held, owners };
@@ -394,7 +394,7 @@ const retryWhileSilent = <A>(
     }
   });
 
-/** Returns open runs, oldest first, that are not parked for an answer and whose owner is missing or has a lease that is over. */
+/** Returns open runs, oldest first, that are not parked for an answer and whose owner is missing or has an expired lease. */
 const readAbandoned = (tables: SqlTables, lost: ReadonlyArray<Owner>, limit: number) => {
   const { dialect, runs, sql } = tables;
   const undecided = sql`ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;

@@ -91,7 +91,7 @@ const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place:
 });
 
 /**
- * Lists the tables of a file, which show if the file belongs to another program. For a server, which many programs share, the list is
+ * Lists the tables of a file, which show whether the file belongs to another program. For a server, which many programs share, the list is
  * empty.
  */
 const listTables = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<string>, SqlError> =>

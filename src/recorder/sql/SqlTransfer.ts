@@ -26,8 +26,7 @@ interface DrivenRow extends SqlStore.Row {
 }
 
 /**
- * Reads a page of runs. An unfenced lease counts as held, because a snapshot cannot show if the lease is over; `orphans` fences leases that
- * are over.
+ * Reads a page of runs. An unfenced lease counts as held, because a snapshot does not show whether it has expired; `orphans` fences expired leases.
  */
 const page = Effect.fnUntraced(function* (tables: SqlTables, from: number | undefined, limit: number) {
   const { dialect, leases, runs: ofRuns, sql } = tables;

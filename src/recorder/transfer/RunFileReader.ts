@@ -101,7 +101,14 @@ class Reading {
     if (parsed.success._tag === "run") return this.#run(this.#head.digest_key, parsed.success.run, text.length);
     const { left_out, runs } = parsed.success.end;
     if (runs !== this.#runs) {
-      return Effect.fail(fileError("cut", number, "end.runs", `expected ${this.#runs}, the number of runs before it`));
+      return Effect.fail(
+        fileError(
+          "cut",
+          number,
+          "end.runs",
+          `expected ${this.#runs}, the number of runs before it, got ${runs}; export the file again`,
+        ),
+      );
     }
     this.#isOver = true;
     this.#read = { ...this.#read, leftOut: left_out };

@@ -183,7 +183,7 @@ export interface RunBase<P, E, R> {
    */
   readonly path?: string | Path;
   /**
-   * Further routes: `Routes.of([…])` of `effect-stream-recovery/stages`. The run's own `provider`, `attempt` and `observe` form the first
+   * Fallback routes: `Routes.of([…])` of `effect-stream-recovery/stages`. The run's own `provider`, `attempt` and `observe` form the first
    * route. Only a replay changes route, and no route is tried twice.
    */
   readonly routes?: RunRoutes<P, E, R>;

@@ -72,7 +72,7 @@ export interface RouteGate<O> {
   readonly failures: number;
   /** The last failure of the first route that was tried, if the run ends on another one. */
   readonly firstFailure: FirstFailure | undefined;
-  /** Returns true if a further route has this id. */
+  /** Returns true if a fallback route has this id. */
   has(id: string): boolean;
   /** Returns the routes' facts for a decision about a failed attempt. */
   facts(attempt: Requested): RouteFacts;

@@ -1,5 +1,5 @@
 /**
- * Decides if a route accepts requests, as pure functions of the failures and successes of the runs that used it.
+ * Decides whether a route accepts requests, as pure functions of the failures and successes of the runs that used it.
  *
  * Five failures of different runs within thirty seconds open a breaker for ten seconds. Each further opening lasts twice as long, up to
  * five minutes. When the time is over, one run at a time may try the route. A success of that run closes the breaker, and a failure opens

@@ -32,7 +32,7 @@ import { Breakers } from "./Breakers.ts";
 export const routesMax = 16;
 
 /**
- * Returns the option that gives a run further routes.
+ * Returns the option that gives a run fallback routes.
  *
  * @param further the routes after the first, in the order of failover; at most 15
  * @param options `own` is true if the statuses 400, 401 and 404 of the first route are the route's fault, `credential` if only 401 is.
@@ -329,7 +329,7 @@ class Route<P, E, R> {
   }
 }
 
-/** Returns the run's options on a further route (O2). */
+/** Returns the run's options on a fallback route (O2). */
 const optionsOn = <P, E, R>(
   { attempt, canContinue, observe, path, provider }: RunRoute<P, E, R>,
   { canContinue: _continue, path: _path, refreshCredentials: _refresh, ...options }: RunOptions<P, E, R>,

@@ -38,7 +38,7 @@ const nothing = new Uint8Array(0);
 /**
  * Creates a reader for one request.
  *
- * @param keepsBody true if the body is needed, and not only its hash
+ * @param keepsBody true if the body itself is needed; otherwise only its hash is kept
  */
 export const make = (keepsBody = false): RequestReader => new Reader(keepsBody);
 
