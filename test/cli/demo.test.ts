@@ -336,7 +336,7 @@ describe("the judge of recordings", () => {
     assert.match(should.problems.join(), /complete, although the recording is not/);
   });
 
-  it("finds a break that was taken for the end, and a person whose retry failed", () => {
+  it("reports a break that counted as the end, and a person whose retry failed", () => {
     const once = judgeBroken(recording, take, frames, wholeHeard, { ...brokenHeard, log: brokenHeard.log.slice(0, 1) });
     assert.isTrue(once.false_success);
     assert.match(once.problems.join(), /reported a broken response as complete/);

@@ -39,7 +39,7 @@ describe("A run without an owner", () => {
     );
   });
 
-  it("knows no other route: the process that continues it knows which are left", () => {
+  it("has no other route: the process that continues it knows the remaining ones", () => {
     const run = { ...freshRun, next_route: "up" as const, route_failures: 3, own_route: true };
     assert.strictEqual(decide(L.attempt(1, { run })).input.run.next_route, "none");
   });
@@ -206,7 +206,7 @@ describe("A response that was resumed", () => {
     assert.deepStrictEqual([found.attempt.attempt, decided(found).rule], [1, "tool_outcome_unknown"]);
   });
 
-  it("keeps calls apart: one that settled in the second attempt says nothing about its namesake in the first", () => {
+  it("distinguishes calls: one that settled in the second attempt proves nothing about its namesake in the first", () => {
     const second = L.incident(2, L.settled, { attempt: 2, run: { mode: "resume" } });
     const found = decide(...resumed, L.raised(2, L.settled), L.opened(second));
     assert.deepStrictEqual(

@@ -169,7 +169,7 @@ describe("A request", () => {
     });
   });
 
-  it("asks for a structured answer in each protocol's own words", () => {
+  it("requests a structured answer in the form of each protocol", () => {
     const responseFormat = {
       type: "json",
       objectName: "person",

@@ -29,7 +29,7 @@ const all = (log: ByteLog, from: number): Buffer => {
 };
 
 describe("The log of a response", () => {
-  it("keeps a chunk that fills its own buffer as it is, and copies the view of a larger packet", () => {
+  it("keeps a chunk that fills its buffer without a copy, and copies a view of a larger packet", () => {
     const log = new ByteLog();
     const packet = bytes(5_000, 1);
     log.append(packet.subarray(50));
@@ -50,7 +50,7 @@ describe("The log of a response", () => {
     assert.isAtMost(log.allocated, 2 * (length - 4_950) + 4_096, "a kept chunk goes with its whole buffer");
   });
 
-  it("gives back what it has not filled once the response is over, and leaves a reader what it was given", () => {
+  it("frees the unused part of its last segment at the end of a response, without changing bytes that a reader has", () => {
     for (const length of [0, 3_000, 20_000, 70_000, 200_000, 262_144]) {
       const log = new ByteLog();
       const whole = Buffer.from(Array.from({ length }, (_, n) => n % 251));
@@ -66,7 +66,7 @@ describe("The log of a response", () => {
     }
   });
 
-  it("gives every byte once from any place on, in bounded memory (20 seeds)", () => {
+  it("returns every byte once from any offset, in bounded memory (20 seeds)", () => {
     for (let seed = 1; seed <= 20; seed += 1) {
       const random = seeded(seed);
       const log = new ByteLog();
@@ -92,7 +92,7 @@ describe("The log of a response", () => {
 });
 
 describe("The registry of runs that may be attached to", () => {
-  it("gives a run to a repeat of its request once its reader has left, and to nobody beside a living one", () => {
+  it("attaches a repeat once the reader of its run has left, and never next to a live reader", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms());
     assert.isUndefined(registry.findRepeated("r", again, never), "its reader lives");
@@ -104,7 +104,7 @@ describe("The registry of runs that may be attached to", () => {
     assert.isUndefined(registry.findRepeated("r", again, never), "another has taken it up");
   });
 
-  it("lets a repeat take the place of a reader whose socket is silent, and no request that does not say that it is one", () => {
+  it("replaces a reader with a silent socket by a declared repeat, and by no other request", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms());
     assert.strictEqual(registry.findRepeated("r", again, always), entry);
@@ -122,7 +122,7 @@ describe("The registry of runs that may be attached to", () => {
     assert.strictEqual(registry.findRepeated("r", again, never), entry, "the last packet may have been lost");
   });
 
-  it("takes two idempotency keys for two requests, one key for a repeat, and x-recovery-attach for the last word", () => {
+  it("treats two idempotency keys as two requests, one key as a repeat, and lets x-recovery-attach decide", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms({ idempotencyKey: "a" }));
     registry.recordDetach(entry, 0, true);
@@ -135,7 +135,7 @@ describe("The registry of runs that may be attached to", () => {
     );
   });
 
-  it("gives no repeat a run that has failed or was cancelled", () => {
+  it("attaches no repeat to a run that has failed or was cancelled", () => {
     for (const how of ["broken", "cancelled"] as const) {
       const registry = new AttachRegistry();
       const { entry } = registry.begin(terms());
@@ -145,7 +145,7 @@ describe("The registry of runs that may be attached to", () => {
     }
   });
 
-  it("gives several repeats each its own run: those of the same name first, then those that were lost, then those that were had", () => {
+  it("attaches several repeats to different runs: first by name, then runs that lost their reader, then runs that were read to the end", () => {
     const registry = new AttachRegistry();
     const had = registry.begin(terms()).entry;
     const late = registry.begin(terms()).entry;
@@ -165,7 +165,7 @@ describe("The registry of runs that may be attached to", () => {
     assert.deepStrictEqual(found, [named, early, late, had, undefined]);
   });
 
-  it("keeps an entry for its time behind the last reader and behind the end, and not while it is read", () => {
+  it("evicts an entry a fixed time after its last reader and after its end, never while it is read", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms({ lingerMs: 100 }));
     assert.isUndefined(registry.expiryOf(entry));
@@ -178,7 +178,7 @@ describe("The registry of runs that may be attached to", () => {
     assert.strictEqual(registry.expiryOf(entry), 190);
   });
 
-  it("lets only the holder of a run's credential find it by name, also once it was evicted", () => {
+  it("finds a run by id only for the holder of its credential, even after its eviction", () => {
     const registry = new AttachRegistry({ runBytes: 10 });
     const { entry } = registry.begin(terms({ holder: "mine" }));
     registry.setRunId(entry, "gw_1");

@@ -23,7 +23,7 @@ const why = (address: string): string => {
 };
 
 describe("an address of PostgreSQL", () => {
-  it("gives the location of the database, its role, and the protection of the connection", () => {
+  it("returns the location of the database, its role, and the protection of the connection", () => {
     const full = "postgres://me@db.internal:6432/runs?sslmode=verify-ca&sslrootcert=/ca.pem&prefix=a_&schema=ops";
     assert.deepInclude(parsed(full), {
       host: "db.internal",

@@ -289,7 +289,7 @@ describe("recover", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("leaves live runs alone", () =>
+  it.effect("does not touch live runs", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* recorder.write(L.runId, [L.begun(), L.attempt(1), L.raised(1, L.dispatched)]);

@@ -65,7 +65,7 @@ describe("a breaker of a route", () => {
     expect(Breaker.recordFailure(trying, "late", 10_001)).toBe(trying);
   });
 
-  it("lets the next run try if the one that tries has left, or takes more than a minute", () => {
+  it("gives the trial to the next run if the trial run has left or takes more than a minute", () => {
     const trying = Breaker.enter(failedBy(five), "t", 10_000);
     expect(Breaker.standingOf(Breaker.abandonTrial(trying, "t", 11_000), 11_000)).toBe("half_open");
     expect(Breaker.abandonTrial(trying, "other", 11_000)).toBe(trying);
