@@ -12,7 +12,7 @@ import { exitCodesHelp } from "./command/CommandFailed.ts";
 import { dbFlag, jsonFlag, withStore, withWaitNotice } from "./command/Store.ts";
 import type { Tone } from "./terminal/Ink.ts";
 import { quoteForShell, type Screen } from "./terminal/Screen.ts";
-import { type Cell, table } from "./terminal/Table.ts";
+import { type Cell, formatTable } from "./terminal/Table.ts";
 
 /** Recovers the runs of dead processes. First waits until each silent owner has renewed its lease or its lease has expired. It contacts no provider. */
 export const recoverCommand = Command.make(
@@ -116,7 +116,7 @@ const recoverText = (report: CrashRecovery.Report, screen: Screen, left = 0): st
     { head: "NEXT", shrinksTo: 16 },
   ] as const;
   return [
-    table(columns, listed.map(cells), screen.ink, screen.fits ? screen.columns : undefined),
+    formatTable(columns, listed.map(cells), screen.ink, screen.fits ? screen.columns : undefined),
     ...(rest > 0 ? [screen.ink("quiet", `and ${rest} more`)] : []),
     "",
     summary(report),

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, assert, describe, it } from "@effect/vitest";
-import { table } from "../../src/cli/demo/DemoTable.ts";
+import { formatTable } from "../../src/cli/demo/DemoTable.ts";
 import * as Frames from "../../src/cli/demo/recordings/Frames.ts";
 import { type Heard, judgeBroken, judgeWhole } from "../../src/cli/demo/recordings/Judge.ts";
 import type { Recording } from "../../src/cli/demo/recordings/Recordings.ts";
@@ -244,8 +244,8 @@ describe("the demo's judge", () => {
     it(`finds an unexpected value of ${what}, and the table says so`, () => {
       const row = judged({}, expect);
       assert.strictEqual(row.problems.length, 1);
-      assert.include(table([row], plainInk), "✗ a fault");
-      assert.include(table([row], plainInk), row.problems[0] ?? "?");
+      assert.include(formatTable([row], plainInk), "✗ a fault");
+      assert.include(formatTable([row], plainInk), row.problems[0] ?? "?");
     });
   }
 });

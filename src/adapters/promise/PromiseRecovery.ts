@@ -221,9 +221,10 @@ const runOf = <P>(
   };
   const answer = (choice: Choice) => {
     if (question?.choices.includes(choice) === true) return give(choice);
-    const words = question === undefined ? "no question is open" : `expected one of ${question.choices.join(", ")}`;
+    const words =
+      question === undefined ? "no question is open" : `expected one of ${question.choices.join(", ")}, got ${choice}`;
     const reason = question === undefined ? "no_question" : "not_offered";
-    throw new AnswerRefused({ reason, run_id: id, message: `${id}: ${words}, got ${choice}` });
+    throw new AnswerRefused({ reason, run_id: id, message: `${id}: ${words}` });
   };
   const close = () => {
     closing ??= (async () => {

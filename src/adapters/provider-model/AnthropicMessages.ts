@@ -24,7 +24,7 @@ const protocol = "anthropic-messages";
 export const maxTokensDefault = 8_192;
 
 /** Writes the body of a streaming request. Throws an `AiError` for content that the protocol cannot express. */
-export const anthropicMessages = (written: Written): Body => {
+export const writeAnthropicMessages = (written: Written): Body => {
   const schema = answerSchema(written);
   const system = systemOf(written.prompt);
   return {

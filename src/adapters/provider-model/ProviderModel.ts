@@ -15,10 +15,10 @@ import {
 import { type Part, type ProtocolId, protocols, type Tolerance } from "../../provider/Protocols.ts";
 import { CurrentAttempt } from "../effect-ai/Call.ts";
 import { ofExchange } from "../effect-ai/LanguageModelError.ts";
-import { anthropicMessages } from "./AnthropicMessages.ts";
-import { googleGemini } from "./GoogleGemini.ts";
-import { openAiChat } from "./OpenAiChat.ts";
-import { openAiResponses } from "./OpenAiResponses.ts";
+import { writeAnthropicMessages } from "./AnthropicMessages.ts";
+import { writeGoogleGemini } from "./GoogleGemini.ts";
+import { writeOpenAiChat } from "./OpenAiChat.ts";
+import { writeOpenAiResponses } from "./OpenAiResponses.ts";
 import { PartWriter } from "./PartWriter.ts";
 import { type Body, codecTransformer, type Written } from "./Request.ts";
 
@@ -136,10 +136,10 @@ const encodeParts = (
 const isMarker = ({ observation }: Part): boolean => observation.terminal && observation.failure === undefined;
 
 const writers = {
-  "openai-chat": openAiChat,
-  "openai-responses": openAiResponses,
-  "anthropic-messages": anthropicMessages,
-  "google-gemini": googleGemini,
+  "openai-chat": writeOpenAiChat,
+  "openai-responses": writeOpenAiResponses,
+  "anthropic-messages": writeAnthropicMessages,
+  "google-gemini": writeGoogleGemini,
 } satisfies Partial<Record<ProtocolId, (written: Written) => Body>>;
 
 /** The protocols in which `effect/ai` prompts can be written. */

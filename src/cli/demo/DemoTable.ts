@@ -9,7 +9,7 @@ import { faultCharactersMax } from "./scenarios/Scenario.ts";
 
 const widths = { fault: faultCharactersMax, saw: 17, tries: 3, decision: 37, twice: 3, time: 4 } as const;
 
-const line = (fault: string, saw: string, tries: string, decision: string, twice: string, time: string): string =>
+const formatLine = (fault: string, saw: string, tries: string, decision: string, twice: string, time: string): string =>
   [
     fault.padEnd(widths.fault),
     saw.padEnd(widths.saw),
@@ -20,24 +20,24 @@ const line = (fault: string, saw: string, tries: string, decision: string, twice
   ].join(" ");
 
 /** The header row. Cells are padded before they are coloured, because colour codes have no width. */
-const head = `  ${line("FAULT", "THE CALLER SAW", "TRY", "DECISION AND RULE", "DUP", "BACK")}`.trimEnd();
+const head = `  ${formatLine("FAULT", "THE CALLER SAW", "TRY", "DECISION AND RULE", "DUP", "BACK")}`.trimEnd();
 
 /** Formats the rows as a table, grouped by protocol. */
-export const table = (rows: ReadonlyArray<JudgedRun>, ink: Ink): string =>
+export const formatTable = (rows: ReadonlyArray<JudgedRun>, ink: Ink): string =>
   [
     ink("quiet", head),
     ...protocols.ids.flatMap((protocol) => {
       const group = rows.filter((row) => row.protocol === protocol);
       return group.length === 0
         ? []
-        : ["", ink("strong", protocols.get(protocol).name), ...group.flatMap((row) => lines(row, ink))];
+        : ["", ink("strong", protocols.get(protocol).name), ...group.flatMap((row) => formatLines(row, ink))];
     }),
   ].join("\n");
 
-const lines = (row: JudgedRun, ink: Ink): ReadonlyArray<string> => {
+const formatLines = (row: JudgedRun, ink: Ink): ReadonlyArray<string> => {
   const ok = row.problems.length === 0;
   const [first = "nothing broke", ...more] = row.decisions;
-  const text = line(
+  const text = formatLine(
     row.fault,
     row.saw,
     String(row.attempts),

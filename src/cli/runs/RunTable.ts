@@ -6,7 +6,7 @@ import { formatCharacters } from "../../story/SeamWords.ts";
 import { formatRelative, formatTimes, groupDigits } from "../../story/Times.ts";
 import { modelName } from "../../story/Words.ts";
 import { quoteForShell, type Screen } from "../terminal/Screen.ts";
-import { type Cell, type Column, table } from "../terminal/Table.ts";
+import { type Cell, type Column, formatTable } from "../terminal/Table.ts";
 
 /** Minimum number of characters shown of a random id: one more than git shows of a commit hash. */
 const idCharactersMin = 8;
@@ -31,7 +31,7 @@ export interface RunRow {
  * @param more the last run of the page, if there may be older ones
  */
 export const runTable = (runs: ReadonlyArray<RunRow>, screen: Screen, more: string | undefined): string => {
-  const rows = table(
+  const rows = formatTable(
     columnsFor(runs),
     runs.map((run) => cells(run, screen, { tokens: hasTokens(runs), cost: hasCost(runs) })),
     screen.ink,

@@ -94,7 +94,7 @@ export const countEvicted = (why: "run_bytes" | "process_bytes" | "runs", contex
 /** Maximum values of one label. Further values are replaced by `other`. There are about 20 clients, 40 rules and a dozen refusals. */
 export const labelValuesMax = 64;
 
-/** Maximum series of `served`. A request that would need a further series is counted with `other` in each label except the outcome. */
+/** Maximum series of `served`. A request that would need another series is counted with `other` in each label except the outcome. */
 export const seriesMax = 512;
 
 const other = "other";

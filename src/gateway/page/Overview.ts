@@ -59,12 +59,12 @@ const runSection = ({ absences, asked, found, now, totals }: OverviewModel): Htm
   return html`<section aria-labelledby="runs-title" id="runs"><h2 id="runs-title">Runs</h2>
     ${searchForm(asked, totals, Result.isFailure(found) ? found.failure : undefined)}
     <nav class="filters" aria-label="Which runs">${filters.map((it) => filterLink(it, asked))}</nav>
-    ${page !== undefined && list(page, asked, { absences, now })}
+    ${page !== undefined && drawList(page, asked, { absences, now })}
   </section>`;
 };
 
-const list = ({ cut, next, runs }: Found, asked: Asked, moment: Moment): Html => html`
-    ${runs.length === 0 ? html`<p class="card empty">${emptyText(asked, cut)}</p>` : html`<ul class="runs">${runs.map((run) => row(run, moment))}</ul>`}
+const drawList = ({ cut, next, runs }: Found, asked: Asked, moment: Moment): Html => html`
+    ${runs.length === 0 ? html`<p class="card empty">${emptyText(asked, cut)}</p>` : html`<ul class="runs">${runs.map((run) => drawRow(run, moment))}</ul>`}
     ${cut && runs.length > 0 && html`<p class="hint">${groupDigits(scannedRunsMax)} runs were searched for this page.</p>`}
     <p class="more">${asked.before !== undefined && html`<a href="${listAddress({ ...asked, before: undefined })}">Newest runs</a> `}${next !== undefined && html`<a href="${listAddress({ ...asked, before: next })}">Older runs</a>`}</p>`;
 
@@ -125,7 +125,7 @@ const askTimeOf = ({ question: { question }, record }: Open): number => question
 /** The time at which a row is rendered, and the runs without a client. */
 type Moment = Pick<OverviewModel, "absences" | "now">;
 
-const row = (record: RunRecord, { absences, now }: Moment): Html => {
+const drawRow = (record: RunRecord, { absences, now }: Moment): Html => {
   const story = runStory(record, now);
   const { mark, title, tone, word } = runStatuses[story.status];
   const { provider, run_id, started_at } = record;

@@ -181,7 +181,7 @@ const renderMetrics = Effect.fnUntraced(function* (traffic: Option.Option<Traffi
   if (sockets === undefined) return Effect.flatMap(readOwn, (of) => Metrics.text(...of));
   const all = yield* SharedMetrics.share(
     sockets,
-    Effect.flatMap(readOwn, (of) => Metrics.rows(...of)),
+    Effect.flatMap(readOwn, (of) => Metrics.listRows(...of)),
   );
   return Effect.map(all, Metrics.textOf);
 });

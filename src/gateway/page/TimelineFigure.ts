@@ -28,7 +28,7 @@ const ariaLabelOf = ({ bars, total }: Timeline): string =>
 
 const drawLane = (bar: AttemptStory, timeline: Timeline): Html => html`<div class="lane">
     <span class="who"><b>${bar.record.attempt}</b> ${bar.record.mode} <span class="took">${formatLasting(bar.to - bar.from)}</span></span>
-    <svg class="track" height="30" aria-hidden="true">${drawGrid(timeline)}${gapsAfter(bar, timeline).map((gap) => gapLine(gap, timeline))}${body(bar, timeline)}${bar.evidence.map((it) => markOf(it, bar, timeline))}${breakMark(bar, timeline)}</svg>
+    <svg class="track" height="30" aria-hidden="true">${drawGrid(timeline)}${gapsAfter(bar, timeline).map((gap) => gapLine(gap, timeline))}${drawBody(bar, timeline)}${bar.evidence.map((it) => markOf(it, bar, timeline))}${breakMark(bar, timeline)}</svg>
   </div>`;
 
 const formatPercent = (place: number): string => `${Math.round(place * 1_000) / 1_000}%`;
@@ -57,7 +57,7 @@ const drawGrid = ({ place, ticks }: Timeline): ReadonlyArray<Html> =>
   );
 
 /** Draws the bar of an attempt: first the time in which all output was withheld, then the phases by the kind of output that was shown. */
-const body = (bar: AttemptStory, timeline: Timeline): Html => {
+const drawBody = (bar: AttemptStory, timeline: Timeline): Html => {
   const stops = bar.evidence.filter(({ event }) => event === "shown");
   const phases = [
     { from: bar.from, kind: "held" },

@@ -12,8 +12,8 @@ import type { SqlTables } from "./SqlTables.ts";
 /** Creates the transfer of a database. */
 export const make = (database: SqlDatabase): RunTransfer => ({
   key: database.read(keyOf(database.tables)),
-  page: (from, limit) => database.read(page(database.tables, from, limit)),
-  put: (key, records, dryRun = false) => {
+  readPage: (from, limit) => database.read(page(database.tables, from, limit)),
+  insertRuns: (key, records, dryRun = false) => {
     if (dryRun) return Effect.map(database.read(classifyRuns(database.tables, key, records)), ({ taken }) => taken);
     return Effect.flatMap(database.write(put(database.tables, key, records)), ({ isNewKey, taken }) =>
       Effect.as(isNewKey ? database.ready : Effect.void, taken),

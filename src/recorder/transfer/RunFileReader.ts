@@ -135,7 +135,7 @@ class Reading {
     const batch = this.#batch;
     this.#batch = [];
     this.#characters = 0;
-    const put = batch.length === 0 ? Effect.succeed([]) : this.#transfer.put(key, batch, this.#options.dryRun);
+    const put = batch.length === 0 ? Effect.succeed([]) : this.#transfer.insertRuns(key, batch, this.#options.dryRun);
     return Effect.map(put, (taken) => {
       const refused = batch.flatMap(({ run_id }, index): ReadonlyArray<RefusedRun> => {
         const reason = taken[index];
