@@ -47,6 +47,31 @@ describe("the tables of README and docs", () => {
   });
 });
 
+describe("the tables of Markdown pages", () => {
+  const every = [
+    "README.md",
+    "AGENTS.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "llms.txt",
+    ...globSync("docs/**/*.md", { cwd: root }).sort(),
+  ];
+
+  for (const path of every) {
+    it(`in ${path} have as many cells in each row as in the header`, () => {
+      assert.deepStrictEqual(raggedRows(readFileSync(join(root, path), "utf8")), []);
+    });
+  }
+
+  it("are rejected if a row has more or fewer cells than the header", () => {
+    assert.deepStrictEqual(raggedRows("| a | b |\n| --- | --- |\n| 1 | `x \\| y` |"), []);
+    assert.deepStrictEqual(raggedRows("| a | b |\n| --- | --- |\n| 1 | 2 | 3 |\n| 1 |"), [
+      "line 3: expected 2 cells, got 3",
+      "line 4: expected 2 cells, got 1",
+    ]);
+  });
+});
+
 describe("the printer of sections", () => {
   it("gets the words after a section's kind, and leaves unknown sections unchanged", async () => {
     const page =
@@ -107,3 +132,21 @@ describe("the reader of docstrings", () => {
     assert.deepStrictEqual(sources.keysOf("Limits"), [{ name: "most", optional: false, docstring: "At most." }]);
   });
 });
+
+/** The rows of tables whose number of cells differs from their header's. Fenced blocks are skipped. */
+const raggedRows = (page: string): ReadonlyArray<string> => {
+  const errors: Array<string> = [];
+  let isFenced = false;
+  let expected: number | undefined;
+  for (const [index, line] of page.split("\n").entries()) {
+    if (line.trimStart().startsWith("```")) isFenced = !isFenced;
+    if (isFenced || !line.startsWith("|")) {
+      expected = undefined;
+      continue;
+    }
+    const cells = line.split(/(?<!\\)\|/).length - 2;
+    expected ??= cells;
+    if (cells !== expected) errors.push(`line ${index + 1}: expected ${expected} cells, got ${cells}`);
+  }
+  return errors;
+};

@@ -7,7 +7,7 @@ import { ManagedRuntime } from "effect";
 import { createRecovery } from "effect-stream-recovery/ai-sdk";
 import { FaultProvider } from "effect-stream-recovery/testing";
 
-const call = [{ tool: "bash", input: { cmd: "ls" } }];
+const call = [{ tool: "list_files", input: { folder: "docs" } }];
 const answers = [
   { content: call, break: { kind: "end", at: "tool_arguments" } },
   { content: call },
@@ -17,15 +17,15 @@ const server = ManagedRuntime.make(FaultProvider.layer({ script: { answers } }))
 const { url } = await server.runPromise(FaultProvider);
 const openai = createOpenAI({ baseURL: `${url}/v1`, apiKey: "not-a-key" }); // the real one: createOpenAI()
 
-const bash = tool({
-  inputSchema: jsonSchema<{ readonly cmd: string }>({ type: "object" }),
-  execute: ({ cmd }) => `ran ${cmd}`,
+const list_files = tool({
+  inputSchema: jsonSchema<{ readonly folder: string }>({ type: "object" }),
+  execute: ({ folder }) => `${folder}/README.md`,
 });
 
 const recovery = createRecovery();
 const result = streamText({
   model: recovery.recover(openai.chat("gpt-5")),
-  tools: recovery.guardTools({ bash }, { effects: { bash: "mutating" } }),
+  tools: recovery.guardTools({ list_files }, { effects: { list_files: "read_only" } }),
   maxRetries: 0, // retries are made below, where it is known what was shown and what ran
   stopWhen: isStepCount(5),
   prompt: "Which files are here?",

@@ -1,7 +1,7 @@
 /**
  * Judges runs whose processes were killed, by their record, their diary and the marks of their tool.
  */
-import { atMost, Shown } from "../../src/domain/AttemptFacts.ts";
+import { isAtMost, Shown } from "../../src/domain/AttemptFacts.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import type { Line } from "./Diary.ts";
@@ -23,7 +23,8 @@ export const problemsNow = ({ diary, marks, record, run }: Remains): ReadonlyArr
     if (!("saw" in line)) continue;
     const facts = record.attempts.find((it) => it.attempt === line.attempt)?.facts;
     if (facts === undefined) problems.push(`${run}: attempt ${line.attempt} was seen, but is not on record`);
-    else if (line.saw === "text" && !atMost(Shown, "text", facts.shown)) problems.push(`${run}: text is not on record`);
+    else if (line.saw === "text" && !isAtMost(Shown, "text", facts.shown))
+      problems.push(`${run}: text is not on record`);
     else if (line.saw === "call" && facts.tools.length === 0) problems.push(`${run}: a call is not on record`);
   }
   const started = record.attempts.some(({ facts }) =>

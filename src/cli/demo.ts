@@ -7,9 +7,9 @@ import { Command, Flag } from "effect/cli";
 import { failing } from "./command/CommandFailed.ts";
 import { dbFlag } from "./command/Store.ts";
 import * as DemoStore from "./demo/DemoStore.ts";
-import { summary, table, totalsOf } from "./demo/DemoTable.ts";
+import { formatTable, summary, totalsOf } from "./demo/DemoTable.ts";
 import { exchanges, exchangesOfRunsMax } from "./demo/ExchangeTable.ts";
-import { choose, document, story } from "./demo/IncidentStory.ts";
+import { choose, formatStory, toDocument } from "./demo/IncidentStory.ts";
 import { playRecordings } from "./demo/recordings/Player.ts";
 import { Recordings } from "./demo/recordings/Recordings.ts";
 import * as RecordingsTable from "./demo/recordings/Table.ts";
@@ -132,17 +132,17 @@ const runScenarios = Effect.fn("demo.scenarios")(function* (
   yield* progress.done;
   const rows = played.map((it) => it.row);
   const totals = totalsOf(rows);
-  const told = choose(played);
+  const chosen = choose(played);
   if (json) {
-    const incident = told === undefined ? {} : { incident: told.incident, decide: document(told.incident) };
+    const incident = chosen === undefined ? {} : { incident: chosen.incident, decide: toDocument(chosen.incident) };
     const ok = totals.as_expected === totals.runs;
     yield* Console.log(JSON.stringify({ ok, seed, duration_ms: took, totals, rows, ...incident }, null, 2));
   } else {
     const ink = inkFor(process.stdout);
-    yield* Console.log(`\n${table(rows, ink)}\n\n${summary(totals, took / 1_000, seed, ink)}`);
+    yield* Console.log(`\n${formatTable(rows, ink)}\n\n${summary(totals, took / 1_000, seed, ink)}`);
     if (only.length > 0 && rows.length <= exchangesOfRunsMax) yield* Console.log(`\n${exchanges(rows, ink)}`);
-    if (told !== undefined) yield* Console.log(`\n${story(told, program(), ink)}`);
-    const farewell = DemoStore.listNextCommands(kept, told?.incident.run_id);
+    if (chosen !== undefined) yield* Console.log(`\n${formatStory(chosen, program(), ink)}`);
+    const farewell = DemoStore.listNextCommands(kept, chosen?.incident.run_id);
     if (farewell !== "") yield* Console.log(`\n${farewell}`);
   }
   const wrong = totals.runs - totals.as_expected;
@@ -163,7 +163,7 @@ const runRecordings = Effect.fn("demo.recordings")(function* (
   if (json) {
     yield* Console.log(JSON.stringify(RecordingsTable.report(results, totals, seed, cuts, took), null, 2));
   } else {
-    yield* Console.log(`\n${RecordingsTable.table(results, totals, seed, took / 1_000, inkFor(process.stdout))}`);
+    yield* Console.log(`\n${RecordingsTable.formatTable(results, totals, seed, took / 1_000, inkFor(process.stdout))}`);
   }
   if (totals.failures > 0) return yield* new Unexpected({ reason: "not_as_expected", runs: totals.failures });
 });

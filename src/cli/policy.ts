@@ -3,7 +3,7 @@
  */
 import { Console } from "effect";
 import { Command, Flag } from "effect/cli";
-import { markdown, moveMarkdown, moveTable, table } from "../policy/PolicyTable.ts";
+import { markdown, moveMarkdown, moveTable, printTable } from "../policy/PolicyTable.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
 import { policyFlag } from "./command/Policy.ts";
 
@@ -25,7 +25,7 @@ export const policyCommand = Command.make(
 
 const asJson = (policy: RecoveryPolicy): string =>
   JSON.stringify(
-    { policy: policy.name, policy_version: policy.version, rows: table(policy), moves: moveTable(policy) },
+    { policy: policy.name, policy_version: policy.version, rows: printTable(policy), moves: moveTable(policy) },
     null,
     2,
   );

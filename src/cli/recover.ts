@@ -12,9 +12,9 @@ import { exitCodesHelp } from "./command/CommandFailed.ts";
 import { dbFlag, jsonFlag, withStore, withWaitNotice } from "./command/Store.ts";
 import type { Tone } from "./terminal/Ink.ts";
 import { quoteForShell, type Screen } from "./terminal/Screen.ts";
-import { type Cell, table } from "./terminal/Table.ts";
+import { type Cell, formatTable } from "./terminal/Table.ts";
 
-/** Recovers the runs of dead processes, after a wait for owners that are only silent. It contacts no provider. */
+/** Recovers the runs of dead processes. First waits until each silent owner has renewed its lease or its lease has expired. It contacts no provider. */
 export const recoverCommand = Command.make(
   "recover",
   {
@@ -116,7 +116,7 @@ const recoverText = (report: CrashRecovery.Report, screen: Screen, left = 0): st
     { head: "NEXT", shrinksTo: 16 },
   ] as const;
   return [
-    table(columns, listed.map(cells), screen.ink, screen.fits ? screen.columns : undefined),
+    formatTable(columns, listed.map(cells), screen.ink, screen.fits ? screen.columns : undefined),
     ...(rest > 0 ? [screen.ink("quiet", `and ${rest} more`)] : []),
     "",
     summary(report),
@@ -153,7 +153,7 @@ const cells = ({ outcome, rule, run_id }: CrashRecovery.Row): ReadonlyArray<Cell
 };
 
 const summary = ({ counts, runs }: CrashRecovery.Report): string => {
-  const told = [
+  const groups = [
     [counts.offered + counts.answered, "can be taken up by your program"],
     [
       counts.asked + counts.waiting,
@@ -163,7 +163,7 @@ const summary = ({ counts, runs }: CrashRecovery.Report): string => {
     [counts.stopped, "stopped"],
     [counts.skipped, "owned by another process"],
   ] as const;
-  const parts = told.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
+  const parts = groups.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
   return `${capitalize(formatCount(runs.length, "run"))}: ${parts.join(", ")}.`;
 };
 

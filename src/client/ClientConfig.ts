@@ -74,8 +74,8 @@ export const proxyChoice = (
   if (given === undefined) return proxiesOfEnvironment;
   const address = Redacted.isRedacted(given) ? Redacted.value(given) : given;
   return address === directProxy
-    ? Effect.succeed(EgressProxy.always(undefined))
-    : Effect.map(parseProxy("proxy", address), EgressProxy.always);
+    ? Effect.succeed(EgressProxy.useOne(undefined))
+    : Effect.map(parseProxy("proxy", address), EgressProxy.useOne);
 };
 
 const proxiesOfEnvironment = Effect.gen(function* () {

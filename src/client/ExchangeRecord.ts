@@ -63,7 +63,7 @@ export interface Opening {
 }
 
 /**
- * Creates the record of an exchange that is over.
+ * Creates the record of an ended exchange.
  *
  * @param now monotonic milliseconds
  */

@@ -1,4 +1,4 @@
-/** Reports every exchange when it is over: to the client's `onExchange`, as a span, and as a line in the debug log. */
+/** Reports every exchange when it ends: to the client's `onExchange`, as a span, and as a line in the debug log. */
 import { Effect, type Scope } from "effect";
 import type { Failure } from "../domain/Failure.ts";
 import type { Exchange } from "./connection/Exchange.ts";

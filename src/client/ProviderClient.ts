@@ -70,7 +70,7 @@ export interface ProviderClientOptions {
    * `HTTPS_PROXY` and `NO_PROXY`, but never for this machine and the link-local network.
    */
   readonly proxy?: string | Redacted.Redacted<string>;
-  /** Called synchronously when an exchange is over, with any outcome. An error that it throws is logged. */
+  /** Called synchronously when an exchange ends, with any outcome. An error that it throws is logged. */
   readonly onExchange?: (record: ExchangeRecord) => void;
 }
 

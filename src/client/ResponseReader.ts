@@ -1,4 +1,4 @@
-/** Reads responses that are not event streams, within size and time limits, and decides if a stream may follow a response head. */
+/** Reads responses that are not event streams, within size and time limits, and decides whether a stream may follow a response head. */
 import { Duration, Effect } from "effect";
 import type { Exchange, ExchangeBreak, Head } from "./connection/Exchange.ts";
 import type { ProviderResponse } from "./ProviderError.ts";

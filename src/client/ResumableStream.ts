@@ -24,12 +24,12 @@ export const responses = <S, Id extends string = ProtocolId>(
   request: ProviderRequest<S, Id>,
   attempt: Attempt,
 ): Stream.Stream<Resume.CursorPart<Id>, ProviderError> => {
-  if (attempt.request !== "resume") return verified(client.stream(request), Resume.responses());
+  if (attempt.request !== "resume") return verify(client.stream(request), Resume.responses());
   const cursor = Resume.parseResponses(attempt.cursor ?? "");
   if (cursor === undefined) return Stream.fail(unreadable);
   const { body: _body, idempotencyKey: _key, ...rest } = request;
   const url = Resume.responsesUrl(request.url, cursor);
-  return verified(client.stream({ ...rest, url, method: "GET" }), Resume.responses(cursor));
+  return verify(client.stream({ ...rest, url, method: "GET" }), Resume.responses(cursor));
 };
 
 /** Options to resume a stream with event ids. */
@@ -57,13 +57,13 @@ export const events = <S, Id extends string>(
   { method, sequence }: EventResume = {},
 ): Stream.Stream<Resume.CursorPart<Id>, ProviderError> => {
   const counted = sequence === undefined ? {} : { sequence };
-  if (attempt.request !== "resume") return verified(client.stream(request), Resume.events(counted));
+  if (attempt.request !== "resume") return verify(client.stream(request), Resume.events(counted));
   const resumed = Resume.parseEvent(attempt.cursor ?? "");
   if (resumed === undefined) return Stream.fail(unreadable);
   const headers = withHeaders(request.headers, Resume.eventHeaders(resumed));
   const { body: _body, ...bare } = request;
   const again = method === undefined ? { ...request, headers } : { ...bare, headers, method };
-  return verified(client.stream(again), Resume.events({ ...counted, resumed }));
+  return verify(client.stream(again), Resume.events({ ...counted, resumed }));
 };
 
 const unreadable = providerError(Resume.unreadable, "not_sent");
@@ -82,7 +82,7 @@ type Parts<Id extends string> = readonly [Resume.CursorPart<Id>, ...Array<Resume
  * @param stream the parts of one attempt
  * @param verifier a verifier for that attempt alone
  */
-export const verified = <Id extends string, E, R>(
+export const verify = <Id extends string, E, R>(
   stream: Stream.Stream<Resume.CursorPart<Id>, E, R>,
   verifier: Resume.Verifier<Id>,
 ): Stream.Stream<Resume.CursorPart<Id>, E | ProviderError, R> =>

@@ -110,7 +110,7 @@ const rank = <A extends string>(chain: Chain<A>, value: A): number => {
  * @param chain schema with literals in growing order
  * @returns true if `a` is at or below `b`
  */
-export const atMost = <A extends string>(chain: Chain<A>, a: A, b: A): boolean => rank(chain, a) <= rank(chain, b);
+export const isAtMost = <A extends string>(chain: Chain<A>, a: A, b: A): boolean => rank(chain, a) <= rank(chain, b);
 
 /** Returns the higher of two values of a growing chain. */
-export const higher = <A extends string>(chain: Chain<A>, a: A, b: A): A => (atMost(chain, a, b) ? b : a);
+export const pickHigher = <A extends string>(chain: Chain<A>, a: A, b: A): A => (isAtMost(chain, a, b) ? b : a);

@@ -57,7 +57,7 @@ export const Decision = Schema.Struct({
   rule: Rule,
   mode: Schema.optionalKey(AttemptMode),
   delay_ms: Milliseconds,
-  /** Set with `auto_retry_once` only. The retry is sent when the path is up again, or when the provider's announced wait is over. */
+  /** Set with `auto_retry_once` only. The retry is sent when the path is up again, or when the provider's announced wait has ended. */
   wait_for: Schema.optionalKey(Schema.Literals(["path", "cooldown"])),
   /** The route of the retry. Set with `auto_retry_once` only, and only if the run has another route. */
   route: Schema.optionalKey(Schema.Literals(["same", "next"])),
@@ -69,7 +69,7 @@ export const Decision = Schema.Struct({
   choices: Schema.optionalKey(Schema.Array(Choice)),
   /** Calls that ran or may have run and that a `retry` could repeat. */
   may_repeat: Schema.optionalKey(Schema.Array(Label)),
-  /** Choice that takes effect if nobody answers the question. */
+  /** Choice that takes effect if no one answers the question. */
   default_choice: Schema.optionalKey(Choice),
 });
 export type Decision = typeof Decision.Type;

@@ -4,7 +4,7 @@
  * A name counts here only for a call that the provider executes or for an entry of a request body. A function that a caller names
  * `web_search` belongs to the caller, with the effect that the caller declares.
  */
-import { higher } from "./AttemptFacts.ts";
+import { pickHigher } from "./AttemptFacts.ts";
 import * as Json from "./Json.ts";
 import { label } from "./Limits.ts";
 import { type Executor, serverSideState, type ToolBoundary, ToolEffect } from "./SideEffects.ts";
@@ -89,7 +89,7 @@ export const effectOf = (name: string, declared: ReadonlyArray<ToolBoundary> = [
     names.includes(tool.name) || names.includes(family(tool.name)) || isMcpServerOf(tool.name, name);
   const effects = declared.filter((tool) => tool.executor === "provider" && isMatch(tool)).map((tool) => tool.effect);
   return effects.length > 0
-    ? effects.reduce((worst, effect) => higher(ToolEffect, worst, effect))
+    ? effects.reduce((worst, effect) => pickHigher(ToolEffect, worst, effect))
     : (lookup(name)?.effect ?? "unknown");
 };
 
@@ -135,7 +135,7 @@ export const fromRequestTool = (tool: unknown, keptContainer = false): ReadonlyA
   return [readTyped(entry, type, keptContainer)];
 };
 
-/** Reads an entry that has a type of its own: a hosted tool, or a client tool of a known shape. */
+/** Reads an entry with a special type: a hosted tool, or a client tool of a known shape. */
 const readTyped = (entry: Json.JsonRecord, type: string, keptContainer: boolean): ToolBoundary => {
   const own = family(type);
   const name = Json.string(entry.name) || own;
@@ -198,7 +198,7 @@ const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundar
     const server = mcp(Json.string(Json.record(entry)?.name));
     if (!tools.some((tool) => tool.name === server.name)) found.push(server);
   }
-  // Anthropic: some tools, such as web_search, can run code in a named container too.
+  // Anthropic: some tools, for example web_search, can run code in a named container too.
   if (isNamedContainer(request.container) && !tools.some((tool) => tool.name === "code_execution"))
     found.push(makeBoundary("code_execution", unknown));
   // Chat: search models take search as an option (OpenAI), a parameter (xAI) or a plugin (OpenRouter).

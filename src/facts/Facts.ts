@@ -9,12 +9,12 @@ import {
   type AttemptFacts,
   type Counters,
   callKey,
-  atMost as chainAtMost,
+  isAtMost as chainAtMost,
   Delivery as Deliveries,
   type Delivery,
   fresh,
-  higher,
   Progress,
+  pickHigher,
   Shown,
   type ToolPhase,
   type ToolRow,
@@ -27,7 +27,7 @@ import { type Executor, type SideEffects, type ToolBoundary, ToolEffect, withSta
 import { lastMoment } from "./Growth.ts";
 import { Ledger } from "./ToolRows.ts";
 
-export { atMost, join } from "./Growth.ts";
+export { canGrowInto as atMost, join } from "./Growth.ts";
 
 /** Options of an attempt's facts, known before the attempt starts. */
 export interface FactsOptions {
@@ -400,7 +400,7 @@ const effects = (boundaries: ReadonlyArray<ToolBoundary>, executor: Executor): R
   const declared = new Map<string, ToolEffect>();
   for (const { name, effect } of own) {
     const known = declared.get(label(name));
-    declared.set(label(name), known === undefined ? effect : higher(ToolEffect, known, effect));
+    declared.set(label(name), known === undefined ? effect : pickHigher(ToolEffect, known, effect));
   }
   return declared;
 };

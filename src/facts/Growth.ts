@@ -9,10 +9,10 @@
 import {
   type AttemptFacts,
   type Counters,
-  atMost as chainAtMost,
+  isAtMost as chainAtMost,
   Delivery,
-  higher,
   Progress,
+  pickHigher,
   Shown,
   ToolPhase,
   type ToolRow,
@@ -23,7 +23,7 @@ import { foldKey, isFoldAbove, isFolded, Ledger } from "./ToolRows.ts";
 /** Growth rules of one fact. */
 export interface Growth<A> {
   /** Returns true if a value can grow into another one. */
-  readonly atMost: (a: A, b: A) => boolean;
+  readonly isAtMost: (a: A, b: A) => boolean;
   /** Returns the lowest value into which both can grow. */
   readonly join: (a: A, b: A) => A;
   /** Returns the last moment in the value; 0 if it has none. Moments are counted by the counter that orders text, calls and settles. */
@@ -44,19 +44,19 @@ const anyTime = { moment: () => 0, shiftBy: <A>(value: A): A => value };
 /** Growth of a chain of literals, which is declared in growing order. */
 const chain = <A extends string>(literals: { readonly literals: ReadonlyArray<A> }): Growth<A> => ({
   ...anyTime,
-  atMost: (a, b) => chainAtMost(literals, a, b),
-  join: (a, b) => higher(literals, a, b),
+  isAtMost: (a, b) => chainAtMost(literals, a, b),
+  join: (a, b) => pickHigher(literals, a, b),
 });
 
 /** Growth of a moment. Everything in a later attempt happened after everything in the attempts before it. */
 const moment: Growth<number> = {
-  atMost: (a, b) => a <= b,
+  isAtMost: (a, b) => a <= b,
   join: Math.max,
   moment: (value) => value,
   shiftBy: (value, before) => (value === 0 ? 0 : value + before.moment),
 };
 
-const flag: Growth<boolean> = { ...anyTime, atMost: (a, b) => !a || b, join: (a, b) => a || b };
+const flag: Growth<boolean> = { ...anyTime, isAtMost: (a, b) => !a || b, join: (a, b) => a || b };
 
 /**
  * Growth of a ledger. A later ledger contains every row of an earlier one, either as the same call in the same or a later phase, or within
@@ -64,7 +64,7 @@ const flag: Growth<boolean> = { ...anyTime, atMost: (a, b) => !a || b, join: (a,
  */
 const ledger: Growth<ReadonlyArray<ToolRow>> = {
   ...anyTime,
-  atMost: (f, g) => {
+  isAtMost: (f, g) => {
     if (f.length === 0) return true;
     const byKey = new Map(g.map((row) => [keyOf(row.executor, row.call), row]));
     return f.every((row) => {
@@ -92,7 +92,7 @@ const isRowAtMost = (a: ToolRow, b: ToolRow): boolean =>
 /** Growth of `side_effects`: a snapshot that proves less is higher. A missing snapshot proves nothing, so it is the highest. */
 const snapshot: Growth<SideEffects | null> = {
   ...anyTime,
-  atMost: (f, g) => {
+  isAtMost: (f, g) => {
     if (g === null) return true;
     if (f === null) return false;
     return (
@@ -130,7 +130,7 @@ const joinCounts = (a: Counts, b: Counts): Counts => ({
 /** Growth of numbers for reports. They have no order, because no decision reads them. */
 const report: Growth<Counters> = {
   ...anyTime,
-  atMost: () => true,
+  isAtMost: () => true,
   join: (a, b) => {
     const joined = { ...a };
     // `Object.keys` loses the literal keys of the counters.
@@ -165,8 +165,8 @@ const buildFacts = (fact: <K extends keyof AttemptFacts>(name: K) => AttemptFact
 };
 
 /** Returns true if facts `f` can grow into facts `g`: every fact of `f` is at or below the same fact of `g`. */
-export const atMost = (f: AttemptFacts, g: AttemptFacts): boolean => {
-  const isAtMost = <K extends keyof AttemptFacts>(name: K): boolean => growth[name].atMost(f[name], g[name]);
+export const canGrowInto = (f: AttemptFacts, g: AttemptFacts): boolean => {
+  const isAtMost = <K extends keyof AttemptFacts>(name: K): boolean => growth[name].isAtMost(f[name], g[name]);
   return names.every(isAtMost);
 };
 

@@ -125,13 +125,13 @@ export const estimateResponse = (
   const paid = attempts.filter((facts, index) => !isUnpaid(facts, index === last ? failure : undefined));
   if (paid.length === 0) return free;
   const input = inputOf(paid);
-  const told = maxOf(paid.map(({ counters }) => counters.output_tokens)) ?? 0;
+  const reportedOutput = maxOf(paid.map(({ counters }) => counters.output_tokens)) ?? 0;
   const read = estimateTokens(paid.reduce((sum, { counters }) => sum + counters.characters, 0));
-  const isWhole = told > 0 && paid.some(({ terminal_seen }) => terminal_seen);
+  const isWhole = reportedOutput > 0 && paid.some(({ terminal_seen }) => terminal_seen);
   return {
     input: input ?? requestTokens ?? 0,
-    output: isWhole ? told : Math.max(told, read),
-    estimated: input === undefined || (!isWhole && read > told),
+    output: isWhole ? reportedOutput : Math.max(reportedOutput, read),
+    estimated: input === undefined || (!isWhole && read > reportedOutput),
   };
 };
 

@@ -4,7 +4,7 @@
  * A row only grows. Beyond the limit, the rows of each executor are folded into one row, which holds the highest value of each field. Calls
  * that can no longer be distinguished count as the worst of them, so a folded row never allows a retry that its rows would have forbidden.
  */
-import { atMost, higher, ToolPhase, type ToolRow } from "../domain/AttemptFacts.ts";
+import { isAtMost, pickHigher, ToolPhase, type ToolRow } from "../domain/AttemptFacts.ts";
 import { toolRowsMax } from "../domain/Limits.ts";
 import { type Executor, ToolEffect } from "../domain/SideEffects.ts";
 
@@ -105,8 +105,8 @@ export const joinRows = (a: ToolRow, b: ToolRow): ToolRow => ({
   call: a.call,
   tool: a.tool === "" ? b.tool : a.tool,
   executor: a.executor,
-  effect: higher(ToolEffect, a.effect, b.effect),
-  phase: higher(ToolPhase, a.phase, b.phase),
+  effect: pickHigher(ToolEffect, a.effect, b.effect),
+  phase: pickHigher(ToolPhase, a.phase, b.phase),
 });
 
 /**
@@ -117,7 +117,7 @@ export const joinRows = (a: ToolRow, b: ToolRow): ToolRow => ({
  * still run.
  */
 export const foldRows = (a: ToolRow, b: ToolRow): ToolRow => {
-  const effect = higher(ToolEffect, a.effect, b.effect);
+  const effect = pickHigher(ToolEffect, a.effect, b.effect);
   const settledBesideOpen = (a.phase === "settled") !== (b.phase === "settled");
   const uncertain = settledBesideOpen && a.executor === "runtime" && effect !== "read_only";
   return {
@@ -125,15 +125,15 @@ export const foldRows = (a: ToolRow, b: ToolRow): ToolRow => {
     tool: "",
     executor: a.executor,
     effect,
-    phase: uncertain ? "outcome_unknown" : higher(ToolPhase, a.phase, b.phase),
+    phase: uncertain ? "outcome_unknown" : pickHigher(ToolPhase, a.phase, b.phase),
   };
 };
 
 /** Returns true if the fold `b` covers row or fold `a`. */
 export const isFoldAbove = (b: ToolRow, a: ToolRow): boolean =>
   a.executor === b.executor &&
-  atMost(ToolEffect, a.effect, b.effect) &&
-  (isTop(b) || (atMost(ToolPhase, a.phase, b.phase) && !isTop(a)));
+  isAtMost(ToolEffect, a.effect, b.effect) &&
+  (isTop(b) || (isAtMost(ToolPhase, a.phase, b.phase) && !isTop(a)));
 
 /** True for the last phase of a fold, `outcome_unknown`. No later event changes it, not even a settle. */
 const isTop = (row: ToolRow): boolean =>

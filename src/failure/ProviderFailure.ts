@@ -50,8 +50,8 @@ const findRefinement = (
   if (status === 429) return reason === "quota" ? code : findPermanent(body, status);
   if (status >= 500) {
     // A message counts only in the provider's own JSON, because the author of a proxy's page is unknown.
-    const told = body.form === "text" ? undefined : findPermanent(body, status);
-    return code?.rank === 4 || (status === 503 && says?.kind === "overloaded") ? code : told;
+    const permanent = body.form === "text" ? undefined : findPermanent(body, status);
+    return code?.rank === 4 || (status === 503 && says?.kind === "overloaded") ? code : permanent;
   }
   if (status === 402 || status === 408 || status === 409 || status === 425 || status === 499) return undefined;
   const spoken = code !== undefined && code.rank > 2 ? code : (ErrorBody.findByText(body, status) ?? code);
@@ -66,8 +66,8 @@ const findRefinement = (
  * to any code.
  */
 const findPermanent = (body: ErrorBody.BodyReading, status: number | undefined): CodeMeaning | undefined => {
-  const told = ErrorBody.findByText(body, status);
-  return told?.rank === 4 ? told : undefined;
+  const found = ErrorBody.findByText(body, status);
+  return found?.rank === 4 ? found : undefined;
 };
 
 /**
@@ -190,6 +190,7 @@ const isAlone = (
   if (kind === "rejected") return wait !== undefined;
   if (kind !== "rate_limited") return false;
   return (
-    (buckets !== undefined && buckets.told > 0 && buckets.empty === 0) || body.messages.some(RateLimits.isForItsSize)
+    (buckets !== undefined && buckets.reported > 0 && buckets.empty === 0) ||
+    body.messages.some(RateLimits.isForItsSize)
   );
 };

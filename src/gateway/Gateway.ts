@@ -139,11 +139,11 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const [repeats, memory, owners] = [yield* SharedRepeats.make, new RouteMemory(), yield* ResponseOwners.make];
   const [store, watch] = [yield* storeState, yield* PathWatch.make];
   const { attachments, cancels, gateways, serveSiblings } = yield* makeAttachments(meter, awaitClosing, first);
-  const signed = (reach: RequestServing["reach"]) => (server: UpstreamSettings) =>
+  const signWith = (reach: RequestServing["reach"]) => (server: UpstreamSettings) =>
     withSigning(reach(server), server, () => clock.currentTimeMillisUnsafe());
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
     ...{ settings, attachments, cancels, bodies, connections, memory, meter },
-    ...{ owners, page, reported, store, watch, reach: signed(upstreams.reach) },
+    ...{ owners, page, reported, store, watch, reach: signWith(upstreams.reach) },
     draining: () => draining,
     closing: awaitClosing,
     options: relayOptionsOf(settings, given, repeats, pathPatienceMs),
@@ -260,8 +260,8 @@ const firstRequestLookMs = 10;
  */
 const awaitFirstRequests = (connections: Connections): Effect.Effect<void> =>
   Effect.suspend(() => {
-    if (connections.unclaimed === 0) return Effect.void;
-    const looks = Effect.repeat(sleepRealTime(firstRequestLookMs), { while: () => connections.unclaimed > 0 });
+    if (connections.unclaimedCount === 0) return Effect.void;
+    const looks = Effect.repeat(sleepRealTime(firstRequestLookMs), { while: () => connections.unclaimedCount > 0 });
     return Effect.asVoid(runWithin(looks, firstRequestMs));
   });
 

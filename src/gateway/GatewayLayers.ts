@@ -107,12 +107,12 @@ const withQueue = <R, E>(
   store: Layer.Layer<RunRecorder | R, E>,
 ): Layer.Layer<RunRecorder | R | WriteQueue, E> => {
   const name = storeOf(program);
-  if (name === inMemory) return WriteQueue.over(store);
+  if (name === inMemory) return WriteQueue.wrap(store);
   const place = Spill.placeOf(name, program.stateDir);
   const claims = Layer.effectDiscard(
     Effect.flatMap(WriteQueue, (queue) => Effect.forkScoped(Spill.claimInto(queue, place))),
   );
-  return Layer.provideMerge(claims, WriteQueue.over(store, Spill.spillTo(place)));
+  return Layer.provideMerge(claims, WriteQueue.wrap(store, Spill.spillTo(place)));
 };
 
 /**

@@ -35,7 +35,7 @@ export interface DeadSiblings {
   /** Waits for the next process that dies and returns its name in the store. */
   readonly ended: Effect.Effect<string>;
   /** Called after the lease of a dead process was ended in the store. From then on, each sweep finds its runs. */
-  readonly recovered: (process: string) => void;
+  readonly onRecovered: (process: string) => void;
 }
 
 /** Maximum interval between sweeps for dead gateways, in milliseconds. */
@@ -76,11 +76,14 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
 };
 
 /** Returns after a sibling has died and its lease was ended, so that another process can take over its runs. */
-const fenceDeadSibling = (recorder: RunRecorder["Service"], { ended, recovered }: DeadSiblings): Effect.Effect<void> =>
+const fenceDeadSibling = (
+  recorder: RunRecorder["Service"],
+  { ended, onRecovered }: DeadSiblings,
+): Effect.Effect<void> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(restore(ended), (process) =>
       (recorder.processEnded?.(process) ?? Effect.void).pipe(
-        Effect.andThen(Effect.sync(() => recovered(process))),
+        Effect.andThen(Effect.sync(() => onRecovered(process))),
         Effect.catch(({ message }) =>
           Effect.logWarning(`the runs of a dead worker are recovered after its lease expires: ${message}`),
         ),

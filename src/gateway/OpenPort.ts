@@ -54,7 +54,7 @@ export const open = Effect.fnUntraced(function* (
   const server = yield* serverOf(settings, listener);
   server.on("connection", (socket) => connections.register(socket));
   const number = yield* listen(server, settings);
-  return { server, number, close: closer(server, settings) };
+  return { server, number, close: makeClose(server, settings) };
 });
 
 /** Formats `http://HOST:PORT` or `https://HOST:PORT`, without a trailing slash. */
@@ -152,7 +152,7 @@ const refuseTunnel = (_: IncomingMessage, socket: Duplex): void => {
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => void socket.destroy());
 };
 
-const closer = (server: Server, { tls }: GatewaySettings): (() => void) => {
+const makeClose = (server: Server, { tls }: GatewaySettings): (() => void) => {
   const open = new Set<Socket>();
   // TLS buffers unsent bytes in its own socket, not in the TCP socket below it.
   server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {

@@ -1,5 +1,5 @@
 /**
- * Admits a request, routes it, and decides if it is relayed, passed through or served by the page.
+ * Admits a request, routes it, and decides whether it is relayed, passed through or served by the page.
  */
 import type { IncomingMessage } from "node:http";
 import { Cause, Effect, Exit, type Scope } from "effect";
@@ -87,9 +87,9 @@ export const take = (
   });
 
 const recordAccess = (access: Access, isLogged: boolean): Effect.Effect<void> => {
-  const { own, record } = access;
-  const line = isLogged ? accessLine({ own }, record) : Effect.void;
-  return own ? line : Effect.andThen(RequestMeasures.count(record), line);
+  const { isOwn, record } = access;
+  const line = isLogged ? accessLine({ isOwn }, record) : Effect.void;
+  return isOwn ? line : Effect.andThen(RequestMeasures.count(record), line);
 };
 
 const serveRequest = (

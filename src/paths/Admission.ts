@@ -44,7 +44,7 @@ export interface Admission {
   /** Called in the step in which a wait begins or changes. Must not throw. */
   readonly onWait: (wait: Wait) => void;
   /**
-   * Called in the step that releases the request. The given function must be called once the request has a response or is over; until then
+   * Called in the step that releases the request. The given function must be called once the request has a response or has ended; until then
    * the request occupies a slot in its batch. Further calls of that function have no effect.
    */
   readonly hold: (leave: () => void) => void;
@@ -108,7 +108,7 @@ export interface PathsService {
   readonly recordRefusal: (scope: Scope, refusal: Refusal) => void;
   /**
    * Reports that no connection could be made, for a network reason (or, if the path was reached before, because of a certificate that is
-   * not the origin's). Completes as soon as it is known if the path is down.
+   * not the origin's). Completes as soon as it is known whether the path is down.
    */
   readonly recordConnectFailure: (scope: Scope, code: string | undefined) => Effect.Effect<void>;
   /** Reports a connection that broke under a request. Many breaks at once count as an outage until a probe succeeds. */

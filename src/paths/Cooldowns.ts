@@ -19,7 +19,7 @@ export const waitMaxMs = 366 * 86_400_000;
 export const overloadOthersMs = 5_000;
 
 /**
- * A request that is sent before its cooldown is over, at most one per cooldown. The wait was announced to another request, and this request
+ * A request that is sent before its cooldown has expired, at most one per cooldown. The wait was announced to another request, and this request
  * has waited for its own maximum.
  */
 export interface Trial {
@@ -123,8 +123,7 @@ export class Cooldowns {
   }
 
   /**
-   * Returns the cooldowns that may delay a request of a scope: a rate limit and an overload. Evicts cooldowns that are over and have no
-   * waiting requests.
+   * Returns the cooldowns that may delay a request of a scope: a rate limit and an overload. Evicts expired cooldowns without waiting requests.
    */
   of(scope: Scope, now: number): ReadonlyArray<Hold> {
     return this.#holds.size === 0 ? none : this.findHolds(holdKeysOf(scope), now);
@@ -133,13 +132,13 @@ export class Cooldowns {
   /** Like `of`, but by the keys of the scope. */
   findHolds(keys: HoldKeys, now: number): ReadonlyArray<Hold> {
     if (this.#holds.size === 0) return none;
-    const limit = this.#current(keys.limit, now);
-    const overload = this.#current(keys.overload, now);
+    const limit = this.#findHold(keys.limit, now);
+    const overload = this.#findHold(keys.overload, now);
     if (limit === undefined) return overload === undefined ? none : [overload];
     return overload === undefined ? [limit] : [limit, overload];
   }
 
-  #current(key: string, now: number): Hold | undefined {
+  #findHold(key: string, now: number): Hold | undefined {
     const hold = this.#holds.get(key);
     if (hold === undefined || now < hold.until || this.#isWaitedFor(hold)) return hold;
     this.#holds.delete(key);
@@ -155,7 +154,7 @@ export class Cooldowns {
     if (refusal.onlyThis || !(refusal.waitMs > 0)) return;
     const waitMs = Math.min(refusal.waitMs, waitMaxMs);
     const key = keyOf(scope, refusal.kind);
-    const known = this.#current(key, now);
+    const known = this.#findHold(key, now);
     this.#holds.delete(key);
     if (known !== undefined) {
       known.recordRefusal(scope, waitMs, now, heardAt);

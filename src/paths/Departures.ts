@@ -21,11 +21,11 @@ export const waitingMax = 10_000;
  */
 export const headlessMs = 20;
 
-/** Reported when a released request is over or has a response. */
+/** Reported when a released request has ended or has a response. */
 export interface Left {
   /** Delay after which other requests may be released, in milliseconds. */
   readonly afterMs: number;
-  /** True if a cooldown applied to the request, even one that was over. */
+  /** True if a cooldown applied to the request, even an expired one. */
   readonly wasHeld: boolean;
 }
 
@@ -215,7 +215,7 @@ export class Departures {
     this.#waiting -= 1;
     const waitMs = Math.max(0, Math.ceil(this.#cooldownEnd(waiter, now) - now));
     const waitsFor =
-      waitMs > 0 ? "cooldown" : (waiter.told?.for ?? waitReasonOf(entry, this.#cooldownsOf(waiter, now), now));
+      waitMs > 0 ? "cooldown" : (waiter.reportedWait?.for ?? waitReasonOf(entry, this.#cooldownsOf(waiter, now), now));
     const waitedMs = Math.round(now - waiter.since);
     this.#outbox.enqueue(() => waiter.done({ _tag: "too_long", for: waitsFor, waitedMs, waitMs }));
   }
@@ -253,16 +253,16 @@ export class Departures {
     }
     const waitsFor = waitReasonOf(entry, this.#cooldownsOf(waiter, now), now);
     const toldUntil = waitsFor === "cooldown" && until > now ? until : 0;
-    if (waiter.told?.for === waitsFor && (toldUntil === 0 || waiter.toldUntil === toldUntil)) return;
-    const wall = this.#world.wall();
-    const told: Wait = {
+    if (waiter.reportedWait?.for === waitsFor && (toldUntil === 0 || waiter.reportedUntil === toldUntil)) return;
+    const wall = this.#world.wallNow();
+    const wait: Wait = {
       for: waitsFor,
-      since: waiter.told?.for === waitsFor ? waiter.told.since : wall,
+      since: waiter.reportedWait?.for === waitsFor ? waiter.reportedWait.since : wall,
       ...(toldUntil === 0 ? {} : { until: Math.ceil(wall + until - now) }),
     };
-    waiter.told = told;
-    waiter.toldUntil = toldUntil;
-    this.#outbox.enqueue(() => waiter.admission.onWait(told));
+    waiter.reportedWait = wait;
+    waiter.reportedUntil = toldUntil;
+    this.#outbox.enqueue(() => waiter.admission.onWait(wait));
   }
 
   /**

@@ -9,11 +9,11 @@ export interface TableWorld {
   /** Returns monotonic milliseconds. */
   readonly now: () => number;
   /** Returns milliseconds since the epoch. */
-  readonly wall: () => number;
+  readonly wallNow: () => number;
   /** Returns a number between 0 and 1. */
   readonly jitter: () => number;
   /** Called with each newly planned time at which work is due. It may be earlier than a time that was planned before. */
-  readonly due: (at: number) => void;
+  readonly onDue: (at: number) => void;
   /** Called when a path must be probed now. The result is passed to `recordProbe`. */
   readonly probe: (due: DueProbe) => void;
   /** Called with the error of a waiting run's callback, which must not throw. */
@@ -60,7 +60,7 @@ export interface Entry {
   /** True if the state changed since requests were last notified of the reason for their wait. */
   hasNews: boolean;
   /** Finding last reported to the other processes; undefined if it no longer holds. */
-  told: PathWord | undefined;
+  reportedWord: PathWord | undefined;
   /** Number of the probe in flight. A suspension makes it obsolete. */
   probe: number;
   /** Called when the next probe ends, with true if the probe failed. */
@@ -79,7 +79,7 @@ export const newEntry = (id: string, now: number): Entry => ({
   stepAt: Number.POSITIVE_INFINITY,
   lanesAt: Number.POSITIVE_INFINITY,
   hasNews: false,
-  told: undefined,
+  reportedWord: undefined,
   probe: 0,
   askers: new Set(),
 });

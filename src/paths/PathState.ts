@@ -1,5 +1,5 @@
 /**
- * Decides if one path is up, down or returning, and when it is probed next.
+ * Decides whether one path is up, down or returning, and when it is probed next.
  *
  * Pure: each function takes the state, the time in monotonic milliseconds and, if it plans a probe, a jitter between 0 and 1. It returns
  * the same object if nothing changes.
@@ -194,7 +194,7 @@ export const startTrial = (state: PathState, now: number): PathState => ({
   trying: true,
 });
 
-/** Records that the run sent in place of a probe is over and has no outcome for the path. */
+/** Records that the run sent in place of a probe has ended without an outcome for the path. */
 export const endTrial = (state: PathState, now: number, jitter: number): PathState =>
   state.state === "down"
     ? {

@@ -31,7 +31,7 @@ export const inUseMs = 3_600_000;
  */
 export const wantedMs = 120_000;
 
-const nothing = (): void => {};
+const doNothing = (): void => {};
 
 /** The paths of one process, with their waiting requests and cooldowns. The owner calls `runDue` at the time of `nextAt`. */
 export class PathTable {
@@ -78,7 +78,7 @@ export class PathTable {
     this.#step(entry, now);
   }
 
-  standing(scope: Scope, maxRetryAfterMs: number): Standing {
+  standingOf(scope: Scope, maxRetryAfterMs: number): Standing {
     const now = this.#world.now();
     const entry = this.#entries.get(scope.path);
     if (entry !== undefined) entry.wantedAt = now;
@@ -108,13 +108,13 @@ export class PathTable {
     const entry = this.#entry(scope.path, now);
     entry.wantedAt = now;
     if (this.isOpen(scope)) {
-      admission.hold(nothing);
+      admission.hold(doNothing);
       done({ _tag: "admitted", waitedMs: 0 });
-      return nothing;
+      return doNothing;
     }
     if (this.#departures.isFull) {
       done({ _tag: "full", waitedMs: 0 });
-      return nothing;
+      return doNothing;
     }
     const waiter = this.#departures.add(entry, admission, now, done);
     this.#settle(entry, now);
@@ -157,7 +157,7 @@ export class PathTable {
   }
 
   /**
-   * Calls `done` as soon as it is known if the path is down. The returned function cancels only this `done`; other callers still wait for
+   * Calls `done` as soon as it is known whether the path is down. The returned function cancels only this `done`; other callers still wait for
    * the probe.
    */
   recordConnectFailure(scope: Scope, code: string | undefined, done: () => void): () => void {
@@ -170,7 +170,7 @@ export class PathTable {
     this.#setState(entry, State.recordConnectFailure(state, canProbe, code, now, this.#world.jitter()), now);
     this.#step(entry, now);
     done();
-    return nothing;
+    return doNothing;
   }
 
   recordBreak(scope: Scope): void {
@@ -188,11 +188,11 @@ export class PathTable {
     const entry = this.#entries.get(path);
     if (entry?.way === undefined) {
       done(false);
-      return nothing;
+      return doNothing;
     }
     if (entry.state.state === "down" && entry.state.probes > 0) {
       done(true);
-      return nothing;
+      return doNothing;
     }
     return this.#ask(entry, done, this.#world.now());
   }
@@ -201,14 +201,14 @@ export class PathTable {
     const entry = this.#entries.get(path);
     if (entry === undefined) {
       done(false);
-      return nothing;
+      return doNothing;
     }
     const now = this.#world.now();
     if (entry.way !== undefined) return this.#ask(entry, () => done(true), now);
     if (entry.state.state === "down") entry.state = State.requestProbe(entry.state, now);
     this.#step(entry, now);
     done(true);
-    return nothing;
+    return doNothing;
   }
 
   onWake(): void {
@@ -266,7 +266,7 @@ export class PathTable {
 
   list(): ReadonlyArray<PathStatus> {
     const now = this.#world.now();
-    const wall = this.#world.wall();
+    const wall = this.#world.wallNow();
     const wallOf = (at: number): number => Math.round(wall + at - now);
     const cooldowns = this.#cooldowns.byPath(now);
     return [...this.#entries.values()].map(({ id, state, queue }) => ({
@@ -320,7 +320,7 @@ export class PathTable {
   #ask(entry: Entry, done: (failed: boolean) => void, now: number): () => void {
     if (this.#isClosed) {
       done(false);
-      return nothing;
+      return doNothing;
     }
     entry.askers.add(done);
     entry.wantedAt = now;
@@ -348,10 +348,10 @@ export class PathTable {
   #reportFinding(entry: Entry, before: State.PathState): void {
     const { id, state } = entry;
     if (state.reached && !before.reached) this.#world.reportFinding?.(id, "reached");
-    if (state.state === "up") entry.told = undefined;
+    if (state.state === "up") entry.reportedWord = undefined;
     const word = findingOf(entry);
-    if (word === undefined || word === entry.told) return;
-    entry.told = word;
+    if (word === undefined || word === entry.reportedWord) return;
+    entry.reportedWord = word;
     this.#world.reportFinding?.(id, word);
   }
 
@@ -374,7 +374,7 @@ export class PathTable {
     const at = this.#entryAt(entry, now);
     if (at === Number.POSITIVE_INFINITY && !entry.state.probing) this.#busy.delete(entry);
     else this.#busy.add(entry);
-    if (at < Number.POSITIVE_INFINITY) this.#world.due(at);
+    if (at < Number.POSITIVE_INFINITY) this.#world.onDue(at);
     this.#outbox.flush();
   }
 
@@ -399,9 +399,9 @@ export class PathTable {
 }
 
 /** Returns the finding to report about a path. The finding that it works again is reported only if the path was reported as down. */
-const findingOf = ({ state, told }: Entry): PathWord | undefined => {
+const findingOf = ({ state, reportedWord }: Entry): PathWord | undefined => {
   if (state.state === "down") return state.probes > 0 ? "down" : undefined;
-  return state.state === "returning" && told === "down" ? "returning" : undefined;
+  return state.state === "returning" && reportedWord === "down" ? "returning" : undefined;
 };
 
 /** Closes idle connections, which may be dead. An exception of the transport is ignored, because it must not delay the other paths. */

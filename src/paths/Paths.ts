@@ -97,9 +97,9 @@ class Keeper {
     this.#fork = Effect.runForkWith(services);
     this.table = new PathTable({
       now: () => monotonicMs(clock),
-      wall: () => clock.currentTimeMillisUnsafe(),
+      wallNow: () => clock.currentTimeMillisUnsafe(),
       jitter: random,
-      due: (at) => this.#scheduleWake(at),
+      onDue: (at) => this.#scheduleWake(at),
       probe: (due) => this.#probe(due),
       onError: (error) => void this.#fork(Effect.logError("cannot notify a waiting run of its path", error)),
       ...siblings,
@@ -149,7 +149,7 @@ const serviceOf = (table: PathTable): PathsService => ({
   attach: (path, way) => table.attach(path, way),
   markReached: (path) => table.markReached(path),
   hasReached: (path) => table.hasReached(path),
-  standing: (scope, maxRetryAfterMs) => table.standing(scope, maxRetryAfterMs),
+  standing: (scope, maxRetryAfterMs) => table.standingOf(scope, maxRetryAfterMs),
   isOpen: (scope) => table.isOpen(scope),
   admit: (admission) => admit(table, admission),
   recordResponse: (scope) => table.recordResponse(scope),

@@ -11,9 +11,9 @@ export interface Waiter {
   readonly deadline: number;
   readonly done: (admitted: Admitted) => void;
   /** Wait that was last reported to the request; undefined before the first report. */
-  told: Wait | undefined;
+  reportedWait: Wait | undefined;
   /** End of that wait, in monotonic milliseconds. */
-  toldUntil: number;
+  reportedUntil: number;
   /** Frees the slot of a released request. */
   release: (() => void) | undefined;
 }
@@ -85,8 +85,8 @@ export class Queue {
       since: now,
       deadline: now + withinMs,
       done,
-      told: undefined,
-      toldUntil: 0,
+      reportedWait: undefined,
+      reportedUntil: 0,
       release: undefined,
     };
     this.#lanes.set(key, lane);

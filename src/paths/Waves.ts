@@ -79,7 +79,7 @@ export class Waves {
     this.#quietSince = now;
   }
 
-  /** Records that a request has a response or is over. */
+  /** Records that a request has a response or has ended. */
   freeSlot(): void {
     this.#inFlight -= 1;
   }

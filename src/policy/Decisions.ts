@@ -33,7 +33,7 @@ export const make = (s: Situation, ruling: Ruling, version: string, retry: Retry
       because,
     });
   }
-  return ruling.action === "ask_user" ? question(s, ruling, version) : stop(s, ruling, version);
+  return ruling.action === "ask_user" ? askOrComplete(s, ruling, version) : stop(s, ruling, version);
 };
 
 interface RetryManner {
@@ -76,7 +76,7 @@ const stop = (s: Situation, { entry, rule }: Ruling, version: string): Decision 
  * report malformed content back to the model. But a caller that cannot discard would take an incomplete call as finished, so its run stops
  * and the call is withheld.
  */
-const question = (s: Situation, ruling: Ruling, version: string): Decision => {
+const askOrComplete = (s: Situation, ruling: Ruling, version: string): Decision => {
   const { entry, rule } = ruling;
   if (s.malformed && s.facts.terminal_seen) {
     const isWithheld = !s.run.discardable && leavesIncompleteCall(s.failure);
@@ -92,7 +92,7 @@ const question = (s: Situation, ruling: Ruling, version: string): Decision => {
   });
   decision.choices = Choices.of(s, entry);
   if (repeated.length > 0) decision.may_repeat = repeated;
-  // If nobody answers, the run must end, because any other default would be a hidden automatic retry.
+  // If no one answers, the run must end, because any other default would be a hidden automatic retry.
   decision.default_choice = "stop";
   return decision;
 };

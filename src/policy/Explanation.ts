@@ -27,11 +27,11 @@ export const explain = (decision: Decision, given: Failure, facts: AttemptFacts)
   const happened = late
     ? `The answer had already ended when ${describeLateFailure(failure)}`
     : describeFailure(failure, known);
-  const tools = () => toolSentence(known);
+  const describeTools = () => toolSentence(known);
   // An untyped caller may pass a rule of a newer version, which has no entry here.
   const entry: RuleEntry | undefined = Object.hasOwn(rules, rule) ? rules[rule] : undefined;
-  if (entry === undefined) return `${happened}; ${tools()}`;
-  const parts = { because: Array.isArray(because) ? because : [], failure, facts: known, tools };
+  if (entry === undefined) return `${happened}; ${describeTools()}`;
+  const parts = { because: Array.isArray(because) ? because : [], failure, facts: known, tools: describeTools };
   const said = typeof entry.sentence === "string" ? entry.sentence : entry.sentence(parts);
   // Mentions every unknown outcome, except before an automatic retry. A retry either resumes the answer with its running tools, or no call
   // was open.

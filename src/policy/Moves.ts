@@ -23,7 +23,7 @@ export interface MoveRow {
    */
   readonly passes?: true;
   /** Returns true to move, false to stay, undefined if the row does not apply. Pure. */
-  readonly fits: (s: Situation) => boolean | undefined;
+  readonly match: (s: Situation) => boolean | undefined;
 }
 
 /** Rows of the table, in evaluation order. */
@@ -31,12 +31,12 @@ export const moveRows: ReadonlyArray<MoveRow> = [
   {
     failure: "a continuation or a resume failed",
     moves: "never",
-    fits: ({ run }) => (run.mode === "continue" || run.mode === "resume" ? false : undefined),
+    match: ({ run }) => (run.mode === "continue" || run.mode === "resume" ? false : undefined),
   },
   {
     failure: "a cancel by anyone but the provider, or a failure of the caller itself",
     moves: "never",
-    fits: ({ failure }) =>
+    match: ({ failure }) =>
       failure.kind === "caller_failed" || (failure.kind === "cancelled" && failure.by !== "provider")
         ? false
         : undefined,
@@ -45,67 +45,67 @@ export const moveRows: ReadonlyArray<MoveRow> = [
     failure: "400, 401 or 404 of a route with its own credential and model",
     moves: "at once, if no fresh credentials can be tried; its breaker opens",
     passes: true,
-    fits: (s) => (isOwnFault(s) ? !s.credentials : undefined),
+    match: (s) => (isOwnFault(s) ? !s.credentials : undefined),
   },
   {
     failure: "rejected: quota, not_found, permission for the model",
     moves: "at once",
     passes: true,
-    fits: ({ failure }) => (failure.kind === "rejected" && movedReasons.has(failure.reason) ? true : undefined),
+    match: ({ failure }) => (failure.kind === "rejected" && movedReasons.has(failure.reason) ? true : undefined),
   },
   {
     failure: "rejected for any other reason",
     moves: "never",
-    fits: ({ failure }) => (failure.kind === "rejected" ? false : undefined),
+    match: ({ failure }) => (failure.kind === "rejected" ? false : undefined),
   },
   {
     failure: "refused (a content-policy finish), empty, model_length",
     moves: "at once, if configured as failures and nothing was shown",
     passes: true,
-    fits: ({ failure, shown }) => (finishes.has(failure.kind) ? shown === "nothing" : undefined),
+    match: ({ failure, shown }) => (finishes.has(failure.kind) ? shown === "nothing" : undefined),
   },
   {
     failure: "transport, not sent, and the same connection would fail again: no such name, a wrong certificate",
     moves: "at once",
     passes: true,
-    fits: ({ facts, failure, resolved }) =>
+    match: ({ facts, failure, resolved }) =>
       failure.kind === "transport" && facts.delivery === "not_sent" && !resolved.retryable ? true : undefined,
   },
   {
     failure: "a server_error that the same request would get again: 501, 505, 525",
     moves: "at once",
     passes: true,
-    fits: ({ failure, resolved }) => (failure.kind === "server_error" && !resolved.retryable ? true : undefined),
+    match: ({ failure, resolved }) => (failure.kind === "server_error" && !resolved.retryable ? true : undefined),
   },
   {
     failure: "path down",
     moves: "at once, before waiting",
-    fits: ({ run }) => (run.path === "down" ? true : undefined),
+    match: ({ run }) => (run.path === "down" ? true : undefined),
   },
   {
     failure: "a cooldown or a Retry-After longer than 5 s",
     moves: "at once, before waiting",
-    fits: ({ failure, run }) =>
+    match: ({ failure, run }) =>
       Math.max(run.cooldown_ms, failure.retry_after_ms ?? 0) > patienceMs ? true : undefined,
   },
   {
     failure: "stalled before progress",
     moves: "at once, because by default a run replays only one stall",
-    fits: ({ facts, failure }) =>
+    match: ({ facts, failure }) =>
       failure.kind === "stalled" ? facts.progress === "none" || facts.progress === "started" : undefined,
   },
   {
     failure: "server_error, rate_limited or overloaded, with a wait of at most 5 s or none",
     moves: "the second time in a row",
-    fits: ({ failure, run }) => (turnedAway.has(failure.kind) ? run.route_failures > 0 : undefined),
+    match: ({ failure, run }) => (turnedAway.has(failure.kind) ? run.route_failures > 0 : undefined),
   },
   {
     failure: "transport, truncated, protocol or the provider's own cancel, before any output",
     moves: "the second time in a row",
-    fits: ({ facts, failure, run }) =>
+    match: ({ facts, failure, run }) =>
       isBroken(failure) && facts.progress !== "output" ? run.route_failures > 0 : undefined,
   },
-  { failure: "anything else", moves: "never", fits: () => false },
+  { failure: "anything else", moves: "never", match: () => false },
 ];
 
 const movedReasons: ReadonlySet<RejectedReason> = new Set(["quota", "not_found", "permission"]);
@@ -135,8 +135,8 @@ export const isOwnFault = ({ failure, run }: OwnFault): boolean =>
  */
 export const shouldMove = (s: Situation, table: ReadonlyArray<MoveRow> = moveRows): boolean => {
   if (s.run.next_route !== "up" || s.run.moves >= s.budget.max_moves) return false;
-  for (const { fits, passes } of table) {
-    const verdict = fits(s);
+  for (const { match, passes } of table) {
+    const verdict = match(s);
     if (verdict !== undefined) return verdict && (passes === true || s.resolved.retryable);
   }
   return false;

@@ -19,14 +19,14 @@ export interface PolicyRow {
   readonly action: string;
   readonly rules: ReadonlyArray<Rule>;
   /** Returns the ruling if the row applies. Pure. */
-  readonly fits: (s: Situation) => Ruling | undefined;
+  readonly match: (s: Situation) => Ruling | undefined;
 }
 
 /** Builds a row that always gives the same rule. */
 export const rowOf = (number: number, rule: Rule, condition: string, test: (s: Situation) => boolean): PolicyRow => {
   const ruling = rulings[rule];
   const action = ruling.action === "auto_retry_once" ? ruling.mode : ruling.action;
-  return { number, condition, action, rules: [rule], fits: (s) => (test(s) ? ruling : undefined) };
+  return { number, condition, action, rules: [rule], match: (s) => (test(s) ? ruling : undefined) };
 };
 
 /** Rows 1 to 7, which no fact about tools or text can change. */
@@ -118,7 +118,7 @@ const recoveryRows: ReadonlyArray<PolicyRow> = [
     action:
       "continue if `can_continue` and either guarded with a call begun after the text (`text_through` < `call_through`) or `continue_text` is auto; else ask_user",
     rules: ["text_closed_by_call", "continue_text", "text_shown"],
-    fits: (s) => (s.shown === "text" ? rulingAfterText(s) : undefined),
+    match: (s) => (s.shown === "text" ? rulingAfterText(s) : undefined),
   },
   {
     number: 19,
@@ -133,7 +133,7 @@ const recoveryRows: ReadonlyArray<PolicyRow> = [
       "only_reasoning_shown",
       "nothing_shown",
     ],
-    fits: (s) => replayRuling(s),
+    match: (s) => replayRuling(s),
   },
 ];
 

@@ -17,7 +17,7 @@ export interface TableRow {
 }
 
 /** Lists the rows of a policy in evaluation order, then the checks before an automatic retry. */
-export const table = (policy: RecoveryPolicy = standard): ReadonlyArray<TableRow> => [
+export const printTable = (policy: RecoveryPolicy = standard): ReadonlyArray<TableRow> => [
   ...policy.rows.map((row) => tableRow(row.number, row.condition, row.action, row.rules)),
   ...vetoes.map(({ condition, rule }) =>
     tableRow(null, `before an automatic retry: ${condition}`, rulings[rule].action, [rule]),
@@ -29,7 +29,7 @@ export const markdown = (policy: RecoveryPolicy = standard): string =>
   [
     "| # | if | then | rule |",
     "| --- | --- | --- | --- |",
-    ...table(policy).map(
+    ...printTable(policy).map(
       (row) =>
         `| ${row.number ?? ""} | ${row.if} | ${row.then} | ${row.rules.map((rule) => `\`${rule}\``).join(" · ")} |`,
     ),

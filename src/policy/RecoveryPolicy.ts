@@ -122,7 +122,7 @@ const endRules: ReadonlySet<Rule> = new Set(endRows.flatMap(({ rules }) => rules
 
 const findFirstFit = (candidates: ReadonlyArray<PolicyRow>, s: Situation.Situation): Ruling => {
   for (const row of candidates) {
-    const ruling = row.fits(s);
+    const ruling = row.match(s);
     if (ruling !== undefined) return ruling;
   }
   // The last row of every preset always applies. If it were missing, asking would be the safe result.

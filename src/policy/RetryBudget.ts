@@ -42,7 +42,7 @@ export const vetoes: ReadonlyArray<Veto> = [
   },
   {
     rule: "throttled",
-    condition: "on the same route, and nothing to wait for: the throttle has no token within that time",
+    condition: "on the same route, without another wait: the throttle has no token within `max_retry_after_ms`",
     shouldVeto: (s, { moves }) =>
       !moves && waitFor(s) === undefined && s.run.throttle_wait_ms > s.budget.max_retry_after_ms,
   },

@@ -105,7 +105,7 @@ export const rules = {
     sentence: ({ failure }) =>
       failure.kind === "protocol" && failure.reason === "seam_unproven"
         ? "none of the unproven text was shown. The text shown before it is kept."
-        : "the continuation was refused. Everything settled before it is kept.",
+        : "the continuation failed, and the same request would fail again. Everything settled before it is kept.",
   },
   not_retryable: {
     action: "do_not_retry",

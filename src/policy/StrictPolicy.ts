@@ -16,7 +16,7 @@ export const fixedDelayMs = 1_000;
 /** Maximum automatic retries of a run, including those that cost the provider nothing. */
 export const retriesMax = 1;
 
-/** Row 7 without moves, so a failure that another route might take stops here. */
+/** Row 7 without route changes: a request that another route could serve stops here. */
 const stopRow = rowOf(
   7,
   "not_retryable",
@@ -67,7 +67,7 @@ const otherwise: PolicyRow = {
   condition: "otherwise",
   action: "replay after 1 s, once per run",
   rules: ["credentials_refreshed", "not_sent", "not_processed", "nothing_shown"],
-  fits: replayRuling,
+  match: replayRuling,
 };
 
 /** Rows of the strict policy. The last one always applies. */

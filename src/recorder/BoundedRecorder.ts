@@ -112,7 +112,7 @@ const make = (recorder: Service): BoundedRecorder => {
     ...(recorder.shared === undefined ? {} : { shared: recorder.shared }),
     ...(recorder.pacing === undefined ? {} : { pacing: pacingOf(recorder.pacing, bounded) }),
     ...(recorder.cancels === undefined ? {} : { cancels: recorder.cancels }),
-    ...(recorder.onLost === undefined ? {} : { onLost: (listener) => recorder.onLost?.(listener) ?? nothing }),
+    ...(recorder.onLost === undefined ? {} : { onLost: (listener) => recorder.onLost?.(listener) ?? doNothing }),
   };
 };
 
@@ -129,7 +129,7 @@ const isSpent = (value: unknown): boolean =>
   Predicate.hasProperty(value, "tokens") &&
   [value.retries, value.tokens].every(Number.isFinite);
 
-const nothing = (): void => {};
+const doNothing = (): void => {};
 
 const isAnything = (_value: unknown): boolean => true;
 

@@ -16,7 +16,7 @@ type Call = Pick<ToolRow, "call" | "tool">;
  *
  * @param facts the attempt's facts with the calls settled; omitted if the record has none
  */
-export const entries = (
+export const makeEntries = (
   attempt: number,
   calls: ReadonlyArray<Call>,
   { by, verdict }: AttributedVerdict,
@@ -38,7 +38,7 @@ export const entriesForOneCall = (
   // tool.
   const isKnown = facts?.tools.some(({ call, executor }) => executor === "runtime" && call === given.call);
   fold?.settled(given.call, isKnown ? undefined : given.tool);
-  return entries(attempt, [given], word, fold?.snapshot());
+  return makeEntries(attempt, [given], word, fold?.snapshot());
 };
 
 /**
@@ -51,5 +51,5 @@ export const entriesForAllCalls = (
   const fold = restoreFacts(facts);
   const unknown = fold.snapshot().tools.filter((it) => it.executor === "runtime" && it.phase === "outcome_unknown");
   const settled = unknown.filter(({ call }) => fold.settled(call));
-  return settled.length === 0 ? [] : entries(attempt, settled, word, fold.snapshot());
+  return settled.length === 0 ? [] : makeEntries(attempt, settled, word, fold.snapshot());
 };

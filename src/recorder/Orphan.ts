@@ -11,7 +11,7 @@ import { resumesMax } from "../domain/Limits.ts";
 import * as Runs from "../domain/RunFacts.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import * as Facts from "../facts/Facts.ts";
-import { atMost, join, joinAttempts } from "../facts/Growth.ts";
+import { canGrowInto, join, joinAttempts } from "../facts/Growth.ts";
 import { runStateAfter } from "../policy/Rules.ts";
 import type { AttemptRecord, QuestionRecord, RunRecord } from "./RunRecord.ts";
 
@@ -140,7 +140,7 @@ export const restoreFacts = (
  * @param facts current facts, before or after a crash
  */
 export const isUnchangedSince = (facts: AttemptFacts, incident: RunIncident): boolean =>
-  atMost({ ...facts, terminal_seen: false }, assumeCrash(incident.facts));
+  canGrowInto({ ...facts, terminal_seen: false }, assumeCrash(incident.facts));
 
 /**
  * Returns the number of the run's last incident; the next incident gets the following number. Also reads the ids, because the write of an

@@ -263,7 +263,7 @@ export const applyAll = (
   for (const entry of entries) {
     const next = apply(folded, entry);
     if (typeof next === "string") return next;
-    if (isGivenBack && next !== folded && drives(entry)) return "fenced";
+    if (isGivenBack && next !== folded && isDriving(entry)) return "fenced";
     folded = next;
   }
   return folded;
@@ -350,10 +350,10 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
 };
 
 /** True if an entry continues the run. Only a process that started or claimed the run may write one. */
-export const drives = ({ _tag }: Entry): boolean => _tag === "RunResumed" || _tag === "AttemptStarted";
+export const isDriving = ({ _tag }: Entry): boolean => _tag === "RunResumed" || _tag === "AttemptStarted";
 
 /** True if the writing process no longer owns the run after this entry. */
-export const givesBack = ({ _tag }: Entry): boolean => _tag === "RunParked" || _tag === "RunEnded";
+export const isRelease = ({ _tag }: Entry): boolean => _tag === "RunParked" || _tag === "RunEnded";
 
 const withoutWait = (record: RunRecord): RunRecord => {
   // Nearly every record has no wait and needs no copy.
@@ -448,7 +448,7 @@ const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
   // `concat` allocates the exact length. A spread over-allocates, and each waiting run would keep that memory.
   if (log.first.length < evidenceFirstMax) return { ...log, first: log.first.concat([evidence]) };
   if (log.last.length < evidenceLastMax) return { ...log, last: [...log.last, evidence] };
-  // A terminal candidate shows if a disputed response was complete, so it is evicted last.
+  // A terminal candidate shows whether a disputed response was complete, so it is evicted last.
   const victim = log.last.findIndex((it) => it.event !== "terminal_candidate");
   const last = log.last.toSpliced(Math.max(victim, 0), 1);
   return { first: log.first, last: [...last, evidence], omitted: log.omitted + 1 };

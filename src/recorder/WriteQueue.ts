@@ -119,7 +119,7 @@ export class WriteQueue extends Context.Service<WriteQueue, Queue>()("effect-str
    * @param recorder recorder to which the queue writes
    * @param spill keeps entries that a closing queue could not write; without it, these entries are lost, and the loss is logged
    */
-  static readonly over = <Provided, E, R>(
+  static readonly wrap = <Provided, E, R>(
     recorder: Layer.Layer<RunRecorder | Provided, E, R>,
     spill?: Spill,
   ): Layer.Layer<RunRecorder | Provided | WriteQueue, E, R> =>
@@ -502,7 +502,7 @@ export class Queue {
     this.#lost.entries += entries;
     if (now - this.#lost.saidAt < saidAgainMs) return;
     this.#fork(
-      Effect.logError("could not record entries of runs; they are lost", {
+      Effect.logError("run entries are lost, because the write queue is full; check that the store accepts writes", {
         why: reason,
         entries: this.#lost.entries,
         run_id,
@@ -533,12 +533,15 @@ export class Queue {
       const lost = this.#spill === undefined ? entries : yield* this.#spill(left);
       if (lost > 0) {
         this.#count("shutdown", lost, left[0]?.runId ?? "");
-        yield* Effect.logError("could not record entries of runs; they are lost", {
-          why: "shutdown",
-          runs: left.length,
-          entries: lost,
-          run_id: left[0]?.runId,
-        });
+        yield* Effect.logError(
+          "run entries are lost, because the store did not accept them before this process ended; check that it accepts writes",
+          {
+            why: "shutdown",
+            runs: left.length,
+            entries: lost,
+            run_id: left[0]?.runId,
+          },
+        );
       }
     });
   }

@@ -166,8 +166,10 @@ const makeProcessor = Effect.gen(function* () {
     takeUp: (runId, options) => takeUp(shared, register, runId, options),
     attach: (runId, options) =>
       Stream.suspend(() => {
-        const why = () => problemOfReader(register, runId);
-        return register.lingering?.attach(runId, options?.after, why) ?? Stream.fail(AttachRefused.of(runId, why()));
+        const explain = () => problemOfReader(register, runId);
+        return (
+          register.lingering?.attach(runId, options?.after, explain) ?? Stream.fail(AttachRefused.of(runId, explain()))
+        );
       }),
     cancel: (runId) =>
       Effect.sync(() => {
@@ -270,7 +272,8 @@ interface ReadRun<P, E, R> {
 }
 
 /** Connects the run with its readers. Returns the pull of the first reader. */
-const readable = <P, E, R>({ readers, run }: ReadRun<P, E, R>): Taken<P> => readers?.begin(run) ?? run.handoff.take;
+const connectReaders = <P, E, R>({ readers, run }: ReadRun<P, E, R>): Taken<P> =>
+  readers?.begin(run) ?? run.handoff.take;
 
 /** Creates the readers of a run that lingers, and the options that let them read its output. */
 const readersOf = <P, E, R>(register: Register, options: RunOptions<P, E, R>) => {
@@ -312,7 +315,7 @@ const takeOver = Effect.fnUntraced(
     yield* stopWithScope(register, read);
     yield* limitHold(read);
     yield* stopOnInterrupt(read);
-    const taken = readable(read);
+    const taken = connectReaders(read);
     // Forked with the caller's services and not as a child of this fiber, because the recovery lasts until the run ends.
     Effect.runForkWith(run.services)(revive(run, revived));
     return taken;
@@ -424,7 +427,7 @@ const begin = Effect.fnUntraced(
     run.response.begin(first);
     run.handoff.push(RunSnapshot.startEvent(run, first));
     first.whenEnded((end) => settle(run, first, end));
-    const taken = readable(read);
+    const taken = connectReaders(read);
     run.start(first);
     if (options.spentBefore?.beside === true) Effect.runForkWith(run.services)(recordRepeat(run));
     yield* limitHold(read);

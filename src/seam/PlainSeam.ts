@@ -110,7 +110,7 @@ class Join<P> implements SeamJoin<P> {
   ): { readonly parts: ReadonlyArray<P>; readonly observations: ReadonlyArray<Observation> } {
     const parts: Array<P> = [];
     const observations: Array<Observation> = [];
-    const give = ({ observation, part }: Pick<Waiting<P>, "observation" | "part">, piece: string): void => {
+    const addPart = ({ observation, part }: Pick<Waiting<P>, "observation" | "part">, piece: string): void => {
       parts.push(this.#parts.withText(part, piece));
       observations.push({ ...observation, characters: piece.length });
     };
@@ -125,12 +125,12 @@ class Join<P> implements SeamJoin<P> {
         const piece = text.slice(at, at + first.text);
         at += piece.length;
         first.text -= piece.length;
-        if (piece !== "" || first.observation.calls.length > 0 || first.observation.terminal) give(first, piece);
+        if (piece !== "" || first.observation.calls.length > 0 || first.observation.terminal) addPart(first, piece);
         if (first.text > 0) break;
       }
       this.#waiting.shift();
     }
-    if (at < length && this.#last !== undefined) give(this.#last, text.slice(at));
+    if (at < length && this.#last !== undefined) addPart(this.#last, text.slice(at));
     return { parts, observations };
   }
 }
@@ -170,7 +170,7 @@ class Plain<P> implements TextSeam<P> {
     const { run } = this.#shown.response();
     const anchor = anchorOf(run);
     return typeof anchor === "string"
-      ? unproven("unwritable")
+      ? failJoin("unwritable")
       : new Join(this.#parts, SeamVerifier.make({ run, anchor, proof: plan.proof }));
   };
 
@@ -179,7 +179,7 @@ class Plain<P> implements TextSeam<P> {
 }
 
 /** A join that always fails, because the text has no anchor. */
-const unproven = <P>(fault: SeamFault): SeamJoin<P> => ({
+const failJoin = <P>(fault: SeamFault): SeamJoin<P> => ({
   take: () => ({ type: "unproven", fault }),
   end: () => ({ type: "unproven", fault }),
 });

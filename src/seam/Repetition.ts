@@ -50,13 +50,13 @@ export type Repeating = "maybe" | "no" | "yes";
 const isDoubledWord = (text: string): boolean =>
   /^\p{Lu}\p{Ll}$/u.test(text) || (/^\p{L}[\p{L}\p{M}'’ ]*$/u.test(text) && (text.match(/\p{L}/gu)?.length ?? 0) >= 3);
 
-/** True for a capital letter. It is a repetition only if the next character continues the word, as in "II think". */
+/** True for a capital letter. A doubled capital counts as a repetition only if a letter, a space or an apostrophe follows, as in "II think". */
 const isDoubledLetter = (text: string): boolean => /^\p{Lu}$/u.test(text);
 
 /** True for a line that ends a block or a statement of code. Such lines recur at different indentations. */
 const isEnd = (text: string): boolean => text.length <= endMax && /^(?:[)\]}]|<\/)|;$/.test(text);
 
-const wordGoesOn = /^[\p{Ll}\s'’]$/u;
+const wordContinuation = /^[\p{Ll}\s'’]$/u;
 
 const indentAt = (text: string, at: number): string | undefined => {
   let from = at;
@@ -74,7 +74,7 @@ const indentAt = (text: string, at: number): string | undefined => {
 export class Repetition {
   readonly #patterns: ReadonlyArray<Pattern>;
   #live: ReadonlyArray<Pattern> | undefined;
-  /** Patterns that have matched completely. The next character decides if they are repetitions. */
+  /** Patterns that have matched completely. The next character decides whether they are repetitions. */
   #whole: ReadonlyArray<Pattern> = [];
   #indent: string | undefined;
   /** True if there is white space between the shown text and the new text. */
@@ -106,7 +106,7 @@ export class Repetition {
     );
     this.#patterns = [
       ...patterns,
-      ...this.#inside(text, shown, starts),
+      ...this.#findInside(text, shown, starts),
       {
         units: beginning.units,
         from: 0,
@@ -123,7 +123,7 @@ export class Repetition {
    * Returns the patterns that start inside a sentence: from each position that is not in `starts` to the end, if that weighs at least
    * `insideMin`.
    */
-  #inside(text: string, shown: Tokens, starts: ReadonlyArray<number>): ReadonlyArray<Pattern> {
+  #findInside(text: string, shown: Tokens, starts: ReadonlyArray<number>): ReadonlyArray<Pattern> {
     const { at, weight } = weighBack(text, shown.places[0] ?? 0, insideMin);
     if (weight < insideMin) return [];
     const known = new Set(starts);
@@ -139,7 +139,7 @@ export class Repetition {
     if (unit === carriageReturn) return this.#currentState();
     if (isSpace(unit)) return this.#takeSpace(unit);
     this.#live ??= this.#patterns.filter((pattern) => this.#isRepetition(pattern));
-    if (this.#whole.some(({ text }) => isDoubledLetter(text)) && wordGoesOn.test(String.fromCharCode(unit)))
+    if (this.#whole.some(({ text }) => isDoubledLetter(text)) && wordContinuation.test(String.fromCharCode(unit)))
       return "yes";
     this.#whole = [];
     if (this.#spaced) this.#step(space);

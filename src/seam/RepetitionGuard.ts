@@ -35,19 +35,20 @@ export class RepetitionGuard {
     // The shown text may end inside a surrogate pair. A repetition may start with the whole character.
     const whole = isHighSurrogate(run.charCodeAt(run.length - 1)) ? run.slice(0, -1) : run;
     const before = starts.filter((at) => at < whole.length);
-    const repetition = (): ReadonlyArray<Repetition> => (before.length === 0 ? [] : [new Repetition(whole, before)]);
-    this.#atOnce = repetition();
+    const makeRepetitions = (): ReadonlyArray<Repetition> =>
+      before.length === 0 ? [] : [new Repetition(whole, before)];
+    this.#atOnce = makeRepetitions();
     this.#again = new AnchorAgain(run === whole ? anchor.text : anchor.text.slice(0, -1));
     const half = run.slice(whole.length);
     if (half === "") return;
     this.#shown = half.length - this.take(half).text.length;
     // A repetition may also start with the new text itself, if that does not complete the character.
-    this.#atOnce = [...this.#atOnce, ...repetition()];
+    this.#atOnce = [...this.#atOnce, ...makeRepetitions()];
     this.#open = true;
   }
 
   /** Length of the held text, in code units. */
-  get held(): number {
+  get heldLength(): number {
     return this.#held.length - this.#shown;
   }
 

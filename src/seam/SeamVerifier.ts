@@ -116,7 +116,7 @@ class Following implements SeamVerifier {
 
   get cut(): number {
     const proven = this.#comparison === undefined && this.#echo === undefined;
-    return proven ? this.#taken - this.#left - this.#guard.held - this.#tail.held : 0;
+    return proven ? this.#taken - this.#left - this.#guard.heldLength - this.#tail.heldLength : 0;
   }
 
   readonly take = (text: string): SeamStep => {

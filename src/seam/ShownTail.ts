@@ -16,7 +16,7 @@ export class ShownTail {
   #wanted: string;
   /** Number of carriage returns at the end of the shown text. */
   #returns: number;
-  /** Number of carriage returns that are held. The next character shows if they were part of the shown text. */
+  /** Number of carriage returns that are held. The next character shows whether they were part of the shown text. */
   #read = 0;
   #over = false;
 
@@ -28,7 +28,7 @@ export class ShownTail {
   }
 
   /** Length of the held text, in code units. */
-  get held(): number {
+  get heldLength(): number {
     return this.#read;
   }
 

@@ -60,7 +60,7 @@ export const amounts = ({ counters, terminal_seen, tools }: AttemptFacts): Reado
   ...(terminal_seen ? ["end marker seen"] : []),
 ];
 
-/** Growth of one fact. */
+/** A fact of an attempt in words, with how far it has grown. */
 export interface Grown {
   readonly name: string;
   readonly value: string;

@@ -61,7 +61,7 @@ export const cooldownWords: Readonly<Record<"rate_limited" | "overloaded", strin
 
 /** Wait of a run before its next request is sent. */
 export interface WaitStory {
-  /** For example `waits for a path to api.openai.com`. */
+  /** For example `waits until api.openai.com can be reached`. */
   readonly said: string;
   /** Time waited so far, and the latest end of the wait. */
   readonly times: string;
@@ -82,4 +82,4 @@ export const waitOf = ({ provider, state, waiting }: RunRecord, now: number): Wa
 };
 
 const waitingFor = (wait: RunWait, provider: string): string =>
-  wait.for === "path" ? `waits for a path to ${provider}` : `waits at the request of ${provider}`;
+  wait.for === "path" ? `waits until ${provider} can be reached` : `waits at the request of ${provider}`;

@@ -1,4 +1,4 @@
-/** Describes an open question: the failure, the possible answers, the effect of each answer, and the result if nobody answers. */
+/** Describes an open question: the failure, the possible answers, the effect of each answer, and the result if no one answers. */
 import type { Choice } from "../domain/Decision.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import * as Choices from "../policy/Choices.ts";
@@ -76,7 +76,7 @@ export const describeRepeats = ({ more, named }: RepeatableCalls): string => {
 };
 
 /**
- * Describes in a sentence the result if nobody answers.
+ * Describes in a sentence the result if no one answers.
  *
  * @param now wall-clock time, in milliseconds since the epoch
  * @param choice returns the name of a choice: its title for a button, or its stored word for a command

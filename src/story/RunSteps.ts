@@ -37,7 +37,7 @@ const attemptSteps = (attempt: AttemptRecord, record: RunRecord): ReadonlyArray<
   },
   ...seamSteps(attempt, record),
   ...attempt.facts.tools
-    .filter(({ executor, phase }) => executor === "runtime" && told.has(phase))
+    .filter(({ executor, phase }) => executor === "runtime" && listedPhases.has(phase))
     .map(({ call, phase, tool }) => ({
       key: `call ${attempt.attempt} ${call} ${phase}`,
       text: `${tool} (${call}): ${phase}`,
@@ -84,7 +84,7 @@ const seamSteps = ({ attempt, seam }: AttemptRecord, record: RunRecord): Readonl
   ];
 };
 
-const told: ReadonlySet<string> = new Set(["handed_over", "dispatched", "outcome_unknown", "settled"]);
+const listedPhases: ReadonlySet<string> = new Set(["handed_over", "dispatched", "outcome_unknown", "settled"]);
 
 const questionSteps = ({
   answer,

@@ -32,7 +32,7 @@ export const tokensOf = (record: RunRecord, prices: Prices.Prices = Prices.none)
   const price = Prices.priceOf(prices, record.provider.model);
   const of = (kind: Cost["kind"]) => costs.filter((cost) => cost.kind === kind).map(({ tokens }) => tokens);
   const sum = (all: ReadonlyArray<Tokens.TokenCost>) => all.reduce((total, tokens) => total + Tokens.total(tokens), 0);
-  const money = (all: ReadonlyArray<Tokens.TokenCost>) =>
+  const formatMoney = (all: ReadonlyArray<Tokens.TokenCost>) =>
     price === undefined ? 0 : all.reduce((total, tokens) => total + Prices.costOf(price, tokens), 0);
   const used = of("used");
   const wasted = of("wasted");
@@ -40,7 +40,7 @@ export const tokensOf = (record: RunRecord, prices: Prices.Prices = Prices.none)
     used: sum(used),
     wasted: sum(wasted),
     estimated: record.attempts_omitted > 0 || [...used, ...wasted].some((it) => it.estimated && Tokens.total(it) > 0),
-    ...(price === undefined ? {} : { cost_usd: { used: money(used), wasted: money(wasted) } }),
+    ...(price === undefined ? {} : { cost_usd: { used: formatMoney(used), wasted: formatMoney(wasted) } }),
   };
 };
 
@@ -77,7 +77,7 @@ const responsesOf = (attempts: ReadonlyArray<AttemptRecord>): ReadonlyArray<Read
 const costOf = (record: RunRecord, attempts: ReadonlyArray<AttemptRecord>, isLast: boolean): Cost => {
   const facts: ReadonlyArray<AttemptFacts> = attempts.map((attempt) => attempt.facts);
   const failure = failureOf(record, attempts);
-  const kind = isLast ? standing(record, failure) : "wasted";
+  const kind = isLast ? classifyLast(record, failure) : "wasted";
   const request = Math.max(0, ...attempts.map(({ run }) => run?.next_tokens ?? 0));
   const tokens = Tokens.estimateResponse(
     facts,
@@ -91,7 +91,7 @@ const failureOf = ({ incidents }: RunRecord, attempts: ReadonlyArray<AttemptReco
   incidents.find(({ attempt }) => attempt === attempts.at(-1)?.attempt)?.failure;
 
 /** Classifies the run's last response: `used` if it was kept. */
-const standing = ({ end }: RunRecord, failure: Failure | undefined): Cost["kind"] => {
+const classifyLast = ({ end }: RunRecord, failure: Failure | undefined): Cost["kind"] => {
   if (end === undefined) return failure === undefined ? "open" : "wasted";
   return end.state === "completed" || end.reason === "accepted_partial" || end.reason === "consumer_finished"
     ? "used"

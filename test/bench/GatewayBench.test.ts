@@ -168,7 +168,7 @@ describe("the figures of the scale tables in docs/bench.md", () => {
 });
 
 describe("a run that lingers", () => {
-  it("keeps what is more than half way between before and after, for each of them", () => {
+  it("keeps for each value the runs that are more than half way between before and after", () => {
     const of = (heap: number, outside: number) => ({ heap, outside });
     assert.deepStrictEqual(keptOf(of(1_000, 100), of(1_700, 600), of(1_400, 300), 10), of(50, 40));
   });

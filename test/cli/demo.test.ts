@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, assert, describe, it } from "@effect/vitest";
-import { table } from "../../src/cli/demo/DemoTable.ts";
+import { formatTable } from "../../src/cli/demo/DemoTable.ts";
 import * as Frames from "../../src/cli/demo/recordings/Frames.ts";
 import { type Heard, judgeBroken, judgeWhole } from "../../src/cli/demo/recordings/Judge.ts";
 import type { Recording } from "../../src/cli/demo/recordings/Recordings.ts";
@@ -14,7 +14,7 @@ import { type JudgedRun, judge } from "../../src/cli/demo/scenarios/Judge.ts";
 import type { PlayedRun } from "../../src/cli/demo/scenarios/Player.ts";
 import { faultCharactersMax, guarded, type Scenario, silentRetry } from "../../src/cli/demo/scenarios/Scenario.ts";
 import { scenarios } from "../../src/cli/demo.ts";
-import { plain } from "../../src/cli/terminal/Ink.ts";
+import { plainInk } from "../../src/cli/terminal/Ink.ts";
 import * as Json from "../../src/domain/Json.ts";
 import type { RequestLog } from "../../src/testing/index.ts";
 import { folder as recordingsFolder } from "../Recordings.ts";
@@ -244,8 +244,8 @@ describe("the demo's judge", () => {
     it(`finds an unexpected value of ${what}, and the table says so`, () => {
       const row = judged({}, expect);
       assert.strictEqual(row.problems.length, 1);
-      assert.include(table([row], plain), "✗ a fault");
-      assert.include(table([row], plain), row.problems[0] ?? "?");
+      assert.include(formatTable([row], plainInk), "✗ a fault");
+      assert.include(formatTable([row], plainInk), row.problems[0] ?? "?");
     });
   }
 });
@@ -336,7 +336,7 @@ describe("the judge of recordings", () => {
     assert.match(should.problems.join(), /complete, although the recording is not/);
   });
 
-  it("finds a break that was taken for the end, and a person whose retry failed", () => {
+  it("reports a break that counted as the end, and a person whose retry failed", () => {
     const once = judgeBroken(recording, take, frames, wholeHeard, { ...brokenHeard, log: brokenHeard.log.slice(0, 1) });
     assert.isTrue(once.false_success);
     assert.match(once.problems.join(), /reported a broken response as complete/);

@@ -411,7 +411,7 @@ describe("a client of several workers that comes back", () => {
     }),
   );
 
-  it.live("sees a break if the run's worker dies, as if the gateway died, and its repeat works", () =>
+  it.live("gets a break if the run's worker dies, as if the gateway died, and its repeat works", () =>
     Effect.gen(function* () {
       const provider = yield* providerOf(events);
       const served = yield* started(provider.at);

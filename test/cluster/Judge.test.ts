@@ -257,7 +257,7 @@ describe("the judge of a cluster", () => {
       assert.deepStrictEqual(verdict.bars.find((bar) => bar.what === "what a play must have")?.found, found);
     });
 
-  it("gives a busy machine more time, by the measured factor, and a quiet one no more", () => {
+  it("allows a busy machine more time by the measured factor, and a quiet one none", () => {
     const late = { left: [{ run: "gw_1", killedAt: 0, decidedAt: 15_000 }] };
     assert.deepStrictEqual(brokenBars(diary({ ...late, slowness: 2 })), []);
     assert.deepStrictEqual(brokenBars(diary({ ...late, slowness: 1.5 })), [
@@ -290,7 +290,7 @@ describe("the judge of a cluster", () => {
     assert.deepStrictEqual(brokenBars(killedAfter(-1)), ["text of runs that are not on record"]);
   });
 
-  it("lets a gateway that was told to end take no more requests, and counts what came whole from each version", () => {
+  it("reports requests to a draining gateway, and counts whole responses by version", () => {
     const [before, after] = [
       { node: 0, life: 1 },
       { node: 1, life: 2 },
@@ -320,7 +320,7 @@ describe("the judge of a cluster", () => {
     assert.isTrue(said.some((line) => /^schema version at the start and at the end +5, 6$/.test(line)));
   });
 
-  it("lets the provider's own cut break one response of its stream, and no second one", () => {
+  it("accepts one broken response per cut by the provider, and no second one", () => {
     const whole = tried({ from: 5_000, to: 6_000, calls: [] });
     const brokenAgain = { ...broken, from: 3_000, to: 4_000 };
     const requests = [

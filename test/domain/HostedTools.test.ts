@@ -56,7 +56,7 @@ describe("the table of hosted tools", () => {
     }
   });
 
-  it("gives way to a declared effect for a provider's tool, and the worst of several applies", () => {
+  it("uses a declared effect for a provider's tool, and the worst one if several apply", () => {
     const declared = (name: string, effect: ToolEffect, executor: Executor = "provider"): ToolBoundary => ({
       name,
       executor,

@@ -63,7 +63,7 @@ describe.each(["anthropic-messages", "openai-chat"])("the example of an agent, o
     }).pipe(Effect.scoped),
   );
 
-  it.live("goes on after text that was shown, and runs no call again that has settled", () =>
+  it.live("continues after shown text, and runs no settled call again", () =>
     Effect.gen(function* () {
       const answers = [
         { content: [{ text: 2 }, marking], break: { kind: "rst", at: "terminal" } },

@@ -9,7 +9,7 @@ import type { Block } from "../../src/testing/script/FaultScript.ts";
 import * as Program from "./Program.ts";
 
 const examples: Readonly<Record<string, Block>> = {
-  "ai-sdk-ten-lines": { tool: "bash", input: { cmd: "ls" } },
+  "ai-sdk-ten-lines": { tool: "list_files", input: { folder: "docs" } },
   "effect-ai-ten-lines": { tool: "weather", input: { city: "Ulm" } },
 };
 

@@ -5,15 +5,15 @@ import { openai } from "@ai-sdk/openai";
 import { isStepCount, jsonSchema, streamText, tool } from "ai";
 import { createRecovery } from "effect-stream-recovery/ai-sdk";
 
-const bash = tool({
-  inputSchema: jsonSchema<{ readonly cmd: string }>({ type: "object" }),
-  execute: ({ cmd }) => `ran ${cmd}`,
+const list_files = tool({
+  inputSchema: jsonSchema<{ readonly folder: string }>({ type: "object" }),
+  execute: ({ folder }) => `${folder}/README.md`,
 });
 
 const recovery = createRecovery();
 const result = streamText({
   model: recovery.recover(openai.chat("gpt-5")),
-  tools: recovery.guardTools({ bash }, { effects: { bash: "mutating" } }),
+  tools: recovery.guardTools({ list_files }, { effects: { list_files: "read_only" } }),
   maxRetries: 0, // retries are made below, where it is known what was shown and what ran
   stopWhen: isStepCount(5),
   prompt: "Which files are here?",

@@ -4,7 +4,7 @@ import { expectTypeOf } from "vitest";
 import { AttemptFacts, Delivery, fresh, Progress, Shown, type ToolRow } from "../../src/domain/AttemptFacts.ts";
 import { empty } from "../../src/domain/SideEffects.ts";
 import * as Facts from "../../src/facts/Facts.ts";
-import { atMost, type Growth, growth, join, joinAttempts, lastMoment } from "../../src/facts/Growth.ts";
+import { canGrowInto, type Growth, growth, join, joinAttempts, lastMoment } from "../../src/facts/Growth.ts";
 
 type Table<F> = { readonly [K in keyof F]: Growth<F[K]> };
 
@@ -43,7 +43,7 @@ const names = Object.keys(growth) as ReadonlyArray<keyof AttemptFacts>;
 const samples: ReadonlyArray<AttemptFacts> = names.flatMap((name) =>
   values[name].map((value) => ({ ...fresh, side_effects: { ...empty, guarded: true }, [name]: value })),
 );
-const same = (a: AttemptFacts, b: AttemptFacts): boolean => atMost(a, b) && atMost(b, a);
+const same = (a: AttemptFacts, b: AttemptFacts): boolean => canGrowInto(a, b) && canGrowInto(b, a);
 
 describe("L1 facts grow: a fact", () => {
   it("does not compile before its growth is declared", () => {
@@ -57,19 +57,19 @@ describe("L1 facts grow: a fact", () => {
   for (const name of names) {
     it(`${name}: has an order, and a join that is the lowest value above both`, () => {
       const laws = <K extends keyof AttemptFacts>(
-        { atMost, join }: Growth<AttemptFacts[K]>,
+        { isAtMost, join }: Growth<AttemptFacts[K]>,
         some: ReadonlyArray<AttemptFacts[K]>,
       ) => {
         for (const a of some) {
-          assert.isTrue(atMost(a, a));
+          assert.isTrue(isAtMost(a, a));
           for (const b of some) {
             const both = join(a, b);
-            assert.isTrue(atMost(a, both) && atMost(b, both));
-            assert.isTrue(atMost(both, join(b, a)));
-            if (atMost(a, b)) assert.isTrue(atMost(both, b));
+            assert.isTrue(isAtMost(a, both) && isAtMost(b, both));
+            assert.isTrue(isAtMost(both, join(b, a)));
+            if (isAtMost(a, b)) assert.isTrue(isAtMost(both, b));
             for (const c of some) {
-              if (atMost(a, b) && atMost(b, c)) assert.isTrue(atMost(a, c));
-              if (atMost(a, c) && atMost(b, c)) assert.isTrue(atMost(both, c));
+              if (isAtMost(a, b) && isAtMost(b, c)) assert.isTrue(isAtMost(a, c));
+              if (isAtMost(a, c) && isAtMost(b, c)) assert.isTrue(isAtMost(both, c));
             }
           }
         }
@@ -85,11 +85,11 @@ describe("The table of growth", () => {
     for (const f of samples) {
       for (const g of samples) {
         const both = join(f, g);
-        assert.isTrue(atMost(f, both) && atMost(g, both));
+        assert.isTrue(canGrowInto(f, both) && canGrowInto(g, both));
         assert.isTrue(same(both, join(g, f)));
-        assert.strictEqual(atMost(f, g), same(both, g));
-        const facts = <K extends keyof AttemptFacts>(name: K) => growth[name].atMost(f[name], g[name]);
-        assert.strictEqual(atMost(f, g), names.every(facts));
+        assert.strictEqual(canGrowInto(f, g), same(both, g));
+        const facts = <K extends keyof AttemptFacts>(name: K) => growth[name].isAtMost(f[name], g[name]);
+        assert.strictEqual(canGrowInto(f, g), names.every(facts));
       }
     }
   });
@@ -107,7 +107,7 @@ describe("The table of growth", () => {
       assert.strictEqual(joinAttempts([f]), f);
       for (const g of samples) {
         const both = joinAttempts([f, g]);
-        assert.isTrue(atMost(f, both));
+        assert.isTrue(canGrowInto(f, both));
         assert.lengthOf(both.tools, f.tools.length + g.tools.length);
         assert.strictEqual(lastMoment(both), lastMoment(f) + lastMoment(g));
       }

@@ -57,7 +57,7 @@ describe("fetch of this Node", () => {
   for (const [name, serve, expected] of rows)
     it(`gives ${name}`, async () => expectFailure(classify(await thrownBy(serve)), { ...expected }));
 
-  it("gives an abort and a timeout of a signal", async () => {
+  it("distinguishes an abort of a signal from its timeout", async () => {
     const silent = () => undefined;
     const abort = await thrownBy(silent, (url) => {
       const controller = new AbortController();

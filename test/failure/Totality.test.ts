@@ -9,7 +9,7 @@ import { listLinks, nodesMax } from "../../src/failure/thrown/CauseChain.ts";
 import { classifyJunk, seed } from "./Junk.ts";
 
 describe(`classification of junk (seed ${seed})`, () => {
-  it("gives each error a failure that fits the schema, and the same one twice", () => {
+  it("classifies each error as a valid failure, and always as the same one", () => {
     // Checks that the generator reaches more kinds than `unknown`.
     assert.includeMembers(
       [...classifyJunk(2_000, seed)],

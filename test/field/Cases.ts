@@ -552,15 +552,27 @@ const outcomes: Readonly<Record<Outcome, string>> = {
   refused: "the provider's refusal",
 };
 
-/** Prints the cases as a Markdown table: a protocol's cell is the provider requests, or a dash if it cannot have the fault. */
+/** Names the protocols that have a fault, or those that cannot have it if these are fewer. */
+const describeProtocols = (protocols: ReadonlyArray<ProtocolId>): string => {
+  const rest = ids.filter((id) => !protocols.includes(id));
+  const list = (some: ReadonlyArray<ProtocolId>): string => some.map(code).join(", ");
+  if (rest.length === 0) return "all";
+  return rest.length < protocols.length ? `all but ${list(rest)}` : list(protocols);
+};
+
+/** Prints the cases as a Markdown table, with their counts above it. */
 export const printCases = (): string =>
-  table(
-    ["the provider", "mode", "Chat", "Responses", "Messages", "Gemini", "the client gets", "reports"],
-    cases.map((it) => [
-      it.name,
-      code(it.reveal),
-      ...ids.map((id) => (it.protocols.includes(id) ? String(it.requests) : "–")),
-      outcomes[it.outcome],
-      it.reports,
-    ]),
-  );
+  [
+    `${cases.length} cases: ${cases.filter((it) => it.outcome === "whole").length} end in a whole response.`,
+    table(
+      ["fault", "mode", "protocols", "requests", "the client gets", "reports"],
+      cases.map((it) => [
+        it.name,
+        code(it.reveal),
+        describeProtocols(it.protocols),
+        String(it.requests),
+        outcomes[it.outcome],
+        it.reports,
+      ]),
+    ),
+  ].join("\n\n");

@@ -136,7 +136,7 @@ describe("a gateway with named upstreams", () => {
     }),
   );
 
-  it.live("takes what one upstream ends with for whole, and not what another does", () =>
+  it.live("applies the tolerance of one upstream to its streams only", () =>
     Effect.gen(function* () {
       const chunk = JSON.stringify({ choices: [{ index: 0, delta: { content: "Hi" }, finish_reason: null }] });
       const url = yield* serverOf((_, response) => {
@@ -210,7 +210,7 @@ describe("Gateway.configure", () => {
     }),
   );
 
-  it.live("keeps everything where one option cannot be", () =>
+  it.live("changes nothing if one option is invalid", () =>
     Effect.gen(function* () {
       const { seen, url } = yield* named("one");
       const gateway = yield* front(url);
@@ -223,7 +223,7 @@ describe("Gateway.configure", () => {
     }),
   );
 
-  it.live("takes no token away from a gateway that other machines reach", () =>
+  it.live("refuses to remove the token of a gateway that other machines reach", () =>
     Effect.gen(function* () {
       const { url } = yield* named("one");
       const token = "a-token-of-24-characters";
@@ -235,7 +235,7 @@ describe("Gateway.configure", () => {
     }),
   );
 
-  it.live("takes other limits, modes and policies for what comes next", () =>
+  it.live("applies new limits, modes and policies to new requests", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({
         script: { answers: [{ break: { kind: "rst", at: "before_head" } }, { content: [{ text: 3 }] }] },

@@ -22,7 +22,7 @@ const knownAfter = (leaseMs: number, phaseMs: number): number => {
     const beats = Math.floor(Math.min(at, diedAt) / beatMs);
     const left = beats * beatMs + leaseMs - at;
     const lease = { id: "dead", beats, leaseMs, seemsOver: left <= 0 };
-    const standing = watch.standing(lease, at);
+    const standing = watch.standingOf(lease, at);
     if (standing === "over") return at - diedAt;
     watch.observe(at, "own", [lease]);
     // A sweep waits for a silent lease; else the next one comes when its time is there.

@@ -54,7 +54,7 @@ describe("GatewayRecovery", () => {
     }),
   );
 
-  it.effect("gives a run back whose end the store does not take, and the next look ends it", () =>
+  it.effect("releases a run whose end the store does not accept, and the next sweep ends it", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* recorder.write("gw_offered", broken("gw_offered", parked("recovered")));

@@ -43,7 +43,7 @@ const broken = (change: (run: RunEntry, diary: Diary) => void, may?: Spendable):
 const back = (waiting: ReadonlyArray<RunEntry>) => ({ path: 0, at: 30_000, awayMs: 20_000, kind: "refused", waiting });
 
 describe("The judge of outages", () => {
-  it("finds nothing where all is well", () => {
+  it("reports nothing if all is well", () => {
     const diary = diaryOf((run) => {
       run.requests.splice(0, 1, sent(0, { cut: "broke" }), sent(100));
     });
@@ -91,7 +91,7 @@ describe("The judge of outages", () => {
     );
   });
 
-  it("finds a question without need, and none where text was shown or a stream was cut too often", () => {
+  it("reports a needless question, but none after shown text or after too many cuts", () => {
     const asks = (more: Partial<AskedQuestion>, requests: ReadonlyArray<SentRequest>) =>
       broken((run) => {
         run.requests.splice(0, 1, ...requests);
@@ -111,7 +111,7 @@ describe("The judge of outages", () => {
     assert.deepStrictEqual(asks({}, [cut, silent]), ["needless questions"]);
   });
 
-  it("takes a request into an outage that is over before it is noticed for a stall", () => {
+  it("treats a request during an unnoticed outage as a stall", () => {
     const asks = (backAt: number) =>
       broken((run, diary) => {
         const unanswered = { reached: false, answered: false };
@@ -143,7 +143,7 @@ describe("The judge of outages", () => {
       );
     const needless = ["needless questions"];
 
-    it("finds one before more was refused, or broke, than the run may send again", () => {
+    it("reports a question that came before the run's retries were used up", () => {
       assert.deepStrictEqual(asks({}, [refused(1), refused(2), refused(3)]), needless);
       assert.deepStrictEqual(asks({}, [refused(1), refused(2), refused(3), refused(4)]), []);
       assert.deepStrictEqual(asks({ refusals: 0 }, [refused(1)]), []);
@@ -153,15 +153,15 @@ describe("The judge of outages", () => {
       assert.deepStrictEqual(asks({ breaks: 1 }, [sent(1, { reached: false, answered: false }), cut(2)]), []);
     });
 
-    it("finds one about a request that was never sent", () => {
+    it("reports a question about a request that was never sent", () => {
       assert.deepStrictEqual(asks({ refusals: 0, breaks: 0 }, []), ["requirements of a world", ...needless]);
     });
 
-    it("finds one that what was shown is the only reason for", () => {
+    it("reports a question whose only reason is shown output", () => {
       assert.deepStrictEqual(asks({}, [cut(1)], { shown: true }), needless);
     });
 
-    it("finds one that rests on what was spent before a person's last retry; a continue begins no budget anew", () => {
+    it("reports a question that counts spending before a person's last retry; a continue starts no new budget", () => {
       const again = (since: number, answer: "retry" | "continue" = "retry") =>
         asks({ refusals: 0 }, [refused(1), refused(since)], { answer: "retry" }, (diary) => {
           diary.runs.get("r")?.questions.unshift(question(500, { rule: "budget_exhausted", answer }));
@@ -171,7 +171,7 @@ describe("The judge of outages", () => {
       assert.deepStrictEqual(again(400, "continue"), []);
     });
 
-    it("finds one before the group is used up, by whichever of its runs", () => {
+    it("reports a question that came before the group's budget was used up by any of its runs", () => {
       const grouped = (retries: number, id = "g") =>
         asks({ group: { id: "g", retries } }, [cut(1)], {}, (diary) => {
           const other = diary.begin("o", asker, "terminal", 0, { ...spendable, group: { id, retries } });
@@ -183,7 +183,7 @@ describe("The judge of outages", () => {
       assert.deepStrictEqual(grouped(1, "another"), needless);
     });
 
-    it("finds a run that was lost by a budget that it has not spent", () => {
+    it("reports a run that was lost by a budget that it had not spent", () => {
       const ends = (requests: ReadonlyArray<SentRequest>) =>
         broken((run) => {
           run.requests.splice(0, 1, ...requests);
@@ -195,7 +195,7 @@ describe("The judge of outages", () => {
     });
   });
 
-  it("finds decisions that lead nowhere", () => {
+  it("reports decisions without an effect", () => {
     const decided = (decisions: number) =>
       broken((run) => {
         run.decisions = decisions;
@@ -233,7 +233,7 @@ describe("The judge of outages", () => {
     assert.deepStrictEqual(noticed(32_001), ["worst delay of a first request beyond its limit"]);
   });
 
-  it("finds a path's return that is noticed too late where nobody can probe it", () => {
+  it("reports a path's return that is noticed too late if no probe is possible", () => {
     const noticed = (first: number, last = first) =>
       broken((run, diary) => {
         diary.unprobed.add(0);
@@ -251,7 +251,7 @@ describe("The judge of outages", () => {
     ]);
   });
 
-  it("finds one of many that waits for too long behind it, or for ever", () => {
+  it("reports one of many requests that waits too long after the return, or forever", () => {
     const last = (at: number | undefined) =>
       broken((run, diary) => {
         run.requests.splice(0, 1, sent(30_100));
@@ -265,7 +265,7 @@ describe("The judge of outages", () => {
     assert.deepStrictEqual(last(undefined), ["lost", "time until the last waiting runs sent its request"]);
   });
 
-  it("finds a request inside of an announced wait of its scope, and none of another one", () => {
+  it("reports a request during an announced wait of its scope, and none of another scope", () => {
     const inside = (more: Partial<SentRequest>, kind: "rate_limited" | "overloaded" = "rate_limited") =>
       broken((run, diary) => {
         diary.refusals.push({ ...asker, kind, at: 10_000, until: 30_000 });

@@ -34,7 +34,7 @@ describe.skipIf(!canPlay)("a cable that is cut for 20 s", () => {
 });
 
 describe.skipIf(!canPlay)("a gateway whose process is stopped for 5 s", () => {
-  it("goes on with the response of a provider that is alive: one request", async () => {
+  it("continues the response of a live provider with one request", async () => {
     const seen = await played("stopped");
     assert.deepInclude(seen, { status: 200, whole: true, requests: 1 }, JSON.stringify(seen));
   });

@@ -42,9 +42,9 @@ class World {
     this.random = seeded(seed);
     this.table = new PathTable({
       now: () => this.now,
-      wall: () => this.now + 1e12,
+      wallNow: () => this.now + 1e12,
       jitter: () => this.random(),
-      due: () => {},
+      onDue: () => {},
       probe: (due) => {
         this.hold(!this.probes.some((it) => it.probe.path === due.path), "two probes of a path at a time");
         this.probes.push({ probe: due, at: this.now + this.below(300) });
@@ -189,7 +189,7 @@ class World {
   checkGoing(scope: Scope, maxRetryAfterMs: number): void {
     const path = this.table.list().find((it) => it.path === scope.path);
     this.hold(path?.state !== "down" || !this.canProbe.get(scope.path), "let go while its path is down");
-    this.hold(this.table.standing(scope, maxRetryAfterMs).cooldownMs === 0, "let go while its scope cools");
+    this.hold(this.table.standingOf(scope, maxRetryAfterMs).cooldownMs === 0, "let go while its scope cools");
   }
 
   event(): void {
@@ -237,9 +237,9 @@ class World {
 
 const worldOf = (now: () => number, failures: Array<unknown> = []): TableWorld => ({
   now,
-  wall: now,
+  wallNow: now,
   jitter: () => 0.5,
-  due: () => {},
+  onDue: () => {},
   probe: () => {},
   onError: (error) => void failures.push(error),
 });
@@ -330,8 +330,8 @@ describe("the table of paths", () => {
     }
     expect(table.list().length).toBe(pathsMax);
     expect(table.list()[0]).toMatchObject({ path: "waited", state: "down", waiting: 1 });
-    expect(table.standing(scopeOf("p9999"), 0).path).toBe("down");
-    expect(table.standing(scopeOf("p0"), 0).path).toBe("up");
+    expect(table.standingOf(scopeOf("p9999"), 0).path).toBe("down");
+    expect(table.standingOf(scopeOf("p0"), 0).path).toBe("up");
   });
 
   it("reads no clock to admit a request while nothing cools down", () => {
@@ -355,9 +355,9 @@ describe("a timer that rings a moment early", () => {
     const ends: Array<Admitted> = [];
     const table = new PathTable({
       now: () => now,
-      wall: () => now,
+      wallNow: () => now,
       jitter: () => 0,
-      due: () => {},
+      onDue: () => {},
       probe: () => {},
       onError: (error) => {
         throw error;

@@ -84,7 +84,10 @@ describe("explain", () => {
     }
     // Another failure of a continuation has another sentence.
     const refused = explain(decision("recovery_refused"), { kind: "rejected", reason: "invalid_request" }, facts);
-    assert.include(refused, "; the continuation was refused. Everything settled before it is kept.");
+    assert.include(
+      refused,
+      "; the continuation failed, and the same request would fail again. Everything settled before it is kept.",
+    );
   });
 
   it("repeats no text from outside", () => {

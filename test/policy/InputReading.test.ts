@@ -3,11 +3,11 @@ import { assert, describe, it } from "@effect/vitest";
 import { Schema } from "effect";
 import {
   AttemptFacts,
-  atMost,
   Delivery,
   fresh as freshFacts,
-  higher,
+  isAtMost,
   Progress,
+  pickHigher,
   Shown,
   ToolPhase,
 } from "../../src/domain/AttemptFacts.ts";
@@ -357,10 +357,10 @@ describe("the chains", () => {
     // An untyped caller may pass this.
     const word = "running" as "settled";
     for (const phase of ToolPhase.literals) {
-      assert.isFalse(atMost(ToolPhase, word, phase));
-      assert.isTrue(atMost(ToolPhase, phase, word));
-      assert.strictEqual(higher(ToolPhase, word, phase), word);
-      assert.strictEqual(higher(ToolPhase, phase, word), word);
+      assert.isFalse(isAtMost(ToolPhase, word, phase));
+      assert.isTrue(isAtMost(ToolPhase, phase, word));
+      assert.strictEqual(pickHigher(ToolPhase, word, phase), word);
+      assert.strictEqual(pickHigher(ToolPhase, phase, word), word);
     }
   });
 

@@ -411,7 +411,7 @@ describe("The table of moves", () => {
       if (one.is !== "next") assert.notStrictEqual(decision.route, "next");
       assert.strictEqual(spoken(RecoveryPolicy.decide(inputOf(one))), one.alone);
       const situation = Situation.make(input);
-      const first = moveRows.findIndex((candidate) => candidate.fits(situation) !== undefined);
+      const first = moveRows.findIndex((candidate) => candidate.match(situation) !== undefined);
       assert.strictEqual(first + 1, one.row, "the row that says so");
     });
   }

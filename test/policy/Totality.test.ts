@@ -4,7 +4,7 @@ import { Decision, Rule } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import { type Budget, defaultBudget, fresh as freshRun } from "../../src/domain/RunFacts.ts";
 import { explain } from "../../src/policy/Explanation.ts";
-import { table } from "../../src/policy/PolicyTable.ts";
+import { printTable } from "../../src/policy/PolicyTable.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import { failures, flags, span, wide } from "./Product.ts";
 
@@ -63,7 +63,7 @@ describe("The policy is total", () => {
     });
 
     it(`${policy.name}: returns exactly the rules of its table`, () => {
-      const listed = new Set<string>(table(policy).flatMap((row) => row.rules));
+      const listed = new Set<string>(printTable(policy).flatMap((row) => row.rules));
       assert.deepStrictEqual([...(given.get(policy) ?? [])].sort(), [...listed].sort());
     });
   }

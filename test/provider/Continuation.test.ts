@@ -121,7 +121,7 @@ describe("Continuation.collector", () => {
     assert.strictEqual(collector.received().items[0]?.json["output_text 0"], "a");
   });
 
-  it("keeps blocks apart that a server gives one number", () => {
+  it("distinguishes blocks to which a server gives the same number", () => {
     const frames = [
       A.start,
       A.open(0, { type: "text", text: "a" }),

@@ -4,7 +4,7 @@ import type { Choice } from "../../src/domain/Decision.ts";
 import { resumesMax } from "../../src/domain/Limits.ts";
 import { fresh as freshRun } from "../../src/domain/RunFacts.ts";
 import type { RunIncident } from "../../src/domain/RunIncident.ts";
-import { atMost } from "../../src/facts/Growth.ts";
+import { canGrowInto } from "../../src/facts/Growth.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import * as Orphan from "../../src/recorder/Orphan.ts";
 import type { Entry } from "../../src/recorder/RunRecord.ts";
@@ -39,7 +39,7 @@ describe("A run without an owner", () => {
     );
   });
 
-  it("knows no other route: the process that continues it knows which are left", () => {
+  it("has no other route: the process that continues it knows the remaining ones", () => {
     const run = { ...freshRun, next_route: "up" as const, route_failures: 3, own_route: true };
     assert.strictEqual(decide(L.attempt(1, { run })).input.run.next_route, "none");
   });
@@ -206,7 +206,7 @@ describe("A response that was resumed", () => {
     assert.deepStrictEqual([found.attempt.attempt, decided(found).rule], [1, "tool_outcome_unknown"]);
   });
 
-  it("keeps calls apart: one that settled in the second attempt says nothing about its namesake in the first", () => {
+  it("distinguishes calls: one that settled in the second attempt proves nothing about its namesake in the first", () => {
     const second = L.incident(2, L.settled, { attempt: 2, run: { mode: "resume" } });
     const found = decide(...resumed, L.raised(2, L.settled), L.opened(second));
     assert.deepStrictEqual(
@@ -292,7 +292,7 @@ describe("Over every known history", () => {
         const [first] = Orphan.lastResponse(record);
         // Except for the marker: parts before it that were not handed over are lost, so it no longer proves anything.
         const known = first && { ...first.facts, terminal_seen: false };
-        assert.isTrue(known !== undefined && atMost(known, found.input.facts), `${name}, write ${writes}`);
+        assert.isTrue(known !== undefined && canGrowInto(known, found.input.facts), `${name}, write ${writes}`);
         assert.isFalse(found.input.facts.terminal_seen, name);
         assert.notStrictEqual(found.input.facts.delivery, "not_sent", name);
         assert.isFalse(

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Schema } from "effect";
 import { evidenceFirstMax, evidenceLastMax, incidentsMax } from "../../src/domain/Limits.ts";
-import { atMost } from "../../src/facts/Growth.ts";
+import { canGrowInto } from "../../src/facts/Growth.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import * as RunRecord from "../../src/recorder/RunRecord.ts";
 import { seeded } from "../Seeded.ts";
@@ -92,7 +92,7 @@ describe("RunRecord.apply", () => {
     assert.strictEqual(RunRecord.apply(own, E.attempt(3)), "run_ended");
   });
 
-  it("keeps the first run that it is said to repeat", () => {
+  it("keeps the first run that it was recorded to repeat", () => {
     const repeats = (retry_of: string): RunRecord.Entry => ({ _tag: "RunRepeats", retry_of });
     const record = E.folded([E.begun("r"), repeats("run_0"), repeats("run_1")]);
     assert.strictEqual(record.retry_of, "run_0");
@@ -197,7 +197,7 @@ describe("RunRecord.apply over random histories", () => {
   const grown = (before: RunRecord.RunRecord, after: RunRecord.RunRecord, where: string): void => {
     for (const attempt of before.attempts) {
       const same = after.attempts.find((it) => it.attempt === attempt.attempt);
-      if (same !== undefined) assert.isTrue(atMost(attempt.facts, same.facts), where);
+      if (same !== undefined) assert.isTrue(canGrowInto(attempt.facts, same.facts), where);
     }
     if (before.state === "ended") assert.deepStrictEqual([after.state, after.end], ["ended", before.end], where);
     assert.isAtLeast(after.evidence.omitted, before.evidence.omitted, where);
@@ -235,14 +235,14 @@ describe("RunRecord.apply over random histories", () => {
 });
 
 describe("RunRecord as JSON", () => {
-  it("gives the same record again, whatever it contains", () => {
+  it("decodes every record to the record that was encoded", () => {
     for (const [index] of E.life("r").entries()) {
       const record = E.folded(E.life("r").slice(0, index + 1));
       assert.deepStrictEqual(throughJson(RunRecord.RunRecord, record), record);
     }
   });
 
-  it("gives every entry again", () => {
+  it("decodes every entry to the entry that was encoded", () => {
     for (const entry of everyEntry) assert.deepStrictEqual(throughJson(RunRecord.Entry, entry), entry);
   });
 

@@ -41,7 +41,7 @@ const queued = (
       },
     };
     const scope = Scope.makeUnsafe();
-    const layer = Queue.WriteQueue.over(Layer.succeed(RunRecorder, recorder), spill).pipe(
+    const layer = Queue.WriteQueue.wrap(Layer.succeed(RunRecorder, recorder), spill).pipe(
       Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "None")),
     );
     const services = yield* Layer.buildWithScope(layer, scope);

@@ -13,7 +13,7 @@ const both = (without: Readonly<Record<string, boolean>>, below: Readonly<Record
 const table = [{ reason: "known", passes: "without", tests: ["s: a.ts › breaks"] }] as const;
 
 describe("the comparison of two plays of a suite", () => {
-  it("gives a difference the reason of the table, and none to another one", () => {
+  it("finds the reason of a listed difference, and none for another one", () => {
     const played = both(
       { "a.ts › breaks": true, "a.ts › new": true, "b.ts › better": false, "c.ts › same": true, "c.ts › bad": false },
       { "a.ts › breaks": false, "a.ts › new": false, "b.ts › better": true, "c.ts › same": true, "c.ts › bad": false },
@@ -26,7 +26,7 @@ describe("the comparison of two plays of a suite", () => {
     ]);
   });
 
-  it("gives no reason to a test of another suite, or that fails the other way round", () => {
+  it("finds no reason for a test of another suite, or for one that fails the other way round", () => {
     const worse = both({ "a.ts › breaks": true }, { "a.ts › breaks": false });
     assert.isUndefined(differences("other", worse, worse, table)[0]?.reason);
     const better = both({ "a.ts › breaks": false }, { "a.ts › breaks": true });

@@ -80,7 +80,7 @@ describe("the anchor of a shown text", () => {
     assert.strictEqual(found(run).at, 0);
   });
 
-  it("takes white space, quotes and dashes for the same where it looks for a second place", () => {
+  it("ignores the kind of white space, quotes and dashes in its search for a second occurrence", () => {
     const first = "It's the “first” line – of forty characters";
     const second = `It’s   the "first" line - of forty characters`;
     const run = `A beginning that is not to be found anywhere else at all.\n${first}\n${second}`;

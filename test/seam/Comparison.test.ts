@@ -26,7 +26,7 @@ const second = "Nobody could cross it by foot but the heron and the goa";
 const text = `${first} ${second}`;
 
 describe("a continuation", () => {
-  it("goes on behind the last character that was shown, in the middle of a word", () => {
+  it("continues after the last shown character, in the middle of a word", () => {
     joins(text, `${second}t.`, "t.");
   });
 

@@ -127,7 +127,7 @@ describe("behind a seam", () => {
     assert.deepInclude(played, { verdict: "joined", released: " ".repeat(40_000) });
   });
 
-  it("says a late repetition with the next call, so that the text in front of it leaves however the new text is cut", () => {
+  it("reports a late repetition at the next call, so that the text before it is delivered however the new text is split", () => {
     const behind = `n. Excuse me, here it is once more: ${first} ${second}n and the goat.`;
     const apart = [1, 2, 7, 100_000].map((size) => goOn(text, behind, size));
     for (const played of apart)

@@ -12,7 +12,9 @@ const seed = 4_711;
 const breaks = 25;
 
 describe(`any way to cut the same new text, over ${breaks} breaks from seed ${seed}`, () => {
-  it("lets the same text leave and says the same, behind an anchor and behind a prefill", { timeout: 60_000 }, () => {
+  it("delivers the same text and verdict however the input is split, after an anchor and after a prefill", {
+    timeout: 60_000,
+  }, () => {
     const texts = textsOf(seed);
     let played = 0;
     for (let number = 0; number < breaks; number += 1) {

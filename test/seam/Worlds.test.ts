@@ -124,7 +124,7 @@ describe("what has no end", () => {
     assert.strictEqual(goOn(`Before it. ${end}`, `${end} ${again}`, 1_000).released.length, again.length + 1);
   });
 
-  it("leaves within two anchors and what may become a third, as the text of one continuation comes in", () => {
+  it("delivers text at most two anchors and a possible third one late", () => {
     const shown = `Before it. ${end}`;
     const anchor = anchorOf(shown);
     if (typeof anchor === "string") throw new Error(anchor);

@@ -81,7 +81,7 @@ describe("the story of a run", () => {
     assert.strictEqual(retryWords({ ...incident, decision }), "the same request again by the next route");
   });
 
-  it("says of a break with an open question that it waits for an answer", () => {
+  it("shows that a break with an open question waits for an answer", () => {
     const record = folded(S.asking("r"));
     const [attempt] = runStory(record, now).attempts;
     assert.deepInclude(attempt, { asks: true, answers: [] });

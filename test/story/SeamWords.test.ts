@@ -45,7 +45,7 @@ describe("the words of a seam", () => {
 describe("a run whose shown text was continued", () => {
   const record = folded(Seams.joined("r"));
 
-  it("says of each attempt where its text joins, and how that was proven", () => {
+  it("shows where the text of each attempt joins, and how that was proven", () => {
     const { attempts } = runStory(record, now);
     assert.deepStrictEqual(
       attempts.map(({ seam, sent }) => [sent, seam?.said]),
@@ -181,7 +181,7 @@ describe("a run whose shown text was not continued", () => {
     );
   });
 
-  it.effect("says of an attempt that was not joined what was wrong with it, even if its caller discards it", () =>
+  it.effect("shows why an attempt was not joined, even if its caller discards it", () =>
     Effect.gen(function* () {
       const { reset, start, text } = S;
       const provider = S.scripted([start, text("one two"), S.wait(1), reset], [start, text("uno dos tres")]);

@@ -96,7 +96,7 @@ describe("ScriptedProvider", () => {
     }).pipe(Effect.provide(StreamProcessor.layerDefault)),
   );
 
-  it.effect("tells an attempt that no script stands for", () =>
+  it.effect("reports an attempt without a script", () =>
     Effect.gen(function* () {
       const provider = ScriptedProvider.make([Step.reset]);
       const processor = yield* StreamProcessor;
@@ -208,7 +208,7 @@ describe("checkGrammar", () => {
 });
 
 describe("transcript and difference", () => {
-  it("gives a line an event and tells the end", () => {
+  it("prints one line per event, and the end", () => {
     assert.deepStrictEqual(transcript([started(1), part(1, 1)], String, failed).slice(0, 2), [
       "attempt 1 first",
       "1.1",

@@ -9,7 +9,7 @@ import { Cause, Context, Effect, Exit, type Layer, ManagedRuntime } from "effect
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { ToolGuard, ToolRefused } from "../../runtime/tools/ToolGuard.ts";
 import { CallRegistry } from "./CallRegistry.ts";
-import { discarding, type LiveCall, type LiveTransform } from "./Discard.ts";
+import { type LiveCall, type LiveTransform, makeDiscard } from "./Discard.ts";
 import { HandlerFailed } from "./Handler.ts";
 import { generate, type Host, type RecoverOptions, stream } from "./Model.ts";
 import type { Model } from "./Parts.ts";
@@ -115,7 +115,7 @@ const recovery = (services: () => Promise<Services>): Recovery => {
     recover: (model, options = {}) => recoverModel(model, options),
     live: (model, options = {}) => {
       const live: LiveCall = { attached: false };
-      return { model: recoverModel(model, options, live), experimental_transform: discarding(live) };
+      return { model: recoverModel(model, options, live), experimental_transform: makeDiscard(live) };
     },
     middleware: (options = {}) => ({
       specificationVersion: "v4",

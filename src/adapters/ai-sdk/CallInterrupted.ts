@@ -7,7 +7,7 @@ import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 /**
  * A call has ended, and this package will not retry it. `isRetryable` is false, so that the SDK does not retry it either.
  *
- * `reason` is that of `RunInterrupted`. `message` explains the failure, says if a tool ran, and names the safe next steps. `cause` is the
+ * `reason` is that of `RunInterrupted`. `message` explains the failure, says whether a tool ran, and names the safe next steps. `cause` is the
  * provider's own error, unchanged (law L12). It is absent if there was no error, for example if the stream was cut.
  */
 export class CallInterrupted extends Schema.TaggedError<CallInterrupted>()("CallInterrupted", {

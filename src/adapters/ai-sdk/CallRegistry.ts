@@ -27,7 +27,7 @@ export class CallRegistry {
   readonly #calls = new Set<HandedOver>();
 
   /** Registers a call with complete arguments, while its part is delivered. */
-  handedOver(
+  register(
     reference: HandedOver["reference"],
     call: { readonly toolCallId: string; readonly toolName: string; readonly input: string },
   ): void {

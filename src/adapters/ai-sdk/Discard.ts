@@ -41,7 +41,7 @@ export const discardMark = (attempt: number): StreamPart => ({
  *
  * @param call marked as attached when the SDK creates the transform, because parts can be withdrawn only with it
  */
-export const discarding =
+export const makeDiscard =
   (call: LiveCall): LiveTransform =>
   () => {
     call.attached = true;

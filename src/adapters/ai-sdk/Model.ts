@@ -93,7 +93,7 @@ export const generate = async (host: Host, call: Call): Promise<GenerateResult> 
   const calls = read.part.content.filter((part) => part.type === "tool-call" && part.providerExecuted !== true);
   for (const [index, ready] of read.ready.entries()) {
     const part = calls[index];
-    if (part?.type === "tool-call") host.calls.handedOver(ready, part);
+    if (part?.type === "tool-call") host.calls.register(ready, part);
   }
   if (message === undefined) return read.part;
   return { ...read.part, warnings: [...read.part.warnings, { type: "other", message }] };
@@ -124,7 +124,7 @@ const runOf = <P>(
 const handOver = (host: Host, read: ReadPart): void => {
   const { part } = read;
   if (part.type !== "tool-call") return;
-  for (const ready of read.ready) host.calls.handedOver(ready, part);
+  for (const ready of read.ready) host.calls.register(ready, part);
 };
 
 /** Adds the warning about a repeated call to the provider's own warnings. The SDK logs them. */

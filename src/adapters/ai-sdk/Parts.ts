@@ -214,8 +214,8 @@ const isCut = (error: unknown): boolean =>
   /\bended without a finish reason\b/.test(error.message);
 
 const usageOf = (usage: GenerateResult["usage"]): Usage => {
-  const input = natural(usage.inputTokens.total);
-  const output = natural(usage.outputTokens.total);
+  const input = toNatural(usage.inputTokens.total);
+  const output = toNatural(usage.outputTokens.total);
   return {
     ...(input === undefined ? {} : { input_tokens: input }),
     ...(output === undefined ? {} : { output_tokens: output }),
@@ -223,5 +223,5 @@ const usageOf = (usage: GenerateResult["usage"]): Usage => {
 };
 
 /** The usage is data of the provider, so a value that is not a count is omitted. */
-const natural = (count: number | undefined): number | undefined =>
+const toNatural = (count: number | undefined): number | undefined =>
   count !== undefined && Number.isSafeInteger(count) && count >= 0 ? count : undefined;

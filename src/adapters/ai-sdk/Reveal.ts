@@ -107,7 +107,7 @@ class Shown {
     const why =
       this.#live === undefined || this.#callShown
         ? "it was too long to hold back"
-        : "the call has no experimental_transform of live()";
+        : "this call cannot withdraw text: spread `recovery.live(model)` into it";
     return new RunInterrupted({
       reason: "do_not_retry",
       run_id: this.#runId,

@@ -41,7 +41,7 @@ export const webStreamOf = <E>(
         fiber.addObserver((exit) => {
           begun.resolve();
           if (!stopping.signal.aborted) end(exit, controller, signal);
-          demand.over();
+          demand.end();
         });
         interruptOnAbort(fiber, signal);
       },
@@ -144,7 +144,7 @@ class Demand {
     this.#wake = wake;
   });
 
-  over(): void {
+  end(): void {
     this.#over = true;
     this.#resolveAsk?.();
   }

@@ -111,7 +111,7 @@ export const CurrentCall = Context.Reference<Call | undefined>("effect-stream-re
   defaultValue: () => undefined,
 });
 
-/** The attempt to which a request belongs. A provider package such as `ProviderModel` uses it to report its progress. */
+/** The attempt to which a request belongs. A provider package, for example `ProviderModel`, uses it to report its progress. */
 export const CurrentAttempt = Context.Reference<AttemptContext | undefined>(
   "effect-stream-recovery/effect-ai/CurrentAttempt",
   { defaultValue: () => undefined },

@@ -22,7 +22,7 @@ import type { AnyTools } from "./Tools.ts";
  */
 export interface Options
   extends Pick<RunOptions<never, never, never>, "budget" | "clocks" | "emptyIsFailure" | "policy" | "reveal"> {
-  /** Names the provider, and says if the model reasons. Default: the names from `effect/ai`'s `Model`. */
+  /** Names the provider, and says whether the model reasons. Default: the names from `effect/ai`'s `Model`. */
   readonly provider?: Provider;
   /**
    * `live` (the default) passes reasoning on as it arrives. A caller of `streamText` cannot discard it, so a break after it ends the

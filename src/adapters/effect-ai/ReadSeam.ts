@@ -85,14 +85,14 @@ class BlockJoin implements SeamJoin<ReadPart> {
     if (passed.type === "unproven") return passed;
     const parts: Array<ReadPart> = [];
     const observations: Array<Observation> = [];
-    const give = (part: ReadPart, observation: Observation): void => {
+    const addPart = (part: ReadPart, observation: Observation): void => {
       parts.push({ ...part, observation });
       observations.push(observation);
     };
     for (const [at, part] of passed.parts.entries()) {
-      for (const own of this.#blocksBefore(part)) give(own, lifecycle);
+      for (const own of this.#blocksBefore(part)) addPart(own, lifecycle);
       const kept = this.#renamePart(part);
-      if (kept !== undefined) give(kept, passed.observations[at] ?? part.observation);
+      if (kept !== undefined) addPart(kept, passed.observations[at] ?? part.observation);
     }
     return { ...passed, parts, observations };
   }

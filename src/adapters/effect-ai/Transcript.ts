@@ -52,13 +52,13 @@ export class Transcript {
   }
 
   add(attempt: number, part: Response.AnyPart): void {
-    const kept = this.#of(attempt);
+    const kept = this.#partsOf(attempt);
     kept.parts = [...kept.parts, part];
   }
 
   /** Adds the result of a call. A preliminary result is ignored. */
   settle(attempt: number, part: Response.AnyPart): void {
-    if (part.type === "tool-result" && !part.preliminary) this.#of(attempt).results.set(part.id, part);
+    if (part.type === "tool-result" && !part.preliminary) this.#partsOf(attempt).results.set(part.id, part);
   }
 
   /** Joins an attempt to the response of the previous attempt, so that both become one message. */
@@ -68,18 +68,18 @@ export class Transcript {
 
   /** Keeps only the parts of an attempt that were delivered to the caller. */
   keepLeft(attempt: number, left: { readonly has: (part: Response.AnyPart) => boolean }): void {
-    const kept = this.#of(attempt);
+    const kept = this.#partsOf(attempt);
     kept.parts = kept.parts.filter((part) => left.has(part));
   }
 
   /** Keeps the first parts of an attempt and removes the others. */
   keep(attempt: number, count: number): void {
-    const kept = this.#of(attempt);
+    const kept = this.#partsOf(attempt);
     kept.parts = kept.parts.slice(0, count);
   }
 
   partsOf(attempt: number): ReadonlyArray<Response.AnyPart> {
-    return this.#of(attempt).parts;
+    return this.#partsOf(attempt).parts;
   }
 
   /**
@@ -118,7 +118,7 @@ export class Transcript {
     return responses;
   }
 
-  #of(attempt: number): AttemptParts {
+  #partsOf(attempt: number): AttemptParts {
     const known = this.#attempts.get(attempt) ?? { parts: [], results: new Map() };
     this.#attempts.set(attempt, known);
     return known;

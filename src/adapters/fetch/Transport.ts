@@ -140,7 +140,7 @@ class FetchExchange implements RelayExchange {
     // Stops the run at the gateway, so that an abandoned response costs no more. A closed connection alone could come from a client that
     // will return.
     if (!this.#over) this.#attachment?.stop();
-    // Cancels the reader too, in case the fetch ignores its signal. The attempt is over, so errors of the cancel are ignored.
+    // Cancels the reader too, in case the fetch ignores its signal. The attempt has ended, so errors of the cancel are ignored.
     this.#reader?.cancel().catch(() => undefined);
     this.#reader?.releaseLock();
   }

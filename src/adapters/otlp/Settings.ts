@@ -154,7 +154,7 @@ const pairs: Parse<Record<string, string>> = (value) => {
   for (const pair of value.split(",").filter((it) => it.trim() !== "")) {
     const at = pair.indexOf("=");
     const name = pair.slice(0, Math.max(at, 0)).trim();
-    const decoded = percentDecoded(pair.slice(at + 1).trim());
+    const decoded = decodePercent(pair.slice(at + 1).trim());
     if (name === "" || decoded === undefined)
       return Result.fail("comma-separated name=value pairs with percent-encoded values");
     entries.push([name, decoded]);
@@ -175,7 +175,7 @@ const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Matches a header value (RFC 9110, 5.5): visible characters, spaces and tabs. */
 const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-const percentDecoded = (encoded: string): string | undefined => {
+const decodePercent = (encoded: string): string | undefined => {
   try {
     return decodeURIComponent(encoded);
   } catch {

@@ -87,7 +87,7 @@ export interface PromiseRecoveryOptions {
   readonly recorder?: Layer.Layer<RunRecorder, unknown>;
 }
 
-/** Runs requests and guards tools, on services of its own. */
+/** Runs requests and guards tools, with its own services. */
 export interface PromiseRecovery extends AsyncDisposable {
   /** Prepares one model request with its recoveries. It fails with `RunInterrupted`, whose `cause` is the provider's own error. */
   readonly recover: <P>(options: PromiseRunOptions<P>) => PromiseRun<P>;
@@ -221,9 +221,10 @@ const runOf = <P>(
   };
   const answer = (choice: Choice) => {
     if (question?.choices.includes(choice) === true) return give(choice);
-    const words = question === undefined ? "no question is open" : `expected one of ${question.choices.join(", ")}`;
+    const words =
+      question === undefined ? "no question is open" : `expected one of ${question.choices.join(", ")}, got ${choice}`;
     const reason = question === undefined ? "no_question" : "not_offered";
-    throw new AnswerRefused({ reason, run_id: id, message: `${id}: ${words}, got ${choice}` });
+    throw new AnswerRefused({ reason, run_id: id, message: `${id}: ${words}` });
   };
   const close = () => {
     closing ??= (async () => {
@@ -264,19 +265,19 @@ class Answers {
 
   /** Waits for the answer to a question, which may have been given already. */
   readonly ask = (question: Question): Effect.Effect<Choice> =>
-    Effect.suspend(() => Deferred.await(this.#of(question))).pipe(
+    Effect.suspend(() => Deferred.await(this.#answerOf(question))).pipe(
       Effect.ensuring(Effect.sync(() => this.forget(question.run_id))),
     );
 
   give(question: Question, choice: Choice): void {
-    Deferred.doneUnsafe(this.#of(question), Effect.succeed(choice));
+    Deferred.doneUnsafe(this.#answerOf(question), Effect.succeed(choice));
   }
 
   forget(runId: string): void {
     this.#given.delete(runId);
   }
 
-  #of({ revision, run_id }: Question): Deferred.Deferred<Choice> {
+  #answerOf({ revision, run_id }: Question): Deferred.Deferred<Choice> {
     const known = this.#given.get(run_id);
     if (known?.revision === revision) return known.choice;
     const choice = Deferred.makeUnsafe<Choice>();

@@ -23,7 +23,7 @@ import {
 export const maxTokensDefault = 8_192;
 
 /** Writes the body of a streaming request. Throws an `AiError` for content that the protocol cannot express. */
-export const anthropicMessages = (written: Written): Body => {
+export const writeAnthropicMessages = (written: Written): Body => {
   const schema = answerSchema(written);
   const system = systemOf(written.prompt);
   return {
@@ -38,8 +38,8 @@ export const anthropicMessages = (written: Written): Body => {
 };
 
 /** Writes the body of Bedrock's `invoke`: its address names the model and asks for the stream. */
-export const bedrockInvoke = (written: Written): Body => {
-  const { model: _, stream: _s, ...body } = anthropicMessages(written);
+export const writeBedrockInvoke = (written: Written): Body => {
+  const { model: _, stream: _s, ...body } = writeAnthropicMessages(written);
   return { anthropic_version: "bedrock-2023-05-31", ...body };
 };
 

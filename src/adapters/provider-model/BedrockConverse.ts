@@ -21,7 +21,7 @@ import {
 const protocol = "bedrock-converse";
 
 /** Writes the body of a streaming request. Throws an `AiError` for content that the protocol cannot express. */
-export const bedrockConverse = (written: Written): Body => {
+export const writeBedrockConverse = (written: Written): Body => {
   const schema = answerSchema(written);
   const system = systemOf(written.prompt);
   return {

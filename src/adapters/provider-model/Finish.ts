@@ -54,20 +54,25 @@ type Usage = Response.FinishPartEncoded["usage"];
  * @param form the counts that the provider reports separately
  * @param told the provider's usage object, in its last state
  */
-export const usageOf = ({ cachedApart, reasoningApart }: UsageForm, told: Json.JsonRecord): Usage => {
+export const usageOf = ({ cachedApart, reasoningApart }: UsageForm, reported: Json.JsonRecord): Usage => {
   const count = (...values: ReadonlyArray<unknown>): number | undefined => values.map(Json.natural).find(isKnown);
-  const inputs = Json.record(told.prompt_tokens_details) ?? Json.record(told.input_tokens_details);
-  const outputs = Json.record(told.completion_tokens_details) ?? Json.record(told.output_tokens_details);
-  const total = count(told.prompt_tokens, told.input_tokens, told.promptTokenCount, told.inputTokens);
+  const inputs = Json.record(reported.prompt_tokens_details) ?? Json.record(reported.input_tokens_details);
+  const outputs = Json.record(reported.completion_tokens_details) ?? Json.record(reported.output_tokens_details);
+  const total = count(reported.prompt_tokens, reported.input_tokens, reported.promptTokenCount, reported.inputTokens);
   const cacheRead = count(
     inputs?.cached_tokens,
-    told.cache_read_input_tokens,
-    told.cachedContentTokenCount,
-    told.cacheReadInputTokens,
+    reported.cache_read_input_tokens,
+    reported.cachedContentTokenCount,
+    reported.cacheReadInputTokens,
   );
-  const cacheWrite = count(told.cache_creation_input_tokens, told.cacheWriteInputTokens);
-  const reasoning = count(outputs?.reasoning_tokens, told.thoughtsTokenCount);
-  const output = count(told.completion_tokens, told.output_tokens, told.candidatesTokenCount, told.outputTokens);
+  const cacheWrite = count(reported.cache_creation_input_tokens, reported.cacheWriteInputTokens);
+  const reasoning = count(outputs?.reasoning_tokens, reported.thoughtsTokenCount);
+  const output = count(
+    reported.completion_tokens,
+    reported.output_tokens,
+    reported.candidatesTokenCount,
+    reported.outputTokens,
+  );
   const input = cachedApart ? sum(total, cacheRead, cacheWrite) : total;
   const written = reasoningApart ? sum(output, reasoning) : output;
   return {

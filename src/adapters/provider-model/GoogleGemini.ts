@@ -20,7 +20,7 @@ import {
 const protocol = "google-gemini";
 
 /** Writes the body of a request. The model and the streaming mode are in the address. */
-export const googleGemini = (written: Written): Body => {
+export const writeGoogleGemini = (written: Written): Body => {
   const schema = answerSchema(written);
   const system = systemOf(written.prompt);
   return {

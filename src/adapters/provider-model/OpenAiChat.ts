@@ -18,13 +18,13 @@ import {
 const protocol = "openai-chat";
 
 /** Writes the body of a streaming request that asks for usage. */
-export const openAiChat = (written: Written): Body => {
+export const writeOpenAiChat = (written: Written): Body => {
   const schema = answerSchema(written);
   return {
     model: written.model,
     stream: true,
     stream_options: { include_usage: true },
-    messages: written.prompt.content.flatMap(messages),
+    messages: written.prompt.content.flatMap(writeMessages),
     ...toolsOf(written),
     ...(schema === undefined
       ? {}
@@ -53,7 +53,7 @@ const toolsOf = ({ toolChoice, tools }: Written): Body => {
   };
 };
 
-const messages = (message: Prompt.Message): ReadonlyArray<Body> => {
+const writeMessages = (message: Prompt.Message): ReadonlyArray<Body> => {
   switch (message.role) {
     case "system":
       return [{ role: "system", content: message.content }];

@@ -18,7 +18,7 @@ import {
 const protocol = "openai-responses";
 
 /** Writes the body of a streaming request whose response is not stored. */
-export const openAiResponses = (written: Written): Body => {
+export const writeOpenAiResponses = (written: Written): Body => {
   const schema = answerSchema(written);
   return {
     model: written.model,

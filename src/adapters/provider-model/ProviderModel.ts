@@ -15,11 +15,11 @@ import {
 import { type Part, type ProtocolId, protocols, type Tolerance } from "../../provider/Protocols.ts";
 import { CurrentAttempt } from "../effect-ai/Call.ts";
 import { ofExchange } from "../effect-ai/LanguageModelError.ts";
-import { anthropicMessages, bedrockInvoke } from "./AnthropicMessages.ts";
-import { bedrockConverse } from "./BedrockConverse.ts";
-import { googleGemini } from "./GoogleGemini.ts";
-import { openAiChat } from "./OpenAiChat.ts";
-import { openAiResponses } from "./OpenAiResponses.ts";
+import { writeAnthropicMessages, writeBedrockInvoke } from "./AnthropicMessages.ts";
+import { writeBedrockConverse } from "./BedrockConverse.ts";
+import { writeGoogleGemini } from "./GoogleGemini.ts";
+import { writeOpenAiChat } from "./OpenAiChat.ts";
+import { writeOpenAiResponses } from "./OpenAiResponses.ts";
 import { PartWriter } from "./PartWriter.ts";
 import { type Body, codecTransformer, type Written } from "./Request.ts";
 
@@ -137,12 +137,12 @@ const encodeParts = (
 const isMarker = ({ observation }: Part): boolean => observation.terminal && observation.failure === undefined;
 
 const writers = {
-  "openai-chat": openAiChat,
-  "openai-responses": openAiResponses,
-  "anthropic-messages": anthropicMessages,
-  "google-gemini": googleGemini,
-  "bedrock-converse": bedrockConverse,
-  "bedrock-invoke": bedrockInvoke,
+  "openai-chat": writeOpenAiChat,
+  "openai-responses": writeOpenAiResponses,
+  "anthropic-messages": writeAnthropicMessages,
+  "google-gemini": writeGoogleGemini,
+  "bedrock-converse": writeBedrockConverse,
+  "bedrock-invoke": writeBedrockInvoke,
 } satisfies Partial<Record<ProtocolId, (written: Written) => Body>>;
 
 /** The protocols in which `effect/ai` prompts can be written. */

@@ -34,21 +34,21 @@ export const backtestText = (totals: Totals, against: string, screen: Screen): s
 
 const record = (totals: Totals, { columns, ink }: Screen): ReadonlyArray<string> => {
   const { other_version, same, unknown_policy, versions, violations } = totals;
-  const lines = (text: string) => wrap(text, columns - 2);
+  const formatLines = (text: string) => wrap(text, columns - 2);
   const verdict =
     violations === 0
       ? `${ink("good", "✓")} The record holds: every stored incident, decided again by its own policy, gives its stored decision (${same} of ${totals.incidents}).`
       : `${ink("bad", "✗")} The record does not hold: ${count(violations, "stored decision")} cannot be reproduced from the stored facts (${same} of ${totals.incidents} can).`;
   return [
-    ...lines(verdict),
+    ...formatLines(verdict),
     ...(other_version === 0
       ? []
-      : lines(
+      : formatLines(
           `${ink("careful", "!")} ${count(other_version, "decision")} differ${other_version === 1 ? "s" : ""} because the version of the rules has changed since (then ${versions.join(", ")}).`,
         )),
     ...(unknown_policy === 0
       ? []
-      : lines(
+      : formatLines(
           `${ink("careful", "!")} ${count(unknown_policy, "incident")} ${unknown_policy === 1 ? "was" : "were"} decided by a custom policy, which this program does not know and cannot check.`,
         )),
     ...totals.violations_named.slice(0, violationsMax).map((violation) => violationLine(violation, ink)),
@@ -62,11 +62,11 @@ const violationLine = ({ again, incident, policy, policy_version, stored }: Viol
 const changeLines = (totals: Totals, against: string, screen: Screen): ReadonlyArray<string> => {
   const { changed, groups, incidents } = totals;
   if (changed === 0) return [`With ${against}, nothing would change.`];
-  const told = groups.slice(0, groupsMax);
+  const listed = groups.slice(0, groupsMax);
   return [
     `With ${against}, ${changed} of ${count(incidents, "decision")} would change:`,
-    ...told.flatMap((group) => ["", ...groupLines(group, screen)]),
-    ...(groups.length > told.length ? ["", `and ${groups.length - told.length} smaller groups`] : []),
+    ...listed.flatMap((group) => ["", ...groupLines(group, screen)]),
+    ...(groups.length > listed.length ? ["", `and ${groups.length - listed.length} smaller groups`] : []),
     "",
     screen.ink("strong", "Consequences of the change"),
     ...consequences.map((consequence) => totalLine(consequence, totals.consequences[consequence], screen.ink)),

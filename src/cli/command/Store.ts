@@ -14,7 +14,7 @@ import { type CommandFailed, failing } from "./CommandFailed.ts";
 
 /** Describes the problem with a store name; undefined if it is valid. */
 export const storeNameProblem = (name: string): string | undefined => {
-  const problem = RunStore.problem(name);
+  const problem = RunStore.findProblem(name);
   return problem === undefined ? undefined : `--db: ${problem}`;
 };
 

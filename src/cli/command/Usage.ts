@@ -24,12 +24,12 @@ export const usageLine = (
   [error, ...others]: ReadonlyArray<CliError.NonShowHelpErrors>,
 ): string => {
   const command = path.length > 1 ? path.slice(1).join(" ") : path.join(" ");
-  const said = error === undefined ? "cannot parse the arguments" : sentence(error);
+  const said = error === undefined ? "cannot parse the arguments" : toSentence(error);
   const more = others.length === 0 ? "" : ` ${others.length} more ${others.length === 1 ? "error" : "errors"}.`;
   return `${command}: ${said}${said.endsWith("?") ? "" : "."}${more} See ${path.join(" ")} --help`;
 };
 
-const sentence = (error: CliError.NonShowHelpErrors): string => {
+const toSentence = (error: CliError.NonShowHelpErrors): string => {
   switch (error._tag) {
     case "UnrecognizedOption":
       return `unknown flag ${quote(error.option)}${insteadOr(error.option, formatSuggestions(error.suggestions))}`;

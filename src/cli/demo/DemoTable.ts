@@ -9,7 +9,7 @@ import { faultCharactersMax } from "./scenarios/Scenario.ts";
 
 const widths = { fault: faultCharactersMax, saw: 17, tries: 3, decision: 37, twice: 3, time: 4 } as const;
 
-const line = (fault: string, saw: string, tries: string, decision: string, twice: string, time: string): string =>
+const formatLine = (fault: string, saw: string, tries: string, decision: string, twice: string, time: string): string =>
   [
     fault.padEnd(widths.fault),
     saw.padEnd(widths.saw),
@@ -20,24 +20,24 @@ const line = (fault: string, saw: string, tries: string, decision: string, twice
   ].join(" ");
 
 /** The header row. Cells are padded before they are coloured, because colour codes have no width. */
-const head = `  ${line("FAULT", "THE CALLER SAW", "TRY", "DECISION AND RULE", "DUP", "BACK")}`.trimEnd();
+const head = `  ${formatLine("FAULT", "THE CALLER SAW", "TRY", "DECISION AND RULE", "DUP", "BACK")}`.trimEnd();
 
 /** Formats the rows as a table, grouped by protocol. */
-export const table = (rows: ReadonlyArray<JudgedRun>, ink: Ink): string =>
+export const formatTable = (rows: ReadonlyArray<JudgedRun>, ink: Ink): string =>
   [
     ink("quiet", head),
     ...protocols.ids.flatMap((protocol) => {
       const group = rows.filter((row) => row.protocol === protocol);
       return group.length === 0
         ? []
-        : ["", ink("strong", protocols.get(protocol).name), ...group.flatMap((row) => lines(row, ink))];
+        : ["", ink("strong", protocols.get(protocol).name), ...group.flatMap((row) => formatLines(row, ink))];
     }),
   ].join("\n");
 
-const lines = (row: JudgedRun, ink: Ink): ReadonlyArray<string> => {
+const formatLines = (row: JudgedRun, ink: Ink): ReadonlyArray<string> => {
   const ok = row.problems.length === 0;
   const [first = "nothing broke", ...more] = row.decisions;
-  const text = line(
+  const text = formatLine(
     row.fault,
     row.saw,
     String(row.attempts),
@@ -47,8 +47,8 @@ const lines = (row: JudgedRun, ink: Ink): ReadonlyArray<string> => {
   );
   const indent = " ".repeat(widths.fault + widths.saw + widths.tries + 5);
   return [
-    `${ink(ok ? "good" : "bad", ok ? "✓" : "✗")} ${colour(text, first, ink)}`,
-    ...more.map((decision) => `${indent}${colour(decision, decision, ink)}`),
+    `${ink(ok ? "good" : "bad", ok ? "✓" : "✗")} ${applyColour(text, first, ink)}`,
+    ...more.map((decision) => `${indent}${applyColour(decision, decision, ink)}`),
     ...row.problems.map((problem) => ink("bad", `    ${problem}`)),
   ];
 };
@@ -59,7 +59,7 @@ const tones: Readonly<Record<string, Tone>> = {
   do_not_retry: "quiet",
 };
 
-const colour = (text: string, decision: string, ink: Ink): string => {
+const applyColour = (text: string, decision: string, ink: Ink): string => {
   const tone = tones[decision.split(" ", 1)[0] ?? ""];
   return tone === undefined ? text : text.replace(decision, ink(tone, decision));
 };

@@ -13,7 +13,7 @@ const widths = { number: 2, idle: 7, connection: 18, waited: 7, sent: 6, head: 7
 /** Maximum characters of the result column, so that a long error code fits on the line. */
 const resultCharactersMax = 29;
 
-const line = (cells: Readonly<Record<keyof typeof widths, string>>, result: string): string =>
+const formatLine = (cells: Readonly<Record<keyof typeof widths, string>>, result: string): string =>
   [
     cells.number.padStart(widths.number),
     cells.idle.padStart(widths.idle),
@@ -26,7 +26,7 @@ const line = (cells: Readonly<Record<keyof typeof widths, string>>, result: stri
     result,
   ].join(" ");
 
-const head = line(
+const head = formatLine(
   {
     number: "#",
     idle: "IDLE",
@@ -60,7 +60,7 @@ const lineOf = (record: ExchangeRecord, ink: Ink): string => {
   const result = [status, code ?? failure ?? outcome, delivery === "accepted" ? undefined : delivery]
     .filter((word) => word !== undefined)
     .join(" ");
-  const text = line(
+  const text = formatLine(
     {
       number: String(record.number),
       idle: ms(record.idle_ms),

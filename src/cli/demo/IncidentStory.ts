@@ -23,11 +23,11 @@ export interface ToldRun {
 export const choose = (
   played: ReadonlyArray<{ readonly row: JudgedRun; readonly outcome: PlayedRun }>,
 ): ToldRun | undefined => {
-  const told = played.flatMap(({ outcome, row }): ReadonlyArray<ToldRun> => {
+  const stories = played.flatMap(({ outcome, row }): ReadonlyArray<ToldRun> => {
     const incident = outcome.incidents[0];
     return incident === undefined ? [] : [{ row, outcome, incident }];
   });
-  return told.find((it) => it.row.name === favourite) ?? told[0];
+  return stories.find((it) => it.row.name === favourite) ?? stories[0];
 };
 
 const favourite = "call-complete-then-cut";
@@ -40,7 +40,7 @@ const columns = 96;
  *
  * @param program the command that starts this program
  */
-export const story = ({ incident, outcome, row }: ToldRun, program: string, ink: Ink): string => {
+export const formatStory = ({ incident, outcome, row }: ToldRun, program: string, ink: Ink): string => {
   const { broke, why } = incidentWords(incident);
   const { decision } = incident;
   const retry = retryWords(incident);
@@ -58,19 +58,19 @@ export const story = ({ incident, outcome, row }: ToldRun, program: string, ink:
     "",
     "To decide it again from the facts alone:",
     "",
-    `echo '${JSON.stringify(document(incident))}' | ${program} decide --explain`,
+    `echo '${JSON.stringify(toDocument(incident))}' | ${program} decide --explain`,
   ].join("\n");
 };
 
 /** Returns the decision input of an incident, without counters and the defaults that `decide` fills in. */
-export const document = ({ budget, facts, failure, jitter, run }: RunIncident): object => {
+export const toDocument = ({ budget, facts, failure, jitter, run }: RunIncident): object => {
   const { counters: _, ...deciding } = facts;
   const { fingerprint: _name, ...named } = failure;
   return {
     facts: withoutDefaults(deciding, freshFacts),
     failure: named,
-    ...section("run", withoutDefaults(run, freshRun)),
-    ...section("budget", withoutDefaults(budget, defaultBudget)),
+    ...formatSection("run", withoutDefaults(run, freshRun)),
+    ...formatSection("budget", withoutDefaults(budget, defaultBudget)),
     jitter: Number(jitter.toFixed(3)),
   };
 };
@@ -80,7 +80,8 @@ const withoutDefaults = <A extends object>(value: A, byDefault: object): object 
   return Object.fromEntries(Object.entries(value).filter(([key, it]) => !isDeepStrictEqual(it, defaults.get(key))));
 };
 
-const section = (name: string, fields: object): object => (Object.keys(fields).length === 0 ? {} : { [name]: fields });
+const formatSection = (name: string, fields: object): object =>
+  Object.keys(fields).length === 0 ? {} : { [name]: fields };
 
 const describeOutcome = (row: JudgedRun, outcome: PlayedRun): string => {
   const took = row.recovery_ms === null ? "" : ` ${(row.recovery_ms / 1_000).toFixed(2)} s after the break`;
@@ -88,8 +89,8 @@ const describeOutcome = (row: JudgedRun, outcome: PlayedRun): string => {
     ? `Attempt ${row.attempts} brought new content${took}, and the response is complete.`
     : `The run ended there, and the caller received the reason.`;
   const tools = row.tool_runs === 0 ? "No tool ran." : `Tools ran ${formatTimes(row.tool_runs)}.`;
-  const count = (number: number) => (number === 0 ? "nothing" : String(number));
-  return `${end} ${tools} The server counted ${row.requests} request${row.requests === 1 ? "" : "s"}; ${count(row.duplicates)} arrived twice, ${count(row.lost)} was lost.`;
+  const formatCount = (number: number) => (number === 0 ? "nothing" : String(number));
+  return `${end} ${tools} The server counted ${row.requests} request${row.requests === 1 ? "" : "s"}; ${formatCount(row.duplicates)} arrived twice, ${formatCount(row.lost)} was lost.`;
 };
 
 const storyParagraph = (title: string, text: string, ink: Ink): string =>

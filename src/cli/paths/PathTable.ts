@@ -5,7 +5,7 @@ import type { PathView } from "../../gateway/api/PathList.ts";
 import { cooldownWords, describeDown, pathStanding, pathStandings } from "../../story/PathWords.ts";
 import { formatLasting, formatRelative } from "../../story/Times.ts";
 import type { Screen } from "../terminal/Screen.ts";
-import { type Cell, type Column, table } from "../terminal/Table.ts";
+import { type Cell, type Column, formatTable } from "../terminal/Table.ts";
 
 const columns: ReadonlyArray<Column> = [
   { head: "PATH", shrinksTo: 24 },
@@ -18,7 +18,7 @@ const columns: ReadonlyArray<Column> = [
 
 /** Formats paths as a table, one row per path. */
 export const pathTable = (paths: ReadonlyArray<PathView>, screen: Screen): string =>
-  table(
+  formatTable(
     columns,
     paths.map((path) => cells(path, screen.now)),
     screen.ink,

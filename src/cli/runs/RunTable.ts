@@ -6,7 +6,7 @@ import { formatCharacters } from "../../story/SeamWords.ts";
 import { formatRelative, formatTimes, groupDigits } from "../../story/Times.ts";
 import { modelName } from "../../story/Words.ts";
 import { quoteForShell, type Screen } from "../terminal/Screen.ts";
-import { type Cell, type Column, table } from "../terminal/Table.ts";
+import { type Cell, type Column, formatTable } from "../terminal/Table.ts";
 
 /** Minimum number of characters shown of a random id: one more than git shows of a commit hash. */
 const idCharactersMin = 8;
@@ -31,7 +31,7 @@ export interface RunRow {
  * @param more the last run of the page, if there may be older ones
  */
 export const runTable = (runs: ReadonlyArray<RunRow>, screen: Screen, more: string | undefined): string => {
-  const rows = table(
+  const rows = formatTable(
     columnsFor(runs),
     runs.map((run) => cells(run, screen, { tokens: hasTokens(runs), cost: hasCost(runs) })),
     screen.ink,
@@ -116,7 +116,7 @@ const formatQuestions = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyA
     summary.question === undefined ? [] : [{ ...summary, question: summary.question }],
   );
   if (open.length === 0) return [];
-  const told = open.slice(0, hintsMax).flatMap(({ question, run_id }) => {
+  const hints = open.slice(0, hintsMax).flatMap(({ question, run_id }) => {
     const expiry =
       question.expires_at === undefined
         ? ""
@@ -127,7 +127,7 @@ const formatQuestions = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyA
     ];
   });
   const rest = open.length > hintsMax ? [`  and ${open.length - hintsMax} more`] : [];
-  return ["", `${waitingText(open.length)} for your answer. To see the question and its answers:`, ...told, ...rest];
+  return ["", `${waitingText(open.length)} for your answer. To see the question and its answers:`, ...hints, ...rest];
 };
 
 const waitingText = (count: number): string => (count === 1 ? "One run waits" : `${count} runs wait`);

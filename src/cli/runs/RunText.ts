@@ -16,7 +16,7 @@ import { formatLasting, formatLocal, formatRelative, formatRough } from "../../s
 import { modelName, takeUpHint } from "../../story/Words.ts";
 import { paragraph } from "../terminal/Prose.ts";
 import { quoteForShell, type Screen } from "../terminal/Screen.ts";
-import { type Cell, table } from "../terminal/Table.ts";
+import { type Cell, formatTable } from "../terminal/Table.ts";
 import { questionText } from "./QuestionText.ts";
 
 const margin = 12;
@@ -47,14 +47,14 @@ export const runText = (record: RunRecord, orphans: ReadonlySet<string>, screen:
     ...story.answers.map((answer) => answerScene(answer, screen)),
   ].sort((a, b) => a.at - b.at || a.order - b.order);
   const open = openQuestionOf(record);
-  const section = (title: string): string => screen.ink("strong", title);
+  const formatSection = (title: string): string => screen.ink("strong", title);
   return [
     ...head(record, story, screen),
     ...(story.omitted.length === 0 ? [] : ["", screen.ink("quiet", `Not kept: ${story.omitted.join(", ")}.`)]),
     ...scenes.flatMap(({ text }) => ["", text]),
-    ...(story.calls.length === 0 ? [] : ["", section("Delivered calls"), callsText(story.calls, screen)]),
+    ...(story.calls.length === 0 ? [] : ["", formatSection("Delivered calls"), callsText(story.calls, screen)]),
     "",
-    section(runStatuses[story.status].title),
+    formatSection(runStatuses[story.status].title),
     ...(open === undefined ? endLines(record, story, screen) : [questionText(record.run_id, open, screen)]),
   ].join("\n");
 };
@@ -80,7 +80,7 @@ const timeLabel = (at: number, { ink }: Screen): string => {
   return ink("quiet", `+${time}`.padStart(timeColumns - 2).padEnd(timeColumns));
 };
 
-const body = (title: string, text: string, { columns, ink }: Screen): string =>
+const formatBody = (title: string, text: string, { columns, ink }: Screen): string =>
   paragraph(title, text, { columns, indent: timeColumns, margin }, ink);
 
 const attemptScene = ({ from, known, record: { attempt }, seam, sent }: AttemptStory, screen: Screen): Scene => ({
@@ -88,8 +88,8 @@ const attemptScene = ({ from, known, record: { attempt }, seam, sent }: AttemptS
   order: attempt * 10,
   text: [
     `${timeLabel(from, screen)}${screen.ink("strong", `Attempt ${attempt}`)}: ${sent}.`,
-    ...(seam === undefined ? [] : [body("Seam", seam.said, screen)]),
-    body("Facts", known.join(" "), screen),
+    ...(seam === undefined ? [] : [formatBody("Seam", seam.said, screen)]),
+    formatBody("Facts", known.join(" "), screen),
   ].join("\n"),
 });
 
@@ -104,12 +104,12 @@ const incidentScene = (story: IncidentStory, screen: Screen): Scene => {
     text: [
       `${timeLabel(at, screen)}${screen.ink(action.tone, title)}: ${broke}.`,
       // The failure is the error name of the provider or the system, so that an operator can look it up.
-      body("Failure", `${failure}.`, screen),
-      body("Decision", `${decision.action} by rule ${decision.rule}${retry}${own}.`, screen),
-      body("Why", why, screen),
-      ...(refusal === undefined ? [] : [body("Not joined", `${refusal.why} ${refusal.remedy}`, screen)]),
-      body("Because", decision.because.join(", "), screen),
-      body("Then", became, screen),
+      formatBody("Failure", `${failure}.`, screen),
+      formatBody("Decision", `${decision.action} by rule ${decision.rule}${retry}${own}.`, screen),
+      formatBody("Why", why, screen),
+      ...(refusal === undefined ? [] : [formatBody("Not joined", `${refusal.why} ${refusal.remedy}`, screen)]),
+      formatBody("Because", decision.because.join(", "), screen),
+      formatBody("Then", became, screen),
     ].join("\n"),
   };
 };
@@ -119,7 +119,11 @@ const answerScene = ({ at, attempt, by, question }: AnswerStory, screen: Screen)
   order: attempt * 10 + 7,
   text: [
     `${timeLabel(at, screen)}${screen.ink("ask", `Question ${question.revision}`)}: ${question.choices.join(" · ")}?`,
-    body("Answer", question.answer === undefined ? "It was not answered." : `${by} said ${question.answer}.`, screen),
+    formatBody(
+      "Answer",
+      question.answer === undefined ? "It was not answered." : `${by} said ${question.answer}.`,
+      screen,
+    ),
   ].join("\n"),
 });
 
@@ -145,18 +149,19 @@ const callsText = (calls: ReadonlyArray<CallStory>, screen: Screen): string => {
       ],
     );
   return [
-    table(columns, rows, screen.ink, screen.fits ? screen.columns : undefined),
+    formatTable(columns, rows, screen.ink, screen.fits ? screen.columns : undefined),
     ...(calls.length > callsMax ? [screen.ink("quiet", `  and ${calls.length - callsMax} more`)] : []),
   ].join("\n");
 };
 
 const endLines = (record: RunRecord, { end, status }: RunStory, screen: Screen): ReadonlyArray<string> => {
-  const say = (text: string) => paragraph("", text, { columns: screen.columns, indent: 2, margin: 0 }, screen.ink);
+  const formatText = (text: string) =>
+    paragraph("", text, { columns: screen.columns, indent: 2, margin: 0 }, screen.ink);
   const toType = (command: string) => `    ${screen.ink("strong", screen.type(command))}`;
-  if (end !== undefined) return [say(end)];
+  if (end !== undefined) return [formatText(end)];
   if (status === "orphan")
-    return [say("Its process is gone, and no decision has been made yet. To recover it:"), toType("recover")];
+    return [formatText("Its process is gone, and no decision has been made yet. To recover it:"), toType("recover")];
   if (status === "live")
-    return [say("A process owns it. To follow it:"), toType(`runs watch ${quoteForShell(record.run_id)}`)];
-  return [say(`${record.parked === "answered" ? "It is answered. " : ""}${takeUpHint(record.run_id)}`)];
+    return [formatText("A process owns it. To follow it:"), toType(`runs watch ${quoteForShell(record.run_id)}`)];
+  return [formatText(`${record.parked === "answered" ? "It is answered. " : ""}${takeUpHint(record.run_id)}`)];
 };

@@ -33,11 +33,11 @@ export const cancelCommand = Command.make(
  */
 export const cancel = Effect.fn("cli.runs.cancel")(function* (id: string, json: boolean, screen: Screen) {
   const { run_id } = yield* findRun("runs cancel", id);
-  const told = yield* withWaitNotice("runs cancel", RunCancel.cancel(run_id));
+  const cancelled = yield* withWaitNotice("runs cancel", RunCancel.cancel(run_id));
   // Undefined if the run was pruned after the lookup.
-  if (told === undefined) return yield* fail("negative", `no run has the id ${JSON.stringify(run_id)}`);
-  const { driver, outcome, record } = told;
-  const words = cancelWords(told);
+  if (cancelled === undefined) return yield* fail("negative", `no run has the id ${JSON.stringify(run_id)}`);
+  const { driver, outcome, record } = cancelled;
+  const words = cancelWords(cancelled);
   if (outcome === "ended" || outcome === "pending" || outcome === "unreachable")
     return yield* fail("negative", `${run_id}: ${words}`);
   if (!json) return yield* Console.log(`${screen.ink("good", "✓")} ${run_id}: ${words}`);

@@ -111,7 +111,7 @@ const readPrices = (config: Option.Option<string>): Effect.Effect<Prices, Comman
 const pageOf = Effect.fnUntraced(function* ({ before, broken, limit, state }: ListOptions, prices: Prices) {
   const recorder = yield* RunRecorder;
   const asking = Option.isNone(before) && Option.isNone(state) ? yield* recorder.runs({ state: "asking", limit }) : [];
-  // Reads one run more than the limit, to know if there is another page.
+  // Reads one run more than the limit, to know whether there is another page.
   const found = yield* recorder.runs({
     limit: limit + 1,
     broken,

@@ -80,8 +80,8 @@ export const prune = Effect.fn("cli.runs.prune")(function* (options: PruneOption
   };
   const forgets = endedBefore !== undefined || Option.isSome(keep);
   const count = forgets ? yield* dryRun ? countPrunable(query) : (yield* RunRecorder).prune(query) : 0;
-  const told = ended === undefined ? {} : { given_up: ended };
-  if (json) return yield* Console.log(JSON.stringify({ dry_run: dryRun, runs: count, ...told }));
+  const givenUp = ended === undefined ? {} : { given_up: ended };
+  if (json) return yield* Console.log(JSON.stringify({ dry_run: dryRun, runs: count, ...givenUp }));
   if (ended !== undefined) {
     const waiting = ended === 1 ? "one waiting run" : `${ended} waiting runs`;
     yield* Console.log(dryRun ? `${waiting} would be ended` : `ended ${waiting}`);

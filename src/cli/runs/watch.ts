@@ -123,7 +123,7 @@ const printNewSteps = Effect.fnUntraced(function* (record: RunRecord, seen: Set<
   for (const step of runSteps(record)) {
     if (seen.has(step.key)) continue;
     seen.add(step.key);
-    yield* Console.log(json ? lineJson(record, step, now) : line(record, step, now, screen));
+    yield* Console.log(json ? lineJson(record, step, now) : formatLine(record, step, now, screen));
   }
 });
 
@@ -135,7 +135,7 @@ const idColumns = 20;
 
 const timeColumns = 8;
 
-const line = (record: RunRecord, step: RunStep, now: number | undefined, { ink, type }: Screen): string => {
+const formatLine = (record: RunRecord, step: RunStep, now: number | undefined, { ink, type }: Screen): string => {
   const at = step.at ?? now;
   const time = at === undefined ? " ".repeat(timeColumns) : formatLocalTime(at);
   const id = record.run_id.slice(0, idColumns).padEnd(Math.min(idColumns, record.run_id.length));

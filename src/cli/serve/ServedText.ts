@@ -73,17 +73,17 @@ const routeLine = (
   { drop, id, models, set, upstream }: RouteSettings,
   server: UpstreamSettings | undefined,
 ): string => {
-  const list = (word: string, names: ReadonlyArray<string>) =>
+  const formatList = (word: string, names: ReadonlyArray<string>) =>
     names.length === 0 ? [] : [`${word} ${names.join(" ")}`];
   return [
     `${id}: the upstream ${upstream}`,
     server !== undefined && hasOwnCredential(server) ? "its own credential" : "the client's credential",
-    ...list("models", models ?? []),
-    ...list(
+    ...formatList("models", models ?? []),
+    ...formatList(
       "sets",
       [...set.headers, ...set.body].map(([name]) => name),
     ),
-    ...list("drops", [...drop.headers, ...drop.body]),
+    ...formatList("drops", [...drop.headers, ...drop.body]),
   ].join(", ");
 };
 

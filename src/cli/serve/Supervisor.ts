@@ -285,7 +285,7 @@ const killWhenHanging = Effect.fnUntraced(function* ({ channel, kill, pid, pulse
 const drain = Effect.fnUntraced(function* (crew: Crew) {
   const workers = crew.liveWorkers;
   for (const { channel } of workers) channel.order({ _tag: "Drain" });
-  const told = yield* Effect.forEach(
+  const open = yield* Effect.forEach(
     workers,
     ({ draining, exited }) =>
       Effect.raceFirst(Deferred.await(draining), Effect.as(Deferred.await(exited), 0)).pipe(
@@ -294,7 +294,7 @@ const drain = Effect.fnUntraced(function* (crew: Crew) {
       ),
     { concurrency: "unbounded" },
   );
-  const left = told.reduce((sum, it) => sum + it, 0);
+  const left = open.reduce((sum, it) => sum + it, 0);
   if (left > 0) yield* Effect.logInfo(`finishing ${left} requests; a second signal exits at once`);
   const all = Effect.forEach(workers, ({ exited }) => Deferred.await(exited), { concurrency: "unbounded" });
   const inTime = yield* Effect.exit(Effect.timeout(Effect.interruptible(all), crew.drainMs + drainSlackMs));

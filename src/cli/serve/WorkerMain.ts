@@ -49,7 +49,7 @@ const runGateway = (start: Start, program: ProgramOptions): Effect.Effect<never,
     const place = {
       ...{ process: start.process, self, workers, folder: start.folder ?? undefined },
       ended: Queue.take(ended),
-      recovered: (name: string) => void channel.order({ _tag: "Recovered", process: name }),
+      onRecovered: (name: string) => void channel.order({ _tag: "Recovered", process: name }),
     };
     const gateway = Context.get(yield* startGateway(shareOf(program, workers), place), Gateway);
     tellServing = () => Effect.runSync(gateway.serving);

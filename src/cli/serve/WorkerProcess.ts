@@ -75,7 +75,7 @@ export type Heard = Extract<WorkerMessage, { readonly _tag: "Configured" | "Reco
 const decode = Schema.decodeUnknownResult(WorkerMessage);
 
 /** Starts a worker process. `heard` receives the messages that the returned object does not report. */
-export const fork = (worker: number, heard: (message: Heard) => void): WorkerProcess => {
+export const fork = (worker: number, onMessage: (message: Heard) => void): WorkerProcess => {
   const handle: Worker = cluster.fork();
   const started: WorkerProcess = {
     worker,
@@ -99,7 +99,7 @@ export const fork = (worker: number, heard: (message: Heard) => void): WorkerPro
     else if (message._tag === "Draining") Deferred.doneUnsafe(started.draining, Effect.succeed(message.serving));
     else if (message._tag === "Pong") started.pulse.onAnswer();
     else if (message._tag === "Refused") refused = { message: message.message, mayPass: message.mayPass === true };
-    else heard(message);
+    else onMessage(message);
   });
   // If the process could not be started, Node reports this event and no `exit`.
   handle.on("error", (error) => {

@@ -21,7 +21,7 @@ const formats: Readonly<Record<Tone, Parameters<typeof styleText>[0]>> = {
 };
 
 /** Returns text unchanged, for pipes and files. */
-export const plain: Ink = (_tone, text) => text;
+export const plainInk: Ink = (_tone, text) => text;
 
 /**
  * Creates the ink for a stream.
@@ -29,4 +29,4 @@ export const plain: Ink = (_tone, text) => text;
  * @param stream the output; coloured only if it is a terminal and neither NO_COLOR nor a similar variable forbids colours
  */
 export const inkFor = (stream: NodeJS.WriteStream): Ink =>
-  stream.isTTY !== true ? plain : (tone, text) => styleText(formats[tone], text, { stream });
+  stream.isTTY !== true ? plainInk : (tone, text) => styleText(formats[tone], text, { stream });

@@ -53,11 +53,11 @@ export interface Counter {
  */
 export const startCounter = (stream: NodeJS.WriteStream, words: (count: string) => string): Counter => {
   const inPlace = stream.isTTY === true;
-  let told = 0;
+  let shown = 0;
   return {
     update: (count) => {
-      if (!inPlace && Math.floor(count / lineEvery) === Math.floor(told / lineEvery)) return;
-      told = count;
+      if (!inPlace && Math.floor(count / lineEvery) === Math.floor(shown / lineEvery)) return;
+      shown = count;
       const line = words(count.toLocaleString("en-US"));
       stream.write(inPlace ? `\r\u001b[2K${line.slice(0, (stream.columns || columnsDefault) - 1)}` : `${line}\n`);
     },

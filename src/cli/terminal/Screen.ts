@@ -3,7 +3,7 @@
  */
 import { basename } from "node:path";
 import { Clock, Effect } from "effect";
-import { type Ink, inkFor, plain } from "./Ink.ts";
+import { type Ink, inkFor, plainInk } from "./Ink.ts";
 
 /** Width of a terminal that does not report one. */
 const columnsDefault = 80;
@@ -57,7 +57,7 @@ export const make = (db?: string): Effect.Effect<Screen> =>
 export const plainScreen = (now: number, columns = columnsMax, fits = false): Screen => ({
   columns,
   fits,
-  ink: plain,
+  ink: plainInk,
   now,
   type: commandFormatter("npx stream-recovery", undefined),
 });

@@ -27,7 +27,7 @@ const gap = "  ";
  * @param ink colours; cells are padded before they are coloured, because colour codes have no width
  * @param width maximum characters per line; undefined for no limit
  */
-export const table = (
+export const formatTable = (
   columns: ReadonlyArray<Column>,
   rows: ReadonlyArray<ReadonlyArray<Cell>>,
   ink: Ink,

@@ -67,7 +67,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
     // undici's timer is up to a second late, or more after a blocked event loop or a suspension. So the idle time is checked here.
     const spent = this.#suspected || this.#idle.isLongerThan(this.#host.keepAliveMs);
     if (spent && this.#idle.isIdle) {
-      this.#held.waiting = handler instanceof Exchange ? handler : this.#host.connector.waiting();
+      this.#held.waiting = handler instanceof Exchange ? handler : this.#host.connector.findWaiting();
       this.discard();
     }
     if (!(handler instanceof Exchange)) return super.dispatch(options, new Plain(handler, this));

@@ -40,7 +40,7 @@ export const open = ({
     opened += 1;
     return opened;
   };
-  const slot = (url: URL, slotOptions: object): ConnectionSlot =>
+  const makeSlot = (url: URL, slotOptions: object): ConnectionSlot =>
     new ConnectionSlot(url, slotOptions, {
       origin: origins.of(url.origin),
       connector,
@@ -51,7 +51,7 @@ export const open = ({
     });
   return new Agent({
     // A pool is used even for one connection, because a connect error of a bare Client fails every request that is queued on that Client.
-    factory: (url, poolOptions) => new Pool(url, { ...poolOptions, factory: slot }),
+    factory: (url, poolOptions) => new Pool(url, { ...poolOptions, factory: makeSlot }),
     ...(connections === undefined ? {} : { connections }),
     pipelining: 1,
     allowH2: false,

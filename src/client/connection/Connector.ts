@@ -1,4 +1,4 @@
-/** Opens sockets for the client, with an exact connect clock, and gives access to the socket for which a request waits. */
+/** Opens sockets for the client, with an exact connect timeout, and gives access to the socket for which a request waits. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Socket } from "node:net";
@@ -48,7 +48,7 @@ export interface Connector {
   /** Returns the egress proxy of an origin. The origin is written as in `URL.origin`. */
   readonly proxyOf: (origin: string) => EgressProxy | undefined;
   /** Returns the request that is being dispatched. */
-  readonly waiting: () => Waiting | undefined;
+  readonly findWaiting: () => Waiting | undefined;
   /**
    * Runs a dispatch, and assigns the socket that undici opens within it to the waiting request. If the request first waits for a free
    * connection and undici opens a socket only later, that socket is not assigned to any request.
@@ -126,7 +126,7 @@ export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Conne
     },
     open: openWithTimeout,
     proxyOf: (origin) => proxy(withPort(targetOf(origin))),
-    waiting: () => current.getStore(),
+    findWaiting: () => current.getStore(),
     withWaiting: (waiting, dispatch) => current.run(waiting, dispatch),
   };
 };

@@ -88,7 +88,7 @@ export const fromEnvironment = ({ http, https, none }: ProxyVariables): ProxyCho
 };
 
 /** Uses one proxy for every target, or none. `NO_PROXY` does not apply, because an explicit setting overrides the environment. */
-export const always =
+export const useOne =
   (proxy: EgressProxy | undefined): ProxyChoice =>
   () =>
     proxy;

@@ -75,7 +75,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   delivery: Delivery = "not_sent";
   /** Set before the request may be written. */
   carrier: Carrier | undefined = undefined;
-  /** Called once, when the exchange is over for any reason. It must not throw. */
+  /** Called once, when the exchange ends for any reason. It must not throw. */
   onOver: (() => void) | undefined = undefined;
   requestBytes = 0;
   receivedBytes = 0;

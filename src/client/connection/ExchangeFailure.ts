@@ -16,7 +16,7 @@ export interface BreakContext {
   readonly nowMs: number;
 }
 
-/** Returns the failure. If no connection could be made, the history of the origin decides if the same request may succeed later. */
+/** Returns the failure. If no connection could be made, the history of the origin decides whether the same request may succeed later. */
 export const failureOf = (broken: ExchangeBreak, context: BreakContext): Failure => {
   const failure = failureAt(broken, context);
   if (broken.operation !== "connect" || !(failure.kind === "transport" || failure.kind === "stalled")) return failure;

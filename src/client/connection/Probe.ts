@@ -1,4 +1,4 @@
-/** Checks if a connection can be made, in the same way as for a request but without sending one. */
+/** Checks whether a connection can be made, in the same way as for a request but without sending one. */
 import { Effect } from "effect";
 import * as TransportCodes from "../../domain/TransportCodes.ts";
 import { classify } from "../../failure/FailureClassifier.ts";
@@ -44,12 +44,12 @@ const connectOnce = (connector: Pick<Connector, "open">, origin: string, limitMs
     const settle = (probed: Probed): void => resume(Effect.succeed(probed));
     let opening: ReturnType<Connector["open"]>;
     try {
-      const opened: Parameters<Connector["open"]>[1] = (error, socket) => {
+      const onOpened: Parameters<Connector["open"]>[1] = (error, socket) => {
         // An abandoned socket may still report an error, which no longer matters.
         socket?.on("error", () => undefined).destroy();
         settle(socket === null || socket === undefined ? failureOf(error) : works);
       };
-      opening = connector.open(targetOf(origin), opened, limitMs);
+      opening = connector.open(targetOf(origin), onOpened, limitMs);
     } catch (error) {
       // `connector.open` throws if the certificate cannot be read.
       settle(failureOf(error));

@@ -212,7 +212,7 @@ export class ConnectResponse {
       const status = Number(/^HTTP\/1\.[01] ([1-5]\d\d)(?:[ \r\n])/.exec(this.#text)?.[1]);
       if (Number.isNaN(status)) return { kind: "bad_response" };
       const behind = end.index + end[0].length;
-      if (status >= 200) return this.#final(status, behind);
+      if (status >= 200) return this.#readFinal(status, behind);
       // After a 1xx response, the final response is still to come (RFC 9110, 15.2).
       this.#interim += behind;
       this.#text = this.#text.slice(behind);
@@ -220,7 +220,7 @@ export class ConnectResponse {
   }
 
   /** A refusal may have a body, which is not read. A success has none (RFC 9110, 9.3.6). */
-  #final(status: number, behind: number): ConnectReading {
+  #readFinal(status: number, behind: number): ConnectReading {
     const opened = status < 300;
     return opened && this.#text.length > behind ? { kind: "bad_response" } : { kind: "status", status };
   }

@@ -112,9 +112,9 @@ const isPresent = (value: unknown): boolean =>
 
 /** Returns the error object of MiniMax, which responds with a 200 and reports the error in `base_resp`; 0 is success. */
 const baseRespError = (root: object): object | undefined => {
-  const told = get(root, "base_resp");
-  const code = number(told, "status_code") ?? 0;
-  return code === 0 ? undefined : { code: `base_resp_${code}`, message: text(told, "status_msg") };
+  const response = get(root, "base_resp");
+  const code = number(response, "status_code") ?? 0;
+  return code === 0 ? undefined : { code: `base_resp_${code}`, message: text(response, "status_msg") };
 };
 
 /** True if the root itself is an error object, as with xAI, Mistral, Cohere, Bedrock, FastAPI, and the `error` event of Responses. */

@@ -13,7 +13,7 @@ import { recognise, type Shape } from "./ErrorShapes.ts";
 export interface Found<A> {
   readonly value: A;
   readonly link: Link;
-  /** Position in the chain; a lower one is further out. */
+  /** Position in the chain; a lower one is closer to the thrown error. */
   readonly index: number;
 }
 
@@ -143,8 +143,7 @@ const withName = (reading: ErrorBody.BodyReading, value: object): ErrorBody.Body
 };
 
 /**
- * Reads the fields of an error instance. Its message comes from the client, so the fields count as the provider's schema only with a known
- * code.
+ * Reads the fields of an error instance. The SDK wrote its message, so we trust the fields only if the code is known.
  */
 const toInstanceReading = (reading: ErrorBody.BodyReading): ErrorBody.BodyReading => ({
   ...reading,

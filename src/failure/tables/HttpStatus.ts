@@ -9,22 +9,22 @@ export type StatusFailure =
   | { readonly kind: "rejected"; readonly reason: RejectedReason }
   | { readonly kind: "cancelled"; readonly by: "provider" };
 
-const rejection = (reason: RejectedReason): StatusFailure => ({ kind: "rejected", reason });
+const rejectFor = (reason: RejectedReason): StatusFailure => ({ kind: "rejected", reason });
 
 /** Statuses with a meaning of their own. Every other 4xx is an invalid request, every other 5xx a server error. */
 const failures: ReadonlyMap<number, StatusFailure> = new Map<number, StatusFailure>([
-  [401, rejection("auth")],
-  [402, rejection("quota")], // DeepSeek, OpenRouter, Anthropic billing_error: an unpaid bill, not a lost connection
-  [403, rejection("permission")],
-  [404, rejection("not_found")],
-  [407, rejection("permission")], // the proxy's credentials, which a provider login cannot refresh
+  [401, rejectFor("auth")],
+  [402, rejectFor("quota")], // DeepSeek, OpenRouter, Anthropic billing_error: an unpaid bill, not a lost connection
+  [403, rejectFor("permission")],
+  [404, rejectFor("not_found")],
+  [407, rejectFor("permission")], // the proxy's credentials, which a provider login cannot refresh
   [408, { kind: "server_error" }], // RFC 9110, 15.5.9: the client may repeat the request
   [409, { kind: "server_error" }], // the OpenAI and Anthropic SDKs retry it as a lock timeout
-  [410, rejection("not_found")],
-  [413, rejection("payload_too_large")],
+  [410, rejectFor("not_found")],
+  [413, rejectFor("payload_too_large")],
   [425, { kind: "server_error" }], // RFC 8470, 5.2: retry without early data
   [429, { kind: "rate_limited" }],
-  [451, rejection("permission")],
+  [451, rejectFor("permission")],
   [499, { kind: "cancelled", by: "provider" }], // google.rpc CANCELLED: the provider's own cancel, which this side did not request
   [529, { kind: "overloaded" }], // Anthropic overloaded_error
 ]);
@@ -38,7 +38,7 @@ export const isError = (status: unknown): status is number =>
 
 /** Returns the meaning of an error status by itself. */
 export const failureOf = (status: number): StatusFailure =>
-  failures.get(status) ?? (status >= 500 ? { kind: "server_error" } : rejection("invalid_request"));
+  failures.get(status) ?? (status >= 500 ? { kind: "server_error" } : rejectFor("invalid_request"));
 
 /** Returns false if the same request cannot succeed later; undefined if the kind's default applies. */
 export const canRetryStatus = (status: number): boolean | undefined =>

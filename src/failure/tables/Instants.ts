@@ -36,7 +36,7 @@ export const parseTimestamp = (value: string): number | undefined => {
   const found = /^(\d{4})-(\d\d)-(\d\d)[t ](\d\d):(\d\d):(\d\d(?:\.\d{1,9})?)(?:z|([+-])(\d\d):?(\d\d))$/i.exec(value);
   if (found === null) return undefined;
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found.slice(1, 7).map(Number);
-  const atMs = utc(year, month, day, hour, minute, second);
+  const atMs = toUtc(year, month, day, hour, minute, second);
   const ahead = (found[7] === "-" ? -1 : 1) * (Number(found[8] ?? 0) * 60 + Number(found[9] ?? 0));
   return atMs === undefined ? undefined : atMs - ahead * 60_000;
 };
@@ -46,7 +46,7 @@ export const parseTimestamp = (value: string): number | undefined => {
  *
  * @returns undefined if a part is out of its range
  */
-export const utc = (
+export const toUtc = (
   year: number,
   month: number,
   day: number,

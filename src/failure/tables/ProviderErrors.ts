@@ -7,7 +7,7 @@
 import { addKnownCodes } from "../thrown/ErrorLabel.ts";
 import type { StatusFailure } from "./HttpStatus.ts";
 
-const rejection = (reason: (StatusFailure & { kind: "rejected" })["reason"]): StatusFailure => ({
+const rejectFor = (reason: (StatusFailure & { kind: "rejected" })["reason"]): StatusFailure => ({
   kind: "rejected",
   reason,
 });
@@ -23,19 +23,19 @@ export interface CodeMeaning {
   readonly not_processed?: boolean;
 }
 
-const overflow: CodeMeaning = { failure: rejection("context_overflow"), rank: 4 };
-const policy: CodeMeaning = { failure: rejection("content_policy"), rank: 4 };
-const quota: CodeMeaning = { failure: rejection("quota"), rank: 4 };
+const overflow: CodeMeaning = { failure: rejectFor("context_overflow"), rank: 4 };
+const policy: CodeMeaning = { failure: rejectFor("content_policy"), rank: 4 };
+const quota: CodeMeaning = { failure: rejectFor("quota"), rank: 4 };
 const toolInput: CodeMeaning = { failure: { kind: "invalid_tool_input" }, rank: 4 };
-const auth: CodeMeaning = { failure: rejection("auth"), rank: 3 };
-const payload: CodeMeaning = { failure: rejection("payload_too_large"), rank: 3 };
-const notFound: CodeMeaning = { failure: rejection("not_found"), rank: 3 };
+const auth: CodeMeaning = { failure: rejectFor("auth"), rank: 3 };
+const payload: CodeMeaning = { failure: rejectFor("payload_too_large"), rank: 3 };
+const notFound: CodeMeaning = { failure: rejectFor("not_found"), rank: 3 };
 const rate: CodeMeaning = { failure: { kind: "rate_limited" }, rank: 2 };
 const overloaded: CodeMeaning = { failure: { kind: "overloaded" }, rank: 2 };
 const begun: CodeMeaning = { failure: { kind: "overloaded" }, rank: 2, not_processed: false };
-const permission: CodeMeaning = { failure: rejection("permission"), rank: 2 };
+const permission: CodeMeaning = { failure: rejectFor("permission"), rank: 2 };
 const cancelled: CodeMeaning = { failure: { kind: "cancelled", by: "provider" }, rank: 2 };
-const invalid: CodeMeaning = { failure: rejection("invalid_request"), rank: 1 };
+const invalid: CodeMeaning = { failure: rejectFor("invalid_request"), rank: 1 };
 const server: CodeMeaning = { failure: { kind: "server_error" }, rank: 1 };
 /**
  * A gateway of this package gave up on its provider. The request was not at fault, so this code outranks the status. An `x-should-retry`
@@ -43,9 +43,9 @@ const server: CodeMeaning = { failure: { kind: "server_error" }, rank: 1 };
  */
 const gaveUp: CodeMeaning = { failure: { kind: "server_error" }, rank: 4 };
 /** A request that this server can never serve, according to its message. It outranks a 5xx status and less specific codes. */
-const never: CodeMeaning = { failure: rejection("invalid_request"), rank: 4 };
+const never: CodeMeaning = { failure: rejectFor("invalid_request"), rank: 4 };
 /** A request that exceeds a limit of its account. It looks like a rate limit, but no wait makes the request fit. */
-const larger: CodeMeaning = { failure: rejection("payload_too_large"), rank: 4 };
+const larger: CodeMeaning = { failure: rejectFor("payload_too_large"), rank: 4 };
 
 /** [the provider, the meaning, the codes as spelled on the wire]. */
 const rows: ReadonlyArray<readonly [string, CodeMeaning, string]> = [

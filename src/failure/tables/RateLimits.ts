@@ -10,7 +10,7 @@ import { clampWait, fromNumber, parseDecimal, parseDuration, readHeader, readRes
 /** Summary of the buckets that one response reports. */
 export interface Buckets {
   /** Number of buckets that report the amount left. */
-  readonly told: number;
+  readonly reported: number;
   /** Number of buckets with nothing left. */
   readonly empty: number;
   /** Time until all empty buckets are full again, if reported, in milliseconds. */
@@ -19,21 +19,21 @@ export interface Buckets {
 
 /** Reads the buckets in several objects with response headers, and combines them. */
 export const read = (headers: ReadonlyArray<unknown>, nowMs: number | undefined): Buckets => {
-  let told = 0;
+  let reported = 0;
   let empty = 0;
   let resetMs: number | undefined;
   for (const held of headers) {
     for (const { left, reset } of names) {
       const amount = parseAmount(readHeader(held, left));
       if (amount === undefined) continue;
-      told += 1;
+      reported += 1;
       if (amount > 0) continue;
       empty += 1;
       const wait = parseWait(readHeader(held, reset), readResponseDate(held, nowMs));
       if (wait !== undefined) resetMs = Math.max(resetMs ?? 0, wait);
     }
   }
-  return { told, empty, ...(resetMs === undefined ? {} : { resetMs }) };
+  return { reported, empty, ...(resetMs === undefined ? {} : { resetMs }) };
 };
 
 interface Bucket {

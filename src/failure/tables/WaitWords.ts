@@ -5,7 +5,7 @@
  * in a named zone other than UTC is not read, but a time with an offset (UTC+8) is.
  */
 import { messageCharactersMax } from "../thrown/CauseChain.ts";
-import { nextTimeOfDay, utc } from "./Instants.ts";
+import { nextTimeOfDay, toUtc } from "./Instants.ts";
 import { clampWait, parseDuration } from "./RetryAfter.ts";
 
 /** Maximum cues that are read in one message. */
@@ -63,7 +63,7 @@ const parseDateIn = (tail: string): number | undefined | "none" => {
     .slice(1)
     .map((digits: string | undefined) => Number(digits ?? 0));
   const offsetMs = parseOffsetIn(tail.slice(found[0].length));
-  const atMs = utc(year, month, day, hour, minute, second);
+  const atMs = toUtc(year, month, day, hour, minute, second);
   return atMs === undefined || offsetMs === undefined ? undefined : atMs - offsetMs;
 };
 

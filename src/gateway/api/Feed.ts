@@ -55,10 +55,10 @@ export const make = (
   context: Context.Context<never>,
   more: LookOptions = {},
 ): ReadableStream<Uint8Array> => {
-  const told: Stream.Stream<News> = Option.isNone(traffic)
+  const changes: Stream.Stream<News> = Option.isNone(traffic)
     ? Stream.empty
     : Stream.map(traffic.value.changes, ({ run_id }) => ({ runs: [run_id], paths: false }));
-  const messages = Stream.merge(told, pollRecord(recorder, more)).pipe(
+  const messages = Stream.merge(changes, pollRecord(recorder, more)).pipe(
     Stream.groupedWithin(messageRunsMax, Duration.millis(gatherMs)),
     Stream.map((news) => {
       const runs = [...new Set(news.flatMap((it) => it.runs))].slice(0, messageRunsMax);

@@ -61,7 +61,7 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
         questions: () =>
           recorder.runs({ state: "asking", limit: questionsMax }).pipe(
             Effect.map((asking) => ({ questions: asking.map(questionOf).filter((it) => it !== undefined) })),
-            Effect.mapError(unavailable),
+            Effect.mapError(toUnavailable),
           ),
         answer: ({ params, payload }) => answer(recorder, params.id, payload),
         cancel: ({ params }) => cancel(recorder, processor, params.id),
@@ -69,7 +69,7 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
           Effect.map(paths?.list ?? Effect.succeed([]), (list) => ({ paths: sortPaths(list).map(pathView) })),
         tryPath: ({ payload }) => tryPath(paths, payload.path),
         streams: () => streams(traffic),
-        totals: () => Effect.mapError(totals, unavailable),
+        totals: () => Effect.mapError(totals, toUnavailable),
         health: () => health(recorder, traffic, store),
       });
     }),
@@ -79,11 +79,11 @@ const list = Effect.fnUntraced(function* (recorder: RunRecorder["Service"], sent
   const now = yield* Clock.currentTimeMillis;
   const search = RunSearch.parse(sent, { byDefault: listRunsDefault, max: listRunsMax }, now);
   if (Result.isFailure(search)) return yield* search.failure;
-  const { next, runs } = yield* Effect.mapError(RunSearch.find(recorder, search.success), unavailable);
+  const { next, runs } = yield* Effect.mapError(RunSearch.find(recorder, search.success), toUnavailable);
   return { runs: runs.map(summaryOf), ...(next === undefined ? {} : { next }) };
 });
 
-const unavailable = ({ reason }: RecorderError): ApiUnavailable =>
+const toUnavailable = ({ reason }: RecorderError): ApiUnavailable =>
   new ApiUnavailable({ reason, message: "cannot read or write the record of runs" });
 
 const findRun = (
@@ -91,7 +91,7 @@ const findRun = (
   id: string,
 ): Effect.Effect<RunRecord, ApiNotFound | ApiUnavailable> =>
   findLate(recorder, id).pipe(
-    Effect.mapError(unavailable),
+    Effect.mapError(toUnavailable),
     Effect.filterOrFail((record) => record !== undefined, unknownRun),
   );
 
@@ -129,7 +129,7 @@ const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service
     Effect.catchTags({
       AnswerRefused: ({ message, reason }) =>
         reason === "unknown_run" ? Effect.fail(unknownRun()) : Effect.fail(new ApiRefused({ reason, message })),
-      RecorderError: (error) => Effect.fail(unavailable(error)),
+      RecorderError: (error) => Effect.fail(toUnavailable(error)),
     }),
   );
   return summaryOf(taken);
@@ -147,13 +147,13 @@ const cancel = Effect.fn("Api.cancel")(function* (
   id: string,
 ) {
   const here = Option.getOrUndefined(Option.map(processor, (it) => it.cancel));
-  const told = yield* RunCancel.cancel(id, { silentMs, ...(here === undefined ? {} : { cancelHere: here }) }).pipe(
+  const cancelled = yield* RunCancel.cancel(id, { silentMs, ...(here === undefined ? {} : { cancelHere: here }) }).pipe(
     Effect.provideService(RunRecorder, recorder),
-    Effect.mapError(unavailable),
+    Effect.mapError(toUnavailable),
   );
-  if (told === undefined) return yield* unknownRun();
-  const { driver, outcome, record } = told;
-  const message = cancelWords(told);
+  if (cancelled === undefined) return yield* unknownRun();
+  const { driver, outcome, record } = cancelled;
+  const message = cancelWords(cancelled);
   if (outcome === "ended") return yield* new ApiRefused({ reason: "run_ended", message });
   if (outcome === "unreachable") return yield* new ApiRefused({ reason: "not_told", message });
   return { outcome, message, run: summaryOf(record), ...(driver === undefined ? {} : { driver: label(driver) }) };
@@ -177,7 +177,7 @@ const health = Effect.fnUntraced(function* (
   traffic: Option.Option<Traffic["Service"]>,
   store: Option.Option<StoreHealth["Service"]>,
 ) {
-  yield* Effect.mapError(recorder.runs({ limit: 1 }), unavailable);
+  yield* Effect.mapError(recorder.runs({ limit: 1 }), toUnavailable);
   const status = Option.isNone(traffic) ? undefined : yield* traffic.value.status;
   const state: StoreState = Option.isNone(store) ? { writes: "ok" } : yield* store.value.state;
   const isDegraded = state.writes !== "ok";

@@ -39,12 +39,12 @@ export type MetricRows = typeof MetricRows.Type;
 export const rowsOf = (context: Context.Context<never>): MetricRows =>
   Metric.snapshotUnsafe(context).flatMap((it): MetricRows => {
     const { attributes = {}, description, id } = it;
-    const told = { id, attributes: { ...attributes }, ...(description === undefined ? {} : { description }) };
-    if (it.type === "Counter") return [{ _tag: "Counter", ...told, count: Number(it.state.count) }];
-    if (it.type === "Gauge") return [{ _tag: "Gauge", ...told, value: Number(it.state.value) }];
+    const shared = { id, attributes: { ...attributes }, ...(description === undefined ? {} : { description }) };
+    if (it.type === "Counter") return [{ _tag: "Counter", ...shared, count: Number(it.state.count) }];
+    if (it.type === "Gauge") return [{ _tag: "Gauge", ...shared, value: Number(it.state.value) }];
     if (it.type !== "Histogram") return [];
     const { buckets, count, sum } = it.state;
-    return [{ _tag: "Histogram", ...told, buckets: buckets.map(([bound, n]) => [bound, n] as const), count, sum }];
+    return [{ _tag: "Histogram", ...shared, buckets: buckets.map(([bound, n]) => [bound, n] as const), count, sum }];
   });
 
 /** Builds a registry from series, because the formatter reads a registry. */

@@ -6,7 +6,7 @@ import { Context, Effect, Metric } from "effect";
 import { PrometheusMetrics } from "effect/observability";
 import type { PathStatus } from "../../paths/Paths.ts";
 import { pathStanding, pathStandings } from "../../story/PathWords.ts";
-import { maxDescriptors, openDescriptors } from "../limits/Descriptors.ts";
+import { countOpenDescriptors, maxDescriptors } from "../limits/Descriptors.ts";
 import { type MetricRows, registryOf, rowsOf } from "./MetricRows.ts";
 import { sortPaths } from "./PathList.ts";
 import type { StoreState } from "./StoreHealth.ts";
@@ -37,7 +37,7 @@ export const text = (
  *
  * @param status current traffic of this process
  */
-export const rows = (
+export const listRows = (
   status?: TrafficStatus,
   store?: StoreState,
   paths?: ReadonlyArray<PathStatus>,
@@ -123,7 +123,7 @@ const addPaths = (paths: ReadonlyArray<PathStatus>, context: Context.Context<nev
 };
 
 const addDescriptors = () => {
-  const [open, max] = [openDescriptors(), maxDescriptors()];
+  const [open, max] = [countOpenDescriptors(), maxDescriptors()];
   return [
     ...(open === undefined ? [] : [["process_open_fds", "Open file descriptors", open] as const]),
     ...(max === undefined ? [] : [["process_max_fds", "Maximum open file descriptors", max] as const]),

@@ -33,7 +33,7 @@ export const searchFields = [
   "before",
   "limit",
 ] as const;
-/** One of `searchFields`. */
+/** Name of a search parameter. */
 export type SearchField = (typeof searchFields)[number];
 
 /** Unparsed parameters. A missing or empty parameter does not restrict the search. */
@@ -60,7 +60,7 @@ export interface Found {
  * Parses the parameters of a search.
  *
  * @param limits default and maximum number of runs per page
- * @param now wall clock, in milliseconds since the epoch; ages such as `since=1h` are subtracted from it
+ * @param now wall clock, in milliseconds since the epoch; ages like `since=1h` are subtracted from it
  * @returns the search, or an error that names the first invalid field
  */
 export const parse = (

@@ -12,7 +12,7 @@ import type { WorkerSockets } from "../workers/WorkerSockets.ts";
 import { addWorkerNumber, lastingRows, MetricRows, sum } from "./MetricRows.ts";
 
 /** Asks a worker for its series, including the counts of its predecessors. */
-const told = query("metrics_told", Schema.Null, MetricRows, 1_000);
+const askMetrics = query("metrics_told", Schema.Null, MetricRows, 1_000);
 
 /** Interval at which a worker saves its series, in milliseconds. A killed worker loses the counts since its last save. */
 export const keepMs = 5_000;
@@ -45,10 +45,10 @@ export const share = Effect.fnUntraced(function* (
     return rows;
   });
   const here = Effect.map(kept, (rows) => sum([addWorkerNumber(self, rows), before]));
-  yield* replies(told, () => here);
+  yield* replies(askMetrics, () => here);
   yield* Effect.addFinalizer(() => kept);
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(keepMs), kept)));
-  return Effect.map(Effect.all([here, askOthers(told, null)], { concurrency: 2 }), ([mine, replied]) => {
+  return Effect.map(Effect.all([here, askOthers(askMetrics, null)], { concurrency: 2 }), ([mine, replied]) => {
     const silent = others.filter((other) => !replied.some(({ worker }) => worker === other));
     return sum([mine, ...replied.map(({ value }) => value), ...silent.map((worker) => readKept(folder, worker))]);
   });

@@ -1,6 +1,6 @@
 /**
  * Shares announced cooldowns between all processes of a store. If a provider asks one process to slow down, requests with the same
- * credential wait in all processes. A cooldown is a row in the store until it is over, so processes that start later also find it.
+ * credential wait in all processes. A cooldown is a row in the store until it expires, so processes that start later also find it.
  *
  * Each process determines for itself if a path is up, since that takes only a probe connection and no request. The workers of one gateway
  * share a network, so they also publish the paths that they have reached or lost, and siblings probe such a path at once. Waiting requests
@@ -138,14 +138,14 @@ const makePathsAmong = Effect.fnUntraced(function* (
 
 const makeAnnouncer = Effect.fnUntraced(function* (put: Put): Effect.fn.Return<(word: Refused) => void> {
   const clock = yield* Clock.Clock;
-  const told = new Map<string, number>();
+  const announced = new Map<string, number>();
   return (word) => {
     const key = keyOf(word);
     const until = monotonicMs(clock) + word.waitMs;
-    if (until < (told.get(key) ?? Number.NEGATIVE_INFINITY) + laterMs) return;
-    told.delete(key);
-    told.set(key, until);
-    dropOldest(told, factsMax);
+    if (until < (announced.get(key) ?? Number.NEGATIVE_INFINITY) + laterMs) return;
+    announced.delete(key);
+    announced.set(key, until);
+    dropOldest(announced, factsMax);
     put("cooldown", key, JSON.stringify(word), word.waitMs);
   };
 });

@@ -23,7 +23,7 @@ const Status = Schema.Struct({
   tokens: Schema.Record(Schema.String, Schema.Natural),
 });
 
-const told = query("traffic_told", Schema.Null, Status);
+const askTraffic = query("traffic_told", Schema.Null, Status);
 
 /**
  * Reports the traffic of all workers if there are several, instead of this worker's alone. Changes are reported for this worker only,
@@ -39,8 +39,8 @@ export const layer = <Out, E, R>(own: Layer.Layer<Traffic | Out, E, R>): Layer.L
         const sockets = Option.getOrUndefined(yield* Effect.serviceOption(WorkerSockets));
         if (sockets === undefined) return context;
         const { changes, status } = Context.get(context, Traffic);
-        yield* sockets.serveQuery(told, () => status);
-        const all = Effect.all([status, sockets.askOthers(told, null)], { concurrency: 2 });
+        yield* sockets.serveQuery(askTraffic, () => status);
+        const all = Effect.all([status, sockets.askOthers(askTraffic, null)], { concurrency: 2 });
         const shared = {
           ...{ changes, own: status },
           status: Effect.map(all, ([here, others]) =>

@@ -94,7 +94,7 @@ class StoreWatch {
   get state(): StoreState {
     const trouble = this.#failing ?? this.#slowWrite;
     if (trouble === undefined) return { writes: "ok" };
-    const isAway = isDefinite.has(trouble.reason) || this.#elapsed() - this.#due >= awayMs;
+    const isAway = isDefinite.has(trouble.reason) || this.#elapsed() - this.#pendingSince >= awayMs;
     return { writes: isAway ? "failing" : "slow", ...trouble };
   }
 
@@ -110,7 +110,7 @@ class StoreWatch {
   }
 
   /** Monotonic time since which writes have been pending without a success, including the writes in flight. */
-  get #due(): number {
+  get #pendingSince(): number {
     const [oldest] = this.#pending;
     return Math.min(this.#dueSince ?? Number.POSITIVE_INFINITY, oldest?.since ?? Number.POSITIVE_INFINITY);
   }

@@ -157,11 +157,11 @@ export class AttachRegistry {
    */
   append(of: AttachEntry, chunks: ReadonlyArray<Bytes>): ReadonlyArray<AttachEntry> {
     const entry = toWritable(of);
-    const before = entry.log.held;
+    const before = entry.log.allocated;
     for (const bytes of chunks) entry.log.append(bytes);
-    if (entry.log.held === before && entry.log.length <= this.#limits.runBytes) return none;
+    if (entry.log.allocated === before && entry.log.length <= this.#limits.runBytes) return none;
     if (!this.#entries.has(entry)) return none;
-    this.#bytes += entry.log.held - before;
+    this.#bytes += entry.log.allocated - before;
     const evicted: Array<AttachEntry> = [];
     if (entry.log.length > this.#limits.runBytes) evicted.push(this.#evict(entry, "run_bytes"));
     return this.#makeRoom(evicted);
@@ -205,9 +205,9 @@ export class AttachRegistry {
   recordEnd(of: AttachEntry, how: EntryEnd, now: number): void {
     const entry = toWritable(of);
     entry.end ??= { how, at: now };
-    const before = entry.log.held;
+    const before = entry.log.allocated;
     entry.log.trim();
-    if (this.#entries.has(entry)) this.#bytes -= before - entry.log.held;
+    if (this.#entries.has(entry)) this.#bytes -= before - entry.log.allocated;
     this.#updateUnread(entry);
   }
 
@@ -222,7 +222,7 @@ export class AttachRegistry {
     const entry = toWritable(of);
     if (!this.#entries.delete(entry)) return;
     this.#unread.delete(entry);
-    this.#bytes -= entry.log.held;
+    this.#bytes -= entry.log.allocated;
     if (entry.runId !== undefined) this.#byRun.delete(entry.runId);
     const same = this.#byRequest.get(entry.terms.request);
     same?.delete(entry);

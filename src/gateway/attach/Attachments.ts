@@ -241,7 +241,7 @@ export class Attachments {
     this.onEvicted([entry]);
   }
 
-  /** True if a request might attach to an existing run; `serveRepeat` determines if it does. */
+  /** True if a request might attach to an existing run; `serveRepeat` determines whether it does. */
   mightRepeat(wish: AttachWish): boolean {
     if (this.#closing) return false;
     return this.#registry.mightAnswer(wish) || this.#listeners.siblings?.mightAnswer(wish) === true;
@@ -387,7 +387,7 @@ export class Attachments {
   }
 
   /** Publishes a run to the siblings. */
-  #tell(known: Known): void {
+  #publish(known: Known): void {
     const { siblings } = this.#listeners;
     if (siblings === undefined || known.isTold) return;
     siblings.held.add(known.run.entry.terms.request);
@@ -408,7 +408,7 @@ export class Attachments {
     // From now on, even a request without a sign of a repeat may attach to the run.
     if (known !== undefined) {
       this.#computeKey(known);
-      this.#tell(known);
+      this.#publish(known);
     }
     if (entry.runId !== undefined) this.#listeners.meter.changed({ run_id: entry.runId, what });
   }

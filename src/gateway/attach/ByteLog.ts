@@ -47,7 +47,7 @@ export class ByteLog {
   }
 
   /** Allocated memory, in bytes. */
-  get held(): number {
+  get allocated(): number {
     return this.#held;
   }
 
@@ -111,7 +111,7 @@ export class ByteLog {
    *
    * @param at an offset of at least `start`
    */
-  from(at: number): Bytes | undefined {
+  readFrom(at: number): Bytes | undefined {
     const found = this.#segments.find((segment) => at < segment.at + segment.used);
     return found?.bytes.subarray(at - found.at, found.used);
   }

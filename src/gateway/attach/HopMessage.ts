@@ -4,7 +4,7 @@
  * The asking process has the client, the owner has the run. They are two workers of one gateway, or two gateways. Each message is JSON in a
  * header of a signed request (`SignedWire`), so that bodies contain only the response's own bytes:
  *
- * 1. `HopAsked`, in the request. The owner alone decides if the client may attach, in one step, as it does for its own clients.
+ * 1. `HopAsked`, in the request. The owner alone decides whether the client may attach, in one step, as it does for its own clients.
  *
  * 2. `HopFacts`, in an interim response, after the client has become the run's reader. The response head may come later.
  *
@@ -51,7 +51,7 @@ export const HopAsked = Schema.Struct({
   /** Address of the asking gateway; null for a worker of the same gateway. */
   from: Schema.NullOr(GatewayAddress),
   /**
-   * The asking worker, and the number that it gave to this hop. The owner sends both numbers back to ask if the client's socket is silent.
+   * The asking worker, and the number that it gave to this hop. The owner sends both numbers back to ask whether the client's socket is silent.
    */
   worker: Schema.Natural,
   hop: Schema.Natural,

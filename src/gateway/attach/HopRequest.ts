@@ -10,7 +10,7 @@ import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import { type HopTarget, hopHeader, requestTo } from "../workers/SignedWire.ts";
 import { encode, type HopAsked, HopEnd, HopFacts, HopHead, read } from "./HopMessage.ts";
 
-/** Timeout for the owner's decision, in milliseconds. The owner may first have to check if its reader's socket is silent. */
+/** Timeout for the owner's decision, in milliseconds. The owner may first have to check whether its reader's socket is silent. */
 export const decideMs = 2_000;
 
 const documentBytesMax = 1024 * 1024;
@@ -51,10 +51,10 @@ type Said = { readonly taken: HopFacts | undefined } | { readonly response: Inco
 
 /** Receives messages from a sibling. The interim response and the final one may arrive in the same packet, so messages are queued. */
 const receiveMessages = (request: ClientRequest): Effect.Effect<Said> => {
-  const heard: Array<Said> = [];
+  const received: Array<Said> = [];
   let wake = (): void => undefined;
   const enqueue = (word: Said) => {
-    heard.push(word);
+    received.push(word);
     wake();
   };
   request.once("information", ({ headers }) => enqueue({ taken: read(HopFacts, headers[hopHeader]) }));
@@ -62,7 +62,7 @@ const receiveMessages = (request: ClientRequest): Effect.Effect<Said> => {
   request.once("close", () => enqueue("gone"));
   return Effect.callback((resume) => {
     wake = () => {
-      const word = heard.shift();
+      const word = received.shift();
       if (word === undefined) return;
       wake = () => undefined;
       resume(Effect.succeed(word));
@@ -135,7 +135,7 @@ const forwardBody = Effect.fnUntraced(function* (response: IncomingMessage, clie
   yield* end?.how === "whole" ? client.end : client.break;
 });
 
-/** Writes each chunk to the client synchronously, until the client's socket is full or the response is over. */
+/** Writes each chunk to the client synchronously, until the client's socket is full or the response has ended. */
 const forwardUntilFull = (response: IncomingMessage, client: ClientResponse): Effect.Effect<"full" | "over"> =>
   Effect.callback((resume) => {
     if (response.closed) return resume(Effect.succeed("over"));

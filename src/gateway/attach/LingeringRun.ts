@@ -52,9 +52,9 @@ export interface LingeringServing {
 /** Maximum number of bytes written to a socket in one step. A client that attaches late therefore gets a long response in parts. */
 const stepBytesMax = 64 * 1024;
 
-const always = (): boolean => true;
+const isAlways = (): boolean => true;
 
-const never = (): boolean => false;
+const isNever = (): boolean => false;
 
 /** One run that may outlive its client. */
 export class LingeringRun {
@@ -65,7 +65,7 @@ export class LingeringRun {
   #reader: Reader | undefined;
   #head: { readonly head: RelayHead; readonly streaming: boolean } | undefined;
   /** Returns true if the log ends with the terminal marker. */
-  #isComplete = never;
+  #isComplete = isNever;
   /** End of the body; undefined until it has ended. */
   #bodyEnd: "end" | "break" | undefined;
   #failed: RelayInterrupted | undefined;
@@ -81,7 +81,7 @@ export class LingeringRun {
   constructor(entry: AttachEntry, serving: LingeringServing, refuse: Refusal) {
     this.entry = entry;
     this.#refuse = refuse;
-    this.presence = new Presence(() => entry.log.held);
+    this.presence = new Presence(() => entry.log.allocated);
     this.presence.whenEvicted(() => serving.onOverflow(this));
     this.#serving = serving;
   }
@@ -189,7 +189,7 @@ export class LingeringRun {
     // The run has ended and cannot be stopped any more, and the callback would keep its state in memory.
     this.#onStop = undefined;
     // The log outlives the run. The function is replaced by its result, so that the parser of the response can be freed.
-    this.#isComplete = this.#isComplete() ? always : never;
+    this.#isComplete = this.#isComplete() ? isAlways : isNever;
     this.endBody("break");
   }
 
@@ -355,7 +355,7 @@ export class LingeringRun {
     if (!client.isReady()) return "full";
     // The response was evicted while the client attached, so its first bytes are missing.
     if (at < this.entry.log.start) return "break";
-    return this.entry.log.from(at)?.subarray(0, stepBytesMax) ?? this.#bodyEnd;
+    return this.entry.log.readFrom(at)?.subarray(0, stepBytesMax) ?? this.#bodyEnd;
   }
 
   /** Returns the head for a HEAD request at an offset. Before the run has a head, returns that of a plain stream. */

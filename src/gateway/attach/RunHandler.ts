@@ -92,13 +92,13 @@ const runLingering = (run: LingeringRun, request: EndedRequest, serving: RunServ
     const opened: Opened = { response: undefined };
     const { context } = working;
     run.setStopAction((why) => void Effect.runForkWith(context)(stopWork(why, opened, scope, working)));
-    const told = reporting({ ...serving, routing: serving.routing.options }, linesOf(run, request));
+    const reporter = reporting({ ...serving, routing: serving.routing.options }, linesOf(run, request));
     const endRun = Effect.sync(() => {
-      told.closed();
+      reporter.closed();
       run.end("broken");
       serving.attachments.onEnd(run);
     });
-    const options = optionsOf(run, request, serving, [told.event, context]);
+    const options = optionsOf(run, request, serving, [reporter.event, context]);
     const sink = logOf(run, opened, serving, request.plan.streaming);
     const work = copyToEnd(run, request, serving, [
       Scope.provide(Relay.copy(request.plan, options, sink), scope),
@@ -167,15 +167,15 @@ const sinkOf = (run: LingeringRun, attachments: Attachments): Pick<ClientRespons
 
 /** Selects the access records that describe the run: those of its first request and of its current reader. */
 const linesOf = (run: LingeringRun, { client }: EndedRequest) => {
-  const each = (tell: (line: Access) => void): void => {
+  const forEachLine = (tell: (line: Access) => void): void => {
     tell(client.access);
     const reads = run.client?.access;
     if (reads !== undefined && reads !== client.access) tell(reads);
   };
   return {
-    each,
-    recordEvent: (event: RelayEvent, runId: string) => each((line) => line.recordEvent(event, runId)),
-    addFacts: (facts: AccessFacts) => each((line) => line.addFacts(facts)),
+    each: forEachLine,
+    recordEvent: (event: RelayEvent, runId: string) => forEachLine((line) => line.recordEvent(event, runId)),
+    addFacts: (facts: AccessFacts) => forEachLine((line) => line.addFacts(facts)),
   };
 };
 
@@ -183,7 +183,7 @@ const optionsOf = (
   run: LingeringRun,
   request: EndedRequest,
   serving: RunServing,
-  [told, services]: readonly [ReturnType<typeof reporting>["event"], Context.Context<never>],
+  [report, services]: readonly [ReturnType<typeof reporting>["event"], Context.Context<never>],
 ): Relay.RelayOptions => ({
   ...openingOf(serving, request.manner),
   presence: run.presence,
@@ -194,6 +194,6 @@ const optionsOf = (
   },
   onEvent: (event, of) => {
     serving.attachments.setRunId(run, of.run_id);
-    told(event, of);
+    report(event, of);
   },
 });

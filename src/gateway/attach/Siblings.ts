@@ -35,17 +35,17 @@ const askMs = 1_000;
  */
 const stopMs = 60_000;
 
-/** Asks if a process has a run with a request's key. */
+/** Asks whether a process has a run with a request's key. */
 const repeatKnown = query("repeat_known", HopKey, Schema.Boolean, askMs);
 
 const Held = Schema.Struct({ run_id: Label, holder: HopKey });
 
-/** Asks if a process has, or has evicted, a run with this id for this holder. */
+/** Asks whether a process has, or has evicted, a run with this id for this holder. */
 const streamKnown = query("stream_known", Held, Schema.Boolean, askMs);
 
 const Hop = Schema.Struct({ worker: Schema.Natural, hop: Schema.Natural });
 
-/** Asks if the socket of a hop's client is silent. */
+/** Asks whether the socket of a hop's client is silent. */
 const hopSilent = query("hop_silent", Hop, Schema.Boolean);
 
 /** Services of a process for its siblings. */
@@ -234,10 +234,10 @@ export class Siblings {
       const owners = this.held.ownersOf(key);
       if (owners.size === 0 && !isPossibleRepeat(wish)) return false;
       const all = yield* this.#siblingsAmong(among);
-      const told = all.filter(({ name }) => owners.has(name));
+      const published = all.filter(({ name }) => owners.has(name));
       // Runs that have a reader or were read to their end are not published, so a possible repeat is also sent to the other siblings.
       const others = all.filter(({ name }) => !owners.has(name));
-      const asked = isPossibleRepeat(wish) ? [...told, ...others] : told;
+      const asked = isPossibleRepeat(wish) ? [...published, ...others] : published;
       const known = yield* Effect.filter(asked, (it) => Effect.orElseSucceed(it.ask(repeatKnown, key), () => false), {
         concurrency: "unbounded",
       });

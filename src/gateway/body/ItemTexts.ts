@@ -51,12 +51,12 @@ export class ItemTexts implements JsonListener {
     if (this.#itemLevel === 1 && this.#level === 1 && bracket === OPEN_LIST) this.#itemLevel = 2;
     else if (this.#itemLevel > 0 && this.#level === this.#itemLevel) this.#isOpen = !this.#isDone;
     this.#level += 1;
-    if (this.#isOpen) this.#writing.open(bracket);
+    if (this.#isOpen) this.#writer.open(bracket);
   };
 
   readonly close = (bracket: number): void => {
     this.#level -= 1;
-    if (this.#isOpen) this.#writing.close(bracket);
+    if (this.#isOpen) this.#writer.close(bracket);
     if (this.#level === this.#itemLevel) this.#isOpen = false;
     const isOver = this.#level === 1 && this.#itemLevel > 0;
     if (isOver || (!this.#isOpen && (this.#batch?.length ?? 0) >= batchBytes)) this.#flush();
@@ -65,14 +65,14 @@ export class ItemTexts implements JsonListener {
 
   readonly key = (from: number, to: number): void => {
     if (this.#level === 1) this.#itemLevel = conversation.has(nameOf(this.#bytes, from, to)) ? 1 : 0;
-    if (this.#isOpen) this.#writing.key(from, to);
+    if (this.#isOpen) this.#writer.key(from, to);
   };
 
   readonly scalar = (from: number, to: number): void => {
-    if (this.#isOpen) this.#writing.scalar(from, to);
+    if (this.#isOpen) this.#writer.scalar(from, to);
   };
 
-  get #writing(): OutlineText {
+  get #writer(): OutlineText {
     if (this.#batch === undefined) {
       this.#batch = new OutlineText(this.#bytes, { ...this.#terms, shouldOmit: () => false });
       this.#batch.open(OPEN_LIST);

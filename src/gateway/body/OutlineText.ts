@@ -11,7 +11,7 @@ export interface OutlineTerms {
   /** Maximum size of the outline, in bytes. */
   readonly bytesMax: number;
   /**
-   * Decides if the value of a member is left out: an object or a list with its contents, or the characters of a string.
+   * Decides whether the value of a member is left out: an object or a list with its contents, or the characters of a string.
    *
    * @param name the name as written; empty if it is escaped or long
    * @param level nesting level of the object that contains the member; 1 for the outermost object

@@ -49,7 +49,7 @@ export interface ClientRow {
   readonly marks: string;
   /** The versions that were measured, as text for people; empty if none was. */
   readonly measured: string;
-  readonly matches: (request: RequestMarks) => boolean;
+  readonly isMatch: (request: RequestMarks) => boolean;
   readonly everywhere: Difference;
   readonly protocols: Readonly<Partial<Record<ProtocolId, Difference>>>;
   /** Share of the client's own timeout, stated in its request, that the gateway may use before it sends the response head. */

@@ -52,7 +52,7 @@ export const unknownName = "unknown";
 export const patienceShareDefault = 0.5;
 
 const row = (
-  given: Pick<ClientRow, "name" | "marks" | "matches"> & Partial<ClientRow>,
+  given: Pick<ClientRow, "name" | "marks" | "isMatch"> & Partial<ClientRow>,
   everywhere: Difference,
   protocols: ClientRow["protocols"] = {},
 ): ClientRow => ({ measured: "", patienceShare: patienceShareDefault, ...given, everywhere, protocols });
@@ -61,13 +61,13 @@ const row = (
  * Ends the body cleanly after the error event. No measured client mistakes that for a complete response, and two clients lose the error's
  * text if the body breaks.
  */
-const told: Difference = { ending: "clean" };
+const endsClean: Difference = { ending: "clean" };
 
 /** For clients whose retries depend on the status alone. */
 const byStatus: Difference = { asksByWords: false };
 
 /** For clients that retry after a broken connection, with or without the gateway. With an SDK, the program that uses it may retry. */
-const mending: Difference = { ...told, mends: "errors" };
+const mending: Difference = { ...endsClean, mends: "errors" };
 
 const agent =
   (pattern: RegExp) =>
@@ -81,8 +81,8 @@ const header =
     return value !== undefined && pattern.test(value);
   };
 
-const either =
-  (...matches: ReadonlyArray<ClientRow["matches"]>) =>
+const isAny =
+  (...matches: ReadonlyArray<ClientRow["isMatch"]>) =>
   (request: RequestMarks): boolean =>
     matches.some((one) => one(request));
 
@@ -93,10 +93,10 @@ const agents: ReadonlyArray<ClientRow> = [
       name: "codex",
       marks: "user agent `codex_…`, or header `originator: codex_…`",
       measured: "0.171",
-      matches: either(agent(/^codex[_-]/), header("originator", /^codex[_-]/)),
+      isMatch: isAny(agent(/^codex[_-]/), header("originator", /^codex[_-]/)),
     },
     // After an error event of the provider, codex shows its text twice.
-    { ...told, ...byStatus, mends: "cuts" },
+    { ...endsClean, ...byStatus, mends: "cuts" },
     // Codex counts events and ignores comments, so with comments alone it times out after 300 s.
     { "openai-responses": { firstNoOp: "event" } },
   ),
@@ -105,53 +105,53 @@ const agents: ReadonlyArray<ClientRow> = [
       name: "claude-code",
       marks: "user agent `claude-cli/…`, or header `x-app: cli`",
       measured: "2.1.332",
-      matches: either(agent(/^claude-cli\//), header("x-app", /^cli$/)),
+      isMatch: isAny(agent(/^claude-cli\//), header("x-app", /^cli$/)),
     },
     // Claude Code sends a request six times if the response is 400 or 422.
-    { ...told, ...byStatus, status: 424, mends: "cuts" },
+    { ...endsClean, ...byStatus, status: 424, mends: "cuts" },
   ),
   row(
     {
       name: "opencode-2",
       marks: "user agent `opencode/CHANNEL/2.…`",
       measured: "2.0.15",
-      matches: agent(/^opencode\/[^/ ]+\/\d/),
+      isMatch: agent(/^opencode\/[^/ ]+\/\d/),
     },
     // opencode 2 retries after a broken connection and after an error event, and both times keeps the text that it has already shown.
-    { ...told, ...byStatus },
+    { ...endsClean, ...byStatus },
   ),
   row(
-    { name: "opencode", marks: "user agent `opencode/…`", measured: "1.18.33", matches: agent(/^opencode\//) },
-    { ...told, mends: "errors" },
+    { name: "opencode", marks: "user agent `opencode/…`", measured: "1.18.33", isMatch: agent(/^opencode\//) },
+    { ...endsClean, mends: "errors" },
     // After an error event in Anthropic's protocol, opencode shows its text twice.
     { "anthropic-messages": { mends: "cuts" } },
   ),
   row(
-    { name: "gemini-cli", marks: "user agent `GeminiCLI…`", measured: "0.61", matches: agent(/^GeminiCLI\b/) },
-    { ...told, ...byStatus },
+    { name: "gemini-cli", marks: "user agent `GeminiCLI…`", measured: "0.61", isMatch: agent(/^GeminiCLI\b/) },
+    { ...endsClean, ...byStatus },
   ),
   row(
     {
       name: "qwen-code",
       marks: "user agent `QwenCode/…`",
       measured: "0.24.4",
-      matches: agent(/^QwenCode\//),
+      isMatch: agent(/^QwenCode\//),
       patienceShare: 100 / 120,
     },
     // Timeouts of qwen-code: 120 s for the head, and 900 s from the request for the whole stream, regardless of the bytes sent.
-    { ...told, patienceMs: 100_000, holdMaxMs: 840_000 },
+    { ...endsClean, patienceMs: 100_000, holdMaxMs: 840_000 },
     // qwen-code counts events and ignores comments, so with comments alone it times out after 240 s.
     { "openai-chat": { firstNoOp: "event" } },
   ),
-  row({ name: "pi", marks: "user agent `pi/…`", measured: "1.6.0", matches: agent(/^pi\//) }, mending),
+  row({ name: "pi", marks: "user agent `pi/…`", measured: "1.6.0", isMatch: agent(/^pi\//) }, mending),
   row(
     {
       name: "copilot",
       marks: "header `x-initiator` or `x-interaction-type`",
       measured: "1.0.102",
-      matches: either(header("x-initiator"), header("x-interaction-type")),
+      isMatch: isAny(header("x-initiator"), header("x-interaction-type")),
     },
-    { ...told, ...byStatus },
+    { ...endsClean, ...byStatus },
     // No ending of a stream stops copilot: it retries six times and shows the partial response six times. Before the head, a plain status
     // stops it, and its SDK waits 600 s for the head.
     {
@@ -168,29 +168,29 @@ const sdks: ReadonlyArray<ClientRow> = [
       name: "continue",
       marks: "user agent `ls/JS …` (OpenAI's SDK, minified)",
       measured: "1.5.47",
-      matches: agent(/^ls\/JS\b/),
+      isMatch: agent(/^ls\/JS\b/),
     },
-    { ...told, ...byStatus },
+    { ...endsClean, ...byStatus },
   ),
   row(
     {
       name: "ai-sdk",
       marks: "`ai-sdk` in the user agent",
       measured: "ai 7.0.173, cline 3.0.65",
-      matches: agent(/\bai-sdk\b/),
+      isMatch: agent(/\bai-sdk\b/),
     },
-    told,
+    endsClean,
   ),
   row(
-    { name: "langchain", marks: "user agent `langchainjs-…`", measured: "1.0.0", matches: agent(/^langchainjs-/) },
-    { ...told, ...byStatus },
+    { name: "langchain", marks: "user agent `langchainjs-…`", measured: "1.0.0", isMatch: agent(/^langchainjs-/) },
+    { ...endsClean, ...byStatus },
   ),
   row(
     {
       name: "openai-sdk",
       marks: "user agent `OpenAI/JS …`, `AsyncOpenAI/Python …` and similar",
       measured: "JS 7.57, pi 0.73.1; Python from its source",
-      matches: agent(/^(?:Async)?(?:Azure)?OpenAI\/(?:JS|Python)\b/),
+      isMatch: agent(/^(?:Async)?(?:Azure)?OpenAI\/(?:JS|Python)\b/),
     },
     mending,
   ),
@@ -199,7 +199,7 @@ const sdks: ReadonlyArray<ClientRow> = [
       name: "anthropic-sdk",
       marks: "user agent `Anthropic/JS …`, `AsyncAnthropic/Python …` and similar",
       measured: "JS 1.12, pi 0.73.1; Python from its source",
-      matches: agent(/^(?:Async)?Anthropic\w*\/(?:JS|Python)\b/),
+      isMatch: agent(/^(?:Async)?Anthropic\w*\/(?:JS|Python)\b/),
     },
     mending,
   ),
@@ -208,26 +208,26 @@ const sdks: ReadonlyArray<ClientRow> = [
       name: "aws-sdk",
       marks: "user agent `aws-sdk-js/…`, `Boto3/…` and similar",
       measured: "JS 3.1164; Python from its source",
-      matches: agent(/^(?:aws-sdk-|Boto3\/|aws-cli\/)/),
+      isMatch: agent(/^(?:aws-sdk-|Boto3\/|aws-cli\/)/),
     },
     // An exception in the stream is thrown and not retried.
-    { ...told, ...byStatus },
+    { ...endsClean, ...byStatus },
   ),
   row(
     {
       name: "google-genai-sdk",
       marks: "user agent `google-genai-sdk/…`",
       measured: "JS 3.1; Python from its source",
-      matches: agent(/^google-genai-sdk\//),
+      isMatch: agent(/^google-genai-sdk\//),
     },
-    { ...told, ...byStatus },
+    { ...endsClean, ...byStatus },
   ),
   row(
     {
       name: "stainless-sdk",
       marks:
         "header `x-stainless-lang` (OpenAI's and Anthropic's SDKs in other languages, or under another user agent)",
-      matches: header("x-stainless-lang"),
+      isMatch: header("x-stainless-lang"),
     },
     // Their clean end was not measured in every language.
     { mends: "errors" },
@@ -236,7 +236,7 @@ const sdks: ReadonlyArray<ClientRow> = [
     {
       name: "sdk-agent",
       marks: "header `x-goog-api-client: google-genai-sdk/…` under another user agent",
-      matches: header("x-goog-api-client", /^google-genai-sdk\//),
+      isMatch: header("x-goog-api-client", /^google-genai-sdk\//),
     },
     // The agent is unknown and may retry after a break, so the first break must look the same as without the gateway.
     mending,
@@ -247,4 +247,4 @@ const sdks: ReadonlyArray<ClientRow> = [
 export const clientRows: ReadonlyArray<ClientRow> = [...agents, ...sdks];
 
 /** The row of all other clients. */
-export const unknownRow: ClientRow = row({ name: unknownName, marks: "any other", matches: () => true }, {});
+export const unknownRow: ClientRow = row({ name: unknownName, marks: "any other", isMatch: () => true }, {});

@@ -36,7 +36,7 @@ const tables = new WeakMap<ClientOverrides, ClientTable>();
 export const rowOf = (table: ClientTable, request: RequestMarks): ConfiguredRow => {
   const known = rows.get(request.headers);
   if (known?.table === table) return known.row;
-  const row = table.find(({ matches }) => matches(request)) ?? { ...unknownRow, configured: {} };
+  const row = table.find(({ isMatch }) => isMatch(request)) ?? { ...unknownRow, configured: {} };
   rows.set(request.headers, { table, row });
   return row;
 };
@@ -66,7 +66,7 @@ const ownRow = (
   builtIn: ReadonlyArray<ClientRow>,
 ): ConfiguredRow => {
   const base = builtIn.find((row) => row.name === override.as) ?? unknownRow;
-  return { ...base, name, marks: "configured", matches: matcherOf(match), configured: fieldsOf(override) };
+  return { ...base, name, marks: "configured", isMatch: matcherOf(match), configured: fieldsOf(override) };
 };
 
 const matcherOf =

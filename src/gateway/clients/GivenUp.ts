@@ -103,12 +103,12 @@ export const sentenceOf = ({ message, said }: GivenUp, { asksByWords }: Pick<Tre
  * because some clients read the whole document as the message.
  */
 export const refusalOf = (
-  told: GivenUp,
+  failure: GivenUp,
   protocol: Pick<WireProtocol, "givenUp">,
   treatment: Pick<Treatment, "asksByWords" | "status">,
 ): GivenUpRefusal => {
-  const { code, headers } = told;
+  const { code, headers } = failure;
   const { status } = treatment;
   const named = code === undefined || isTransientText(code) ? undefined : code;
-  return { status, headers, document: protocol.givenUp.document(sentenceOf(told, treatment), named, status) };
+  return { status, headers, document: protocol.givenUp.document(sentenceOf(failure, treatment), named, status) };
 };

@@ -140,7 +140,7 @@ const describeLongWait = ({ kind }: Failure): string =>
 /** Reasons why a run stopped, for the rules that the number of attempts does not explain. */
 const reasons: Readonly<Partial<Record<Rule, string>>> = {
   unknown_failure: "We cannot tell whether a retry is safe.",
-  recovery_refused: "The rest of the response was refused.",
+  recovery_refused: "The rest of the response could not be requested.",
   not_retryable: "The same request would fail again.",
   tool_outcome_unknown: mayHaveRun,
   tool_call_handed_over: mayHaveRun,

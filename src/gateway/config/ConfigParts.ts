@@ -110,7 +110,7 @@ export const upstream = Schema.Struct({
   ),
 });
 
-/** A further route of an upstream. */
+/** A fallback route of an upstream. */
 export const route = Schema.Struct({
   id: Schema.optionalKey(
     text("Its name for clients (`x-recovery-route`), in logs and on record; if omitted, the upstream's name"),
@@ -125,7 +125,9 @@ export const route = Schema.Struct({
     Schema.Struct({
       headers: Schema.optionalKey(
         Schema.Record(Schema.String, Schema.String).annotate(
-          describe("Headers that replace the client's headers of the same names; a credential belongs to the upstream"),
+          describe(
+            "Headers that replace the client's headers of the same names; set a credential on the upstream, not here",
+          ),
         ),
       ),
       body: Schema.optionalKey(

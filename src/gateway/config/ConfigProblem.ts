@@ -29,12 +29,12 @@ export const problemsOf = (
   below: ReadonlyArray<PropertyKey> = [],
 ): ReadonlyArray<ConfigProblem> => {
   const { issues } = format(error.issue);
-  const found = issues.map(({ message, path = [] }) => problemAt([...below, ...path.map(stepOf)], sentence(message)));
+  const found = issues.map(({ message, path = [] }) => problemAt([...below, ...path.map(stepOf)], lowerFirst(message)));
   // A union reports a problem for each of its members, but one per position is enough.
   return found.filter(({ path }, at) => found.findIndex((other) => other.path === path) === at);
 };
 
-const sentence = (message: string): string => `${message.charAt(0).toLowerCase()}${message.slice(1)}`;
+const lowerFirst = (message: string): string => `${message.charAt(0).toLowerCase()}${message.slice(1)}`;
 
 const stepOf = (step: PropertyKey | { readonly key: PropertyKey }): PropertyKey =>
   typeof step === "object" ? step.key : step;

@@ -57,7 +57,7 @@ export interface GatewaySettings extends Filled<typeof server> {
   readonly upstreams: Upstreams;
   /** All upstreams by name, including those in `upstreams`. */
   readonly servers: ReadonlyMap<string, UpstreamSettings>;
-  /** Further routes, by the name of the upstream to which clients address their requests. */
+  /** Fallback routes, by the name of the upstream to which clients address their requests. */
   readonly routes: ReadonlyMap<string, RouteList>;
   /** Settings for all clients, and the configured rows of the client table. A configured row takes precedence over the settings. */
   readonly manner: Given<Pick<typeof server, "reveal" | "onBreak" | "holdMaxMs" | "clients">>;

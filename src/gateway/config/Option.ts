@@ -181,7 +181,7 @@ export const custom = <A, const D extends A | undefined = undefined>(
 ): Option<A, D> => makeOption<A, D>(form, description, schema, about);
 
 /** Creates an option that its schema alone cannot build (see `ApartOption`). */
-export const apart =
+export const makeApart =
   <A>() =>
   (
     form: Form,

@@ -16,7 +16,6 @@ import type { ClientOverrides } from "../clients/ClientOverrides.ts";
 import { certificate, client, continueText, onBreak, reveal, route, token, upstream } from "./ConfigParts.ts";
 import { GatewayAddress } from "./GatewayAddress.ts";
 import {
-  apart,
   clock,
   custom,
   type Entry,
@@ -26,6 +25,7 @@ import {
   integer,
   integerOr,
   limit,
+  makeApart,
   type Option,
   text,
   words,
@@ -183,29 +183,29 @@ export const server = {
     default: 8787,
     restart: true,
   }),
-  tls: apart<CertificatePair>()("none", "Listens with TLS", certificate, {
+  tls: makeApart<CertificatePair>()("none", "Listens with TLS", certificate, {
     key: "listen.tls",
     restart: "on_or_off",
   }),
-  named: apart<ReadonlyArray<UpstreamSettings>>()(
+  named: makeApart<ReadonlyArray<UpstreamSettings>>()(
     "none",
     `Servers that receive requests, by name. ${listNames(Object.keys(upstreams))} need no prefix; any other name is reached under \`/u/NAME/\``,
     byName(upstream),
     { key: "upstreams" },
   ),
-  routes: apart<RouteLists>()(
+  routes: makeApart<RouteLists>()(
     "none",
     "By upstream name: the routes that a request moves to if that upstream fails, in order",
     byName(Schema.Array(route)),
     {},
   ),
-  token: apart<string>()(
+  token: makeApart<string>()(
     "secret",
     "Token that clients must send (header x-recovery-token, or /t/TOKEN before the path). Prefer $STREAM_RECOVERY_TOKEN, which other users of this machine cannot see",
     Schema.String,
     { key: false },
   ),
-  tokens: apart<ReadonlyArray<GatewayToken>>()(
+  tokens: makeApart<ReadonlyArray<GatewayToken>>()(
     "none",
     "Client tokens by name; logs and metrics show the name instead of the token",
     byName(token),
@@ -236,7 +236,7 @@ export const server = {
     Schema.Array(PrefillRule),
     { default: [] },
   ),
-  clients: apart<ClientOverrides>()(
+  clients: makeApart<ClientOverrides>()(
     "none",
     "By name: the name of a client in the table, or `unknown`, changes that row; any other name adds a row",
     byName(client),
@@ -291,9 +291,12 @@ export const workersMax = 128;
 
 /** Options of the store, questions, log and processes. They are read only at the start. */
 export const program = {
-  db: text("SQLite file with the runs, `postgres://…`, or `memory`; if omitted, the store that `runs` reads", {
-    restart: true,
-  }),
+  db: text(
+    "SQLite file with the runs, `postgres://…`, or `memory`; if omitted, the file that `stream-recovery runs` reads: `stream-recovery/runs.db` in the user's state folder",
+    {
+      restart: true,
+    },
+  ),
   stateDir: text(
     "Folder for records that a stopping gateway cannot write to its store; the next start writes them (if omitted, the folder of the SQLite file, or the user's state folder)",
     { restart: true },

@@ -48,13 +48,13 @@ const problemOfRetention = (program: ProgramOptions): string | undefined => {
  */
 export const shareOf = (program: ProgramOptions, workers: number): ProgramOptions => {
   const limits = { ...limitsDefault, ...program.limits };
-  const share = (total: number) => Math.ceil(total / workers);
+  const divide = (total: number) => Math.ceil(total / workers);
   return {
     ...program,
     limits: {
       ...program.limits,
-      maxConnections: share(limits.maxConnections),
-      maxBodiesBytes: Math.max(share(limits.maxBodiesBytes), Math.min(limits.maxBodyBytes, limits.maxBodiesBytes)),
+      maxConnections: divide(limits.maxConnections),
+      maxBodiesBytes: Math.max(divide(limits.maxBodiesBytes), Math.min(limits.maxBodyBytes, limits.maxBodiesBytes)),
     },
   };
 };

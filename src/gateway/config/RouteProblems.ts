@@ -102,7 +102,7 @@ const modelCharactersMax = 128;
 
 const headerProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProblem> => {
   const seen = new Set<string>();
-  const problem = (name: string): string | undefined => {
+  const findProblem = (name: string): string | undefined => {
     const key = name.toLowerCase();
     if (!isClientHeader(name) || ofBody.test(name)) return "expected the name of a request header";
     // A credential must be configured at an upstream, whose settings determine where the credential is sent.
@@ -113,11 +113,11 @@ const headerProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProble
   };
   return [
     ...set.headers.flatMap(([name, value]) => {
-      const message = problem(name) ?? (isHeaderText(value) ? undefined : "expected a valid header value");
+      const message = findProblem(name) ?? (isHeaderText(value) ? undefined : "expected a valid header value");
       return message === undefined ? [] : [{ path: ["set", "headers", name], message }];
     }),
     ...drop.headers.flatMap((name, at) => {
-      const message = problem(name);
+      const message = findProblem(name);
       return message === undefined ? [] : [{ path: ["drop", "headers", at], message }];
     }),
   ];

@@ -1,5 +1,5 @@
 /**
- * Describes the further routes of an upstream: to which upstream a request moves if the addressed one fails, for which models, and with
+ * Describes the fallback routes of an upstream: to which upstream a request moves if the addressed one fails, for which models, and with
  * which changes.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
@@ -7,7 +7,7 @@ import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 /** A finish (the reason for which a response ended) that a list of routes may treat as a failure. */
 export type FinishFailure = "refused" | "empty" | "model_length";
 
-/** A further route. */
+/** A fallback route of an upstream. */
 export interface RouteSettings {
   /** Name of the route for clients, logs, records and the route's circuit breaker. */
   readonly id: string;
@@ -24,7 +24,7 @@ export interface RouteSettings {
   readonly drop: { readonly headers: ReadonlyArray<string>; readonly body: ReadonlyArray<string> };
 }
 
-/** The further routes of one upstream, in failover order. */
+/** The fallback routes of one upstream, in failover order. */
 export interface RouteList {
   readonly routes: ReadonlyArray<RouteSettings>;
   /** Finishes that count as failures, so that the request moves to the next route. */

@@ -35,7 +35,7 @@ export const limitIn = (text: string): number | undefined => {
 export const connectionsFor = (max: number): number => Math.max(1, Math.floor((max - ownDescriptors) / 2));
 
 /** Returns the number of open descriptors; undefined if the system does not report it. */
-export const openDescriptors = (): number | undefined => {
+export const countOpenDescriptors = (): number | undefined => {
   try {
     // Reading the folder opens a descriptor, which is not counted.
     return readdirSync("/proc/self/fd").length - 1;
@@ -56,7 +56,7 @@ export const checkDescriptors = (maxConnections: number, max = maxDescriptors())
       });
 };
 
-/** Fields of a failure that show if descriptors were exhausted. */
+/** Fields of a failure that show whether descriptors were exhausted. */
 export interface FailureSeen {
   readonly code?: string | undefined;
   readonly kind: Failure["kind"];

@@ -90,7 +90,7 @@ export class Connections {
   }
 
   /** Number of connections that have not carried an admitted request yet. */
-  get unclaimed(): number {
+  get unclaimedCount(): number {
     return this.#unclaimed.size;
   }
 

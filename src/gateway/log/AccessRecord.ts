@@ -27,7 +27,7 @@ export const outcomes = [
   "failed",
 ] as const satisfies ReadonlyArray<string>;
 
-/** One of `outcomes`. */
+/** Outcome of a request, as the access line names it. */
 export type Outcome = (typeof outcomes)[number];
 
 /** The fields of an access line, in order. */
@@ -47,7 +47,7 @@ export interface AccessRecord {
   readonly outcome: Outcome;
   /** The name of the upstream; left out for the gateway's own paths, and if none was found. */
   readonly upstream?: string;
-  /** The route of the last attempt, if the upstream has further routes. */
+  /** The route of the last attempt, if the upstream has fallback routes. */
   readonly route?: string;
   /** The name of the token, if tokens have names. */
   readonly token?: string;
@@ -158,7 +158,7 @@ export class Access {
   }
 
   /** True if the path is the gateway's own. Probes and pages request such paths repeatedly. */
-  get own(): boolean {
+  get isOwn(): boolean {
     return this.#own;
   }
 
@@ -227,7 +227,7 @@ export class Access {
 
   /** The record. It is complete only after the response has ended. */
   get record(): AccessRecord {
-    const since = (at: number) => Math.max(0, Math.round(at - this.#begun));
+    const elapsedMs = (at: number) => Math.max(0, Math.round(at - this.#begun));
     const {
       attached_at,
       attempts,
@@ -267,10 +267,10 @@ export class Access {
       waited_ms: this.#waitedMs === undefined ? undefined : Math.round(this.#waitedMs),
       seams: this.#seams === 0 ? undefined : this.#seams,
       bytes: this.#bytes,
-      head_ms: this.#headAt === undefined ? undefined : since(this.#headAt),
-      first_ms: this.#firstAt === undefined ? undefined : since(this.#firstAt),
+      head_ms: this.#headAt === undefined ? undefined : elapsedMs(this.#headAt),
+      first_ms: this.#firstAt === undefined ? undefined : elapsedMs(this.#firstAt),
       // The time after the client has left does not count, even if the run continues.
-      ms: since(this.#leftAt ?? this.#now()),
+      ms: elapsedMs(this.#leftAt ?? this.#now()),
     });
   }
 
@@ -325,8 +325,8 @@ const redactPath = (target: string): string => {
     isToken = /^t(?:;|$)/i.test(plain) || (isToken && plain === "");
     return hides ? "…" : segment;
   });
-  const told = shown.join("/");
-  return told.length <= pathCharactersMax ? told : `${told.slice(0, pathCharactersMax - 1)}…`;
+  const redacted = shown.join("/");
+  return redacted.length <= pathCharactersMax ? redacted : `${redacted.slice(0, pathCharactersMax - 1)}…`;
 };
 
 /** Decodes a segment repeatedly, because another reader of the log may decode it more than once. */

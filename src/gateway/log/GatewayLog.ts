@@ -24,13 +24,13 @@ const makeLogger = Effect.fnUntraced(function* (
   format: LogFormat,
 ): Effect.fn.Return<Logger.Logger<unknown, void>, never, Scope.Scope> {
   const lines = new WaitingLines(Alarms.of(yield* Clock.Clock));
-  const over = () => lines.waitNoMore();
+  const onExit = () => lines.waitNoMore();
   yield* Effect.acquireRelease(
-    Effect.sync(() => process.on("exit", over)),
+    Effect.sync(() => process.on("exit", onExit)),
     () =>
       Effect.sync(() => {
-        over();
-        process.off("exit", over);
+        onExit();
+        process.off("exit", onExit);
       }),
   );
   return Logger.make(({ cause, date, fiber, logLevel, message }) => {
@@ -87,5 +87,5 @@ class WaitingLines {
  * Writes the access line of a completed request. Successful requests for the gateway's own paths have the level Debug, because probes and
  * open pages repeat them.
  */
-export const accessLine = ({ own }: Pick<Access, "own">, record: AccessRecord): Effect.Effect<void> =>
-  own && (record.status ?? 0) < 400 ? Effect.logDebug("request", record) : Effect.logInfo("request", record);
+export const accessLine = ({ isOwn }: Pick<Access, "isOwn">, record: AccessRecord): Effect.Effect<void> =>
+  isOwn && (record.status ?? 0) < 400 ? Effect.logDebug("request", record) : Effect.logInfo("request", record);

@@ -8,7 +8,7 @@ import { dropOldest } from "../../domain/Limits.ts";
 /** The formats of a line. */
 export const logFormats = ["text", "json"] as const;
 
-/** One of `logFormats`. */
+/** Format of log lines: for people or for machines. */
 export type LogFormat = (typeof logFormats)[number];
 
 /** The parts of a log event that appear in its line. */

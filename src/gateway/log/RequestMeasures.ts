@@ -1,5 +1,5 @@
 /**
- * Counts requests that are over as Effect metrics, by upstream, client and outcome. Each label is bounded, so that neither values from
+ * Counts ended requests as Effect metrics, by upstream, client and outcome. Each label is bounded, so that neither values from
  * clients nor a long configuration create series without end (L11).
  */
 import { Context, Effect, Metric } from "effect";
@@ -7,7 +7,7 @@ import type { RelayWait } from "../../adapters/relay/RelayWaits.ts";
 import { makeMetric, measure, secondsBoundaries } from "../../runtime/run/Measures.ts";
 import type { AccessRecord } from "./AccessRecord.ts";
 
-/** Requests that are over. `reason` is the rule of a run that failed for good or that a person cancelled, or the reason of a refusal. */
+/** Ended requests. `reason` is the rule of a run that failed for good or that a person cancelled, or the reason of a refusal. */
 const served = makeMetric((attributes) =>
   Metric.counter("stream_recovery.gateway.served", {
     description: "Finished client requests",
@@ -16,7 +16,7 @@ const served = makeMetric((attributes) =>
   }),
 );
 
-/** Requests that are over and whose upstream has further routes, by the route of the last attempt. */
+/** Ended requests of upstreams with fallback routes, by the route of the last attempt. */
 const routed = makeMetric((attributes) =>
   Metric.counter("stream_recovery.gateway.routed", {
     description: "Requests to upstreams with several routes, by the last route used",
@@ -61,7 +61,7 @@ export const waits = makeMetric((attributes) =>
   }),
 );
 
-/** Adds the duration of a wait that is over to `waits`. */
+/** Adds the duration of an ended wait to `waits`. */
 export const countWait = ({ for: what, ms }: RelayWait, context: Context.Context<never>): void =>
   measure(waits, ms / 1_000, { for: what }, context);
 
@@ -94,7 +94,7 @@ export const countEvicted = (why: "run_bytes" | "process_bytes" | "runs", contex
 /** Maximum values of one label. Further values are replaced by `other`. There are about 20 clients, 40 rules and a dozen refusals. */
 export const labelValuesMax = 64;
 
-/** Maximum series of `served`. A request that would need a further series is counted with `other` in each label except the outcome. */
+/** Maximum series of `served`. A request that would need another series is counted with `other` in each label except the outcome. */
 export const seriesMax = 512;
 
 const other = "other";
@@ -139,7 +139,7 @@ const seriesOf = (labels: Attributes): string => {
 
 const registries = new WeakMap<object, Labels>();
 
-/** Counts a request that is over, in every metric of this module that applies to it. */
+/** Counts an ended request in every metric of this module that applies to it. */
 export const count = (record: AccessRecord): Effect.Effect<void> =>
   Effect.withFiber(({ context }) => {
     const registry = Context.get(context, Metric.MetricRegistry);
@@ -155,9 +155,9 @@ export const count = (record: AccessRecord): Effect.Effect<void> =>
       outcome,
       reason: labels.of("reason", outcome === "given_up" || outcome === "run_cancelled" ? record.rule : record.refused),
     };
-    const told = labels.has(own) ? own : { upstream: other, client: other, outcome, reason: other };
-    measure(served, 1, told, context);
-    const { upstream } = told;
+    const attributes = labels.has(own) ? own : { upstream: other, client: other, outcome, reason: other };
+    measure(served, 1, attributes, context);
+    const { upstream } = attributes;
     if (record.route !== undefined) {
       const by = { upstream, route: labels.of("route", record.route), outcome };
       measure(routed, 1, labels.has(by) ? by : { upstream: other, route: other, outcome }, context);

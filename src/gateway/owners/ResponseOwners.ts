@@ -13,7 +13,7 @@ import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import type { FactsFault, SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 import { sharedKey } from "../workers/SharedKey.ts";
 
-/** Maximum number of remembered ids per token. If a token creates more, its own oldest ids are evicted, and no other token's. */
+/** Maximum number of remembered ids per token. If a token creates more, its own oldest ids are evicted. */
 export const idsMax = 16_384;
 
 const tokensMax = 1_024;
@@ -58,7 +58,7 @@ export class OwnerMemory {
 export interface ResponseOwners {
   /** Records that a token received a response or conversation with this id. */
   readonly keep: (token: string | undefined, id: string) => void;
-  /** Determines if an id belongs to this token, to another token, or to no known token. */
+  /** Determines whether an id belongs to this token, to another token, or to no known token. */
   readonly ownerOf: (id: string, token: string | undefined) => Effect.Effect<"own" | "other" | "unknown">;
 }
 

@@ -62,7 +62,7 @@ const refresh = async (): Promise<void> => {
     if (refusal === undefined) last.seen = clock();
   } while (again);
   refreshing = false;
-  badge();
+  updateBadge();
 };
 
 /**
@@ -142,7 +142,7 @@ const isElement = (node: PageNode): node is PageElement => node.nodeType === 1;
 
 let silence: number | undefined;
 
-const say = (text: string, bad: boolean): void => {
+const announce = (text: string, bad: boolean): void => {
   const said = document.getElementById("said");
   if (said === null) return;
   said.dataset.bad = String(bad);
@@ -183,26 +183,26 @@ const answer = async (button: PageElement): Promise<void> => {
   if (choice === undefined || run === undefined) return;
   if (confirm !== undefined && !(await confirmChoice(retryPrompt(confirm, of)))) return;
   const given = { revision: Number(revision), choice, ...(confirm === undefined ? {} : { confirm_may_repeat: true }) };
-  await post(button, `runs/${encodeURIComponent(run)}/answer`, given, ({ ok, told }) =>
-    say(ok ? `Answered: ${button.textContent}` : `Not answered: ${messageOf(told)}`, !ok),
+  await post(button, `runs/${encodeURIComponent(run)}/answer`, given, ({ ok, body }) =>
+    announce(ok ? `Answered: ${button.textContent}` : `Not answered: ${messageOf(body)}`, !ok),
   );
 };
 
 const cancel = async (button: PageElement): Promise<void> => {
   const { cancel: run = "", of = "" } = button.dataset;
   if (!(await confirmChoice(cancelPrompt(of)))) return;
-  say("Cancelling …", false);
-  await post(button, `runs/${encodeURIComponent(run)}/cancel`, {}, ({ ok, told }) =>
-    say(ok ? messageOf(told) : `Not cancelled: ${messageOf(told)}`, !ok),
+  announce("Cancelling …", false);
+  await post(button, `runs/${encodeURIComponent(run)}/cancel`, {}, ({ ok, body }) =>
+    announce(ok ? messageOf(body) : `Not cancelled: ${messageOf(body)}`, !ok),
   );
 };
 
 const tryPath = async (button: PageElement): Promise<void> => {
-  say("Asking …", false);
-  await post(button, "paths/try", { path: button.dataset.path }, ({ ok, told }) => {
-    const isBack = typeof told === "object" && told !== null && "state" in told && told.state !== "down";
-    if (!ok) say(`Not asked: ${messageOf(told)}`, true);
-    else say(isBack ? "It can be reached again" : "It cannot be reached yet", !isBack);
+  announce("Asking …", false);
+  await post(button, "paths/try", { path: button.dataset.path }, ({ ok, body }) => {
+    const isBack = typeof body === "object" && body !== null && "state" in body && body.state !== "down";
+    if (!ok) announce(`Not asked: ${messageOf(body)}`, true);
+    else announce(isBack ? "It can be reached again" : "It cannot be reached yet", !isBack);
   });
 };
 
@@ -211,25 +211,25 @@ const post = async (
   button: PageElement,
   path: string,
   body: object,
-  onAnswer: (answered: { readonly ok: boolean; readonly told: unknown }) => void,
+  onAnswer: (answered: { readonly ok: boolean; readonly body: unknown }) => void,
 ): Promise<void> => {
   button.disabled = true;
   try {
     const headers = { "content-type": "application/json", "x-recovery-answer": "1" };
     const response = await fetch(`api/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-    onAnswer({ ok: response.ok, told: await response.json() });
+    onAnswer({ ok: response.ok, body: await response.json() });
   } catch {
-    say("No response: the server cannot be reached", true);
+    announce("No response: the server cannot be reached", true);
   }
   button.disabled = false;
   // The refreshed view shows the effect of the request.
   await refresh();
-  // If the focused button was removed, the focus moves to the view, and not to the start of the document.
+  // If the focused button was removed, the focus moves to the view instead of the start of the document.
   if (document.activeElement === document.body) document.getElementById("view")?.focus();
 };
 
-const messageOf = (told: unknown): string =>
-  typeof told === "object" && told !== null && "message" in told ? String(told.message) : "the server refused";
+const messageOf = (body: unknown): string =>
+  typeof body === "object" && body !== null && "message" in body ? String(body.message) : "the server refused";
 
 document.addEventListener("click", ({ target }) => {
   const button = target.closest("button");
@@ -291,7 +291,7 @@ const onFeed = (said: Said): void => {
   const isNew = open && (opened || !isCaughtUp);
   if (isNew) isCaughtUp = true;
   if (isNew || (message !== undefined && isRefreshDue(message))) void refresh();
-  badge();
+  updateBadge();
 };
 
 /**
@@ -354,7 +354,7 @@ const join = (steal: boolean): void => {
   const part = new AbortController();
   const timer = window.setInterval(() => {
     if (shown !== null && !isLeading) channel?.postMessage({ shows: shown });
-    tick();
+    onTick();
   }, tickMs);
   leave = () => {
     leave = undefined;
@@ -364,34 +364,34 @@ const join = (steal: boolean): void => {
     channel?.close();
   };
   [feed, isCaughtUp, last.led] = ["start", false, clock()];
-  const lead = (): Promise<void> =>
+  const becomeLeader = (): Promise<void> =>
     new Promise((resolve) => {
       if (part.signal.aborted) return resolve();
       isLeading = true;
-      const end = listen((told) => {
-        channel?.postMessage(told);
-        onFeed(told);
+      const end = listen((message) => {
+        channel?.postMessage(message);
+        onFeed(message);
       });
       part.signal.addEventListener("abort", () => {
         end();
         resolve();
       });
     });
-  if (locks === undefined || channel === undefined) return void lead();
-  locks.request(shared, steal ? { steal } : { signal: part.signal }, lead).catch(() => {
+  if (locks === undefined || channel === undefined) return void becomeLeader();
+  locks.request(shared, steal ? { steal } : { signal: part.signal }, becomeLeader).catch(() => {
     // Another tab has taken the lead because this tab was silent, so this tab follows it.
     if (!part.signal.aborted) join(false);
   });
 };
 
 /** Runs every second: replaces a leading tab that is silent, and polls while there is no live feed. */
-const tick = (): void => {
+const onTick = (): void => {
   if (!isLeading && clock() - last.led > silentMs) join(true);
-  if (standing() !== "live" && clock() - last.looked >= pollMs) void refresh();
-  badge();
+  if (standingOf() !== "live" && clock() - last.looked >= pollMs) void refresh();
+  updateBadge();
 };
 
-const standing = (): Standing => {
+const standingOf = (): Standing => {
   if (refusal !== undefined) return "lost";
   if (feed !== "open") return feed === "start" ? "start" : "polling";
   return clock() - last.fed > silentMs ? "silent" : "live";
@@ -409,10 +409,10 @@ const words: Readonly<Record<Standing, string>> = {
  * Shows the freshness of the page. The words are in their own element, because screen readers announce each change of it, and the age
  * changes every second.
  */
-const badge = (): void => {
+const updateBadge = (): void => {
   const [place, said, age] = ["feed", "feed-words", "feed-age"].map((id) => document.getElementById(id));
   if (!place || !said || !age) return;
-  const now = standing();
+  const now = standingOf();
   const text = refusal ?? words[now];
   place.dataset.feed = now;
   if (said.textContent !== text) said.textContent = text;

@@ -59,12 +59,12 @@ const runSection = ({ absences, asked, found, now, totals }: OverviewModel): Htm
   return html`<section aria-labelledby="runs-title" id="runs"><h2 id="runs-title">Runs</h2>
     ${searchForm(asked, totals, Result.isFailure(found) ? found.failure : undefined)}
     <nav class="filters" aria-label="Which runs">${filters.map((it) => filterLink(it, asked))}</nav>
-    ${page !== undefined && list(page, asked, { absences, now })}
+    ${page !== undefined && drawList(page, asked, { absences, now })}
   </section>`;
 };
 
-const list = ({ cut, next, runs }: Found, asked: Asked, moment: Moment): Html => html`
-    ${runs.length === 0 ? html`<p class="card empty">${emptyText(asked, cut)}</p>` : html`<ul class="runs">${runs.map((run) => row(run, moment))}</ul>`}
+const drawList = ({ cut, next, runs }: Found, asked: Asked, moment: Moment): Html => html`
+    ${runs.length === 0 ? html`<p class="card empty">${emptyText(asked, cut)}</p>` : html`<ul class="runs">${runs.map((run) => drawRow(run, moment))}</ul>`}
     ${cut && runs.length > 0 && html`<p class="hint">${groupDigits(scannedRunsMax)} runs were searched for this page.</p>`}
     <p class="more">${asked.before !== undefined && html`<a href="${listAddress({ ...asked, before: undefined })}">Newest runs</a> `}${next !== undefined && html`<a href="${listAddress({ ...asked, before: next })}">Older runs</a>`}</p>`;
 
@@ -101,7 +101,7 @@ const questions = ({ asking, asksMore, now }: OverviewModel): Html => {
       const question = openQuestionOf(record);
       return question === undefined ? [] : [{ record, question }];
     })
-    .toSorted((a, b) => urgency(a) - urgency(b) || askTimeOf(b) - askTimeOf(a));
+    .toSorted((a, b) => urgencyOf(a) - urgencyOf(b) || askTimeOf(b) - askTimeOf(a));
   const [first] = open;
   if (first === undefined) return none;
   const { expires_at } = first.question.question;
@@ -118,14 +118,14 @@ interface Open {
 }
 
 /** Sort key: the earliest expiry first, then questions without one. */
-const urgency = ({ question: { question } }: Open): number => question.expires_at ?? Number.MAX_SAFE_INTEGER;
+const urgencyOf = ({ question: { question } }: Open): number => question.expires_at ?? Number.MAX_SAFE_INTEGER;
 
 const askTimeOf = ({ question: { question }, record }: Open): number => question.asked_at ?? record.started_at;
 
 /** The time at which a row is rendered, and the runs without a client. */
 type Moment = Pick<OverviewModel, "absences" | "now">;
 
-const row = (record: RunRecord, { absences, now }: Moment): Html => {
+const drawRow = (record: RunRecord, { absences, now }: Moment): Html => {
   const story = runStory(record, now);
   const { mark, title, tone, word } = runStatuses[story.status];
   const { provider, run_id, started_at } = record;
@@ -157,12 +157,12 @@ const pathBoard = (paths: ReadonlyArray<PathStatus>, now: number): Html => {
   if (shown.length === 0) return none;
   const more = shown.length - pathsMax;
   return html`<section aria-labelledby="paths-title" class="paths"><h2 id="paths-title">Paths to providers</h2>
-    ${shown.slice(0, pathsMax).map((path) => card(path, now))}
+    ${shown.slice(0, pathsMax).map((path) => drawCard(path, now))}
     ${more > 0 && html`<p class="hint">And ${formatCount(more, "more path")}; see <a href="api/paths">the API</a>.</p>`}
   </section>`;
 };
 
-const card = (path: PathStatus, now: number): Html => {
+const drawCard = (path: PathStatus, now: number): Html => {
   const standing = pathStanding(path);
   const { mark, means, tone, word } = pathStandings[standing];
   const id = `path-${encodeURIComponent(path.path)}`;

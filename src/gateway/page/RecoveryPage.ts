@@ -96,7 +96,9 @@ const handle = (sources: PageSources, request: Request): Effect.Effect<Response 
       respond("This address accepts only GET and HEAD.", { status: 405, type: plain, more: { allow: "GET, HEAD" } }),
     );
   }
-  const response = Effect.catchTag(serve(sources, searchParams), "RecorderError", () => Effect.succeed(unreadable()));
+  const response = Effect.catchTag(serve(sources, searchParams), "RecorderError", () =>
+    Effect.succeed(respondUnreadable()),
+  );
   return request.method === "HEAD" ? Effect.flatMap(response, headOf) : response;
 };
 
@@ -179,7 +181,7 @@ const renderMetrics = Effect.fnUntraced(function* (traffic: Option.Option<Traffi
   if (sockets === undefined) return Effect.flatMap(readOwn, (of) => Metrics.text(...of));
   const all = yield* SharedMetrics.share(
     sockets,
-    Effect.flatMap(readOwn, (of) => Metrics.rows(...of)),
+    Effect.flatMap(readOwn, (of) => Metrics.listRows(...of)),
   );
   return Effect.map(all, Metrics.textOf);
 });
@@ -266,7 +268,7 @@ const notFound = (): Response =>
     { status: 404, type: document },
   );
 
-const unreadable = (): Response =>
+const respondUnreadable = (): Response =>
   respond(
     pageFrame(
       "The record cannot be read",

@@ -10,7 +10,7 @@ import { type Html, html, none } from "./Html.ts";
 
 /** Filters of the list that a single click selects. */
 export const filters = ["all", "broken", "asking", "live", "parked", "ended"] as const;
-/** One of `filters`. */
+/** Choice of the runs that the page lists. */
 export type Filter = (typeof filters)[number];
 
 /** Fields of the form. `within` is the maximum age of a run's start; `since` overrides it. */
@@ -92,7 +92,7 @@ export const searchForm = (asked: Asked, totals: Totals, invalid: ApiInvalid | u
         ${withLabel("Before (UTC)", "", input(form, "until", "datetime-local"))}
       </div></details>
       <span class="does"><button>Search</button>${isNarrowed(asked) && html` <a href="${listAddress({ ...asked, sent: {}, before: undefined })}">Clear</a>`}</span>
-      ${options("models", models)}${options(
+      ${drawOptions("models", models)}${drawOptions(
         "providers",
         totals.by_provider.map(({ provider }) => provider),
       )}
@@ -139,5 +139,5 @@ const choice = (form: FormParts, name: Field, offered: ReadonlyArray<readonly [s
   )}</select>`;
 };
 
-const options = (id: string, values: ReadonlyArray<string>): Html =>
+const drawOptions = (id: string, values: ReadonlyArray<string>): Html =>
   html`<datalist id="${id}">${[...new Set(values)].map((value) => html`<option value="${value}"></option>`)}</datalist>`;

@@ -16,9 +16,9 @@ export const textFigures = ({ attempts, texts }: RunStory): Html => {
 
 const textFigure = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number, number>): Html => {
   const width = widthOf(text, lengths);
-  const place = (at: number) => `${Math.round((at / width) * 100_000) / 1_000}%`;
+  const placeOf = (at: number) => `${Math.round((at / width) * 100_000) / 1_000}%`;
   return html`<figure class="text" aria-label="${ariaLabelOf(text)}">
-    <svg class="track" height="44" aria-hidden="true">${text.map((piece, index) => pieceOf(piece, index, width, place))}${text.map((piece) => stitches(piece, place))}</svg>
+    <svg class="track" height="44" aria-hidden="true">${text.map((piece, index) => pieceOf(piece, index, width, placeOf))}${text.map((piece) => drawSeam(piece, placeOf))}</svg>
     <figcaption><ol>${text.map(legendOf)}</ol></figcaption>
   </figure>`;
 };
@@ -55,7 +55,7 @@ const pieceOf = (
 };
 
 /** Draws a seam and the number of characters before it. */
-const stitches = ({ from, proof }: TextPiece, place: (at: number) => string): Html =>
+const drawSeam = ({ from, proof }: TextPiece, place: (at: number) => string): Html =>
   proof === undefined
     ? none
     : html`<svg x="${place(from)}" overflow="visible"><title>seam after ${formatCharacters(from)}</title>${stitch}<text y="40" text-anchor="middle">${groupDigits(from)}</text></svg>`;

@@ -17,27 +17,27 @@ export const timelineFigure = (timeline: Timeline): Html => {
   const { bars } = timeline;
   if (bars.length === 0) return html`<p class="empty">No attempt is on record yet.</p>`;
   return html`<figure class="timeline" aria-label="${ariaLabelOf(timeline)}">
-    <div class="lane axis"><span class="who">${formatCount(bars.length, "attempt")}</span>${axis(timeline)}</div>
-    ${bars.map((bar) => lane(bar, timeline))}
-    <figcaption>${legend(timeline)}</figcaption>
+    <div class="lane axis"><span class="who">${formatCount(bars.length, "attempt")}</span>${drawAxis(timeline)}</div>
+    ${bars.map((bar) => drawLane(bar, timeline))}
+    <figcaption>${drawLegend(timeline)}</figcaption>
   </figure>`;
 };
 
 const ariaLabelOf = ({ bars, total }: Timeline): string =>
   `${formatLasting(total)}: ${bars.map((bar) => `attempt ${bar.record.attempt} from ${formatLasting(bar.from)} to ${formatLasting(bar.to)}, ${bar.said.word}`).join("; ")}`;
 
-const lane = (bar: AttemptStory, timeline: Timeline): Html => html`<div class="lane">
+const drawLane = (bar: AttemptStory, timeline: Timeline): Html => html`<div class="lane">
     <span class="who"><b>${bar.record.attempt}</b> ${bar.record.mode} <span class="took">${formatLasting(bar.to - bar.from)}</span></span>
-    <svg class="track" height="30" aria-hidden="true">${grid(timeline)}${gapsAfter(bar, timeline).map((gap) => gapLine(gap, timeline))}${body(bar, timeline)}${bar.evidence.map((it) => markOf(it, bar, timeline))}${ending(bar, timeline)}</svg>
+    <svg class="track" height="30" aria-hidden="true">${drawGrid(timeline)}${gapsAfter(bar, timeline).map((gap) => gapLine(gap, timeline))}${drawBody(bar, timeline)}${bar.evidence.map((it) => markOf(it, bar, timeline))}${breakMark(bar, timeline)}</svg>
   </div>`;
 
-const percent = (place: number): string => `${Math.round(place * 1_000) / 1_000}%`;
+const formatPercent = (place: number): string => `${Math.round(place * 1_000) / 1_000}%`;
 
-const axis = ({ place, ticks }: Timeline): Html =>
+const drawAxis = ({ place, ticks }: Timeline): Html =>
   html`<svg class="track" height="20" aria-hidden="true">${ticks.map((ms) => {
     const at = place(ms);
     const anchor = at < 4 ? "start" : at > 94 ? "end" : "middle";
-    return html`<text x="${percent(at)}" y="13" text-anchor="${anchor}">${round(ms)}</text>`;
+    return html`<text x="${formatPercent(at)}" y="13" text-anchor="${anchor}">${round(ms)}</text>`;
   })}</svg>`;
 
 /** Formats a tick's time without trailing zeros. */
@@ -51,20 +51,22 @@ const round = (ms: number): string => {
         .replace(/ 0 min$/, "");
 };
 
-const grid = ({ place, ticks }: Timeline): ReadonlyArray<Html> =>
-  ticks.map((ms) => html`<line class="grid" x1="${percent(place(ms))}" x2="${percent(place(ms))}" y1="0" y2="30"/>`);
+const drawGrid = ({ place, ticks }: Timeline): ReadonlyArray<Html> =>
+  ticks.map(
+    (ms) => html`<line class="grid" x1="${formatPercent(place(ms))}" x2="${formatPercent(place(ms))}" y1="0" y2="30"/>`,
+  );
 
 /** Draws the bar of an attempt: first the time in which all output was withheld, then the phases by the kind of output that was shown. */
-const body = (bar: AttemptStory, timeline: Timeline): Html => {
+const drawBody = (bar: AttemptStory, timeline: Timeline): Html => {
   const stops = bar.evidence.filter(({ event }) => event === "shown");
   const phases = [
     { from: bar.from, kind: "held" },
     ...stops.map(({ at_ms, detail }) => ({ from: Math.max(at_ms, bar.from), kind: kindOf(detail) })),
   ];
   const pieces = phases.map((phase, index) => ({ ...phase, to: phases[index + 1]?.from ?? bar.to }));
-  return html`<rect class="bar ${bar.end} held" x="${percent(timeline.place(bar.from))}" y="6" width="4" height="18" rx="2"/>${pieces.map(
+  return html`<rect class="bar ${bar.end} held" x="${formatPercent(timeline.place(bar.from))}" y="6" width="4" height="18" rx="2"/>${pieces.map(
     ({ from, kind, to }) =>
-      html`<rect class="bar ${bar.end} ${kind}" x="${percent(timeline.place(from))}" y="6" width="${percent(
+      html`<rect class="bar ${bar.end} ${kind}" x="${formatPercent(timeline.place(from))}" y="6" width="${formatPercent(
         Math.max(0, timeline.place(to) - timeline.place(from)),
       )}" height="18" rx="2"><title>${titles[kind]} ${formatLasting(from)} to ${formatLasting(to)}</title></rect>`,
   )}`;
@@ -94,7 +96,7 @@ const marked: ReadonlyArray<Evidence["event"]> = [
 
 const markOf = (it: Evidence, bar: AttemptStory, timeline: Timeline): Html => {
   if (!marked.includes(it.event)) return none;
-  const x = percent(timeline.place(Math.min(Math.max(it.at_ms, bar.from), timeline.total)));
+  const x = formatPercent(timeline.place(Math.min(Math.max(it.at_ms, bar.from), timeline.total)));
   if (it.event === "seam") return isProof(it.detail) ? seamMark(it, bar, x) : none;
   const title = html`<title>${events[it.event]} ${it.detail} at ${formatLasting(it.at_ms)}</title>`;
   const shape =
@@ -110,9 +112,9 @@ const isProof = Schema.is(SeamProof);
 const seamMark = ({ at_ms }: Evidence, { seam }: AttemptStory, x: string): Html =>
   html`<svg x="${x}" overflow="visible"><title>${seam === undefined ? events.seam : `continues after ${formatCharacters(seam.at)}`} at ${formatLasting(at_ms)}</title>${stitch}</svg>`;
 
-const ending = (bar: AttemptStory, { place }: Timeline): Html =>
+const breakMark = (bar: AttemptStory, { place }: Timeline): Html =>
   bar.end === "broke"
-    ? html`<svg x="${percent(place(bar.to))}" overflow="visible"><title>broke at ${formatLasting(bar.to)}</title><circle class="break" cx="0" cy="15" r="7"/><path class="cross" d="M-3 12l6 6M3 12l-6 6"/></svg>`
+    ? html`<svg x="${formatPercent(place(bar.to))}" overflow="visible"><title>broke at ${formatLasting(bar.to)}</title><circle class="break" cx="0" cy="15" r="7"/><path class="cross" d="M-3 12l6 6M3 12l-6 6"/></svg>`
     : none;
 
 const gapsAfter = (bar: AttemptStory, { gaps }: Timeline): ReadonlyArray<Gap> =>
@@ -123,13 +125,13 @@ const gapLine = (gap: Gap, { place }: Timeline): Html => {
   const what = gap.what === "question" ? "asked" : "waited";
   const text = `${gap.open ? (gap.what === "question" ? "waits for an answer" : "waits") : what} ${formatLasting(gap.to - gap.from)}`;
   const break_ = gap.shortened
-    ? html`<svg x="${percent((from + to) / 2)}" overflow="visible"><path class="cut" d="M-4 20l4-10M0 20l4-10"/></svg>`
+    ? html`<svg x="${formatPercent((from + to) / 2)}" overflow="visible"><path class="cut" d="M-4 20l4-10M0 20l4-10"/></svg>`
     : none;
-  return html`<line class="gap ${gap.what}" x1="${percent(from)}" x2="${percent(to)}" y1="15" y2="15"><title>${text}</title></line>${break_}`;
+  return html`<line class="gap ${gap.what}" x1="${formatPercent(from)}" x2="${formatPercent(to)}" y1="15" y2="15"><title>${text}</title></line>${break_}`;
 };
 
 /** Explains the symbols that occur in the drawing. */
-const legend = ({ bars, gaps }: Timeline): ReadonlyArray<Html> => {
+const drawLegend = ({ bars, gaps }: Timeline): ReadonlyArray<Html> => {
   const evidence = bars.flatMap((bar) => bar.evidence);
   const has = (name: Evidence["event"], detail?: string) =>
     evidence.some((it) => it.event === name && (detail === undefined || it.detail === detail));
@@ -158,10 +160,10 @@ export const sparkline = (timeline: Timeline): Html =>
     .map((bar) => `${bar.sent}: ${bar.said.word}`)
     .join("; ")}">${timeline.gaps.map(
     ({ from, to, what }) =>
-      html`<line class="gap ${what}" x1="${percent(timeline.place(from))}" x2="${percent(timeline.place(to))}" y1="7" y2="7"/>`,
+      html`<line class="gap ${what}" x1="${formatPercent(timeline.place(from))}" x2="${formatPercent(timeline.place(to))}" y1="7" y2="7"/>`,
   )}${timeline.bars.map(
     (bar) =>
-      html`<rect class="bar ${bar.end} text" x="${percent(timeline.place(bar.from))}" y="3" width="3" height="8" rx="1.5"/><rect class="bar ${bar.end} text" x="${percent(timeline.place(bar.from))}" y="3" width="${percent(timeline.place(bar.to) - timeline.place(bar.from))}" height="8" rx="1.5"/>`,
+      html`<rect class="bar ${bar.end} text" x="${formatPercent(timeline.place(bar.from))}" y="3" width="3" height="8" rx="1.5"/><rect class="bar ${bar.end} text" x="${formatPercent(timeline.place(bar.from))}" y="3" width="${formatPercent(timeline.place(bar.to) - timeline.place(bar.from))}" height="8" rx="1.5"/>`,
   )}${timeline.bars
     .filter(({ end }) => end === "broke")
-    .map((bar) => html`<circle class="break" cx="${percent(timeline.place(bar.to))}" cy="7" r="4"/>`)}</svg>`;
+    .map((bar) => html`<circle class="break" cx="${formatPercent(timeline.place(bar.to))}" cy="7" r="4"/>`)}</svg>`;

@@ -15,11 +15,11 @@ export const totalsTiles = (totals: Totals): Html => {
   const { asked, broken, recovered, stopped, tokens } = totals;
   return html`<section aria-labelledby="totals-title"><h2 id="totals-title">Totals <small>${scope(totals)}</small></h2>
     <dl class="totals">
-      ${tile("Runs", totals.runs, totals.live === 0 ? none : html`<small>${totals.live} running</small>`, "quiet")}
-      ${tile("Recovered silently", recovered, broken === 0 ? none : html`<small>of ${groupDigits(broken)} broken</small>`, "good")}
-      ${tile("Asked a person", asked, totals.open_questions === 0 ? none : html`<small>${totals.open_questions} open</small>`, "ask")}
-      ${tile("Stopped", stopped, none, stopped === 0 ? "quiet" : "bad")}
-      ${tile("Tokens wasted", tokens.wasted, tokenTotal(tokens), "quiet")}
+      ${drawTile("Runs", totals.runs, totals.live === 0 ? none : html`<small>${totals.live} running</small>`, "quiet")}
+      ${drawTile("Recovered silently", recovered, broken === 0 ? none : html`<small>of ${groupDigits(broken)} broken</small>`, "good")}
+      ${drawTile("Asked a person", asked, totals.open_questions === 0 ? none : html`<small>${totals.open_questions} open</small>`, "ask")}
+      ${drawTile("Stopped", stopped, none, stopped === 0 ? "quiet" : "bad")}
+      ${drawTile("Tokens wasted", tokens.wasted, tokenTotal(tokens), "quiet")}
     </dl>
   </section>`;
 };
@@ -42,7 +42,7 @@ const scope = ({ complete, runs, since }: Totals): string => {
   return complete ? `of every run on record${from}` : `of the newest ${groupDigits(runs)} runs${from}`;
 };
 
-const tile = (name: string, value: number, note: Html, tone: string): Html =>
+const drawTile = (name: string, value: number, note: Html, tone: string): Html =>
   html`<div class="${tone}"><dt>${name}${note}</dt><dd>${groupDigits(value)}</dd></div>`;
 
 const byRule = ({ by_rule }: Totals): Html => {

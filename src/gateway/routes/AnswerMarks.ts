@@ -102,7 +102,7 @@ export class AnswerMarks {
     const joined = `${this.#open.get(block) ?? ""}${piece}`;
     if (joined.length > joinedMax || this.#open.size > answerMarksMax) return;
     this.#open.set(block, joined);
-    this.#tell(joined);
+    this.#addMark(joined);
   }
 
   #walk(value: unknown, depth: number): void {
@@ -113,12 +113,12 @@ export class AnswerMarks {
     }
     for (const [key, member] of Object.entries(Json.record(value) ?? {})) {
       if (typeof member === "string") {
-        if (keys.has(key)) this.#tell(member);
+        if (keys.has(key)) this.#addMark(member);
       } else this.#walk(member, depth + 1);
     }
   }
 
-  #tell(text: string): void {
+  #addMark(text: string): void {
     if (text === "" || this.#seen.has(text) || this.#seen.size >= answerMarksMax) return;
     this.#seen.add(text);
     this.#onMark(text);

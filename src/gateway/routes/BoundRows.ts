@@ -59,7 +59,7 @@ const isOf =
   ({ record }: Held): boolean =>
     types.includes(Json.string(record.type));
 
-const either =
+const isAny =
   (...rows: ReadonlyArray<BoundRow["isBinding"]>) =>
   (held: Held): boolean =>
     rows.some((binds) => binds(held));
@@ -127,7 +127,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     refersTo:
       "reasoning or results that only their provider can read (also `encrypted_index`, `encrypted_stdout`, `reasoning.encrypted`)",
     protocols: [responses, anthropic, chat],
-    isBinding: either(isOf("reasoning.encrypted"), ({ record }) =>
+    isBinding: isAny(isOf("reasoning.encrypted"), ({ record }) =>
       Object.keys(record).some((key) => key.startsWith("encrypted_") && isText(record[key])),
     ),
     marks: ["encrypted_content", "encrypted_index", "encrypted_stdout", "data"],
@@ -157,14 +157,14 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     field: "item_reference",
     refersTo: "an item stored in the account (also a generated image without its data)",
     protocols: [responses],
-    isBinding: either(isReference, (held) => isOf("image_generation_call")(held) && !isText(held.record.result)),
+    isBinding: isAny(isReference, (held) => isOf("image_generation_call")(held) && !isText(held.record.result)),
     marks: ["id"],
   },
   {
     field: "file_id",
     refersTo: "a file of the account (also `file_ids`; a file's own data moves)",
     protocols: [responses, chat, anthropic],
-    isBinding: either(hasText("file_id"), hasList("file_ids")),
+    isBinding: isAny(hasText("file_id"), hasList("file_ids")),
     marks: ["file_id"],
   },
   {
@@ -198,7 +198,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     refersTo:
       "a store of the account (also Gemini's `fileSearchStoreNames`, Vertex's `ragResources` and `vertexAiSearch`, Azure's `data_sources`)",
     protocols: [responses, gemini, chat],
-    isBinding: either(
+    isBinding: isAny(
       hasText("vector_store_id"),
       hasList("vector_store_ids", "fileSearchStoreNames", "file_search_store_names"),
       hasList("ragResources", "rag_resources", "ragCorpora", "rag_corpora"),
@@ -210,7 +210,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     field: "container",
     refersTo: "a container of the account (also `container_id`)",
     protocols: [responses, anthropic],
-    isBinding: either(hasText("container", "container_id"), ({ record }) => {
+    isBinding: isAny(hasText("container", "container_id"), ({ record }) => {
       const container = Json.record(record.container);
       return container !== undefined && (isText(container.id) || Array.isArray(container.skills));
     }),
@@ -226,7 +226,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     field: "mcp",
     refersTo: "a server that the provider calls, and its approvals (`mcp_servers`, `connector_id`, approvals)",
     protocols: [responses, anthropic],
-    isBinding: either(
+    isBinding: isAny(
       hasList("mcp_servers", "mcpServers"),
       hasText("connector_id", "approval_request_id"),
       isOf("mcp", "mcp_toolset"),
@@ -234,7 +234,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
 ];
 
-/** The row of tools. It is checked once for the whole body, and not for each object. */
+/** The row of tools. It is checked once for the whole body, not for each object. */
 export const toolRow: Omit<BoundRow, "isBinding"> & {
   readonly isBinding: (tool: ToolBoundary, protocol: string) => boolean;
 } = {

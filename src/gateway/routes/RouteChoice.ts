@@ -31,7 +31,7 @@ export interface ChosenRoutes {
   readonly first: RouteTarget;
   /** The routes to which the request may move, in order. */
   readonly further: ReadonlyArray<RouteTarget>;
-  /** The field that binds the request to its provider's account. Undefined if no field does, or if there is no further route. */
+  /** The field that binds the request to its provider's account. Undefined if no field does, or if there is no fallback route. */
   readonly bound: string | undefined;
   /** Routes that cannot serve the request, each with the reason. */
   readonly left_out: ReadonlyArray<{ readonly id: string; readonly reason: string }>;

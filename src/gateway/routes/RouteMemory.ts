@@ -2,7 +2,7 @@
  * Remembers from which route a response came, by marks that a later request may contain: the response's id, signed or encrypted thinking,
  * containers and files.
  *
- * Only responses of further routes are remembered, because a request starts on the first route by default. A mark is kept as a digest under
+ * Only responses of fallback routes are remembered, because a request starts on the first route by default. A mark is kept as a digest under
  * a key of this process. The digest includes the tenant that received the response, so that the mark has no effect on other tenants'
  * requests.
  */

@@ -1,5 +1,5 @@
 /**
- * Determines the address, headers and body of a request on a further route, or the reason why the request cannot use the route.
+ * Determines the address, headers and body of a request on a fallback route, or the reason why the request cannot use the route.
  *
  * The gateway does not guess: if a value is unclear, the route is not used. A client's credential is sent to another upstream only if both
  * upstreams have the same address, vendor or `state`, and so belong to the same account.
@@ -37,7 +37,7 @@ export interface RouteTarget {
   readonly server: UpstreamSettings;
   readonly plan: RelayPlan;
   /** Converts the client's request to the request that is sent. */
-  readonly leaving: (request: RelayRequest) => RelayRequest;
+  readonly convert: (request: RelayRequest) => RelayRequest;
 }
 
 /** The reason why a request cannot use a route, in a few words. It is logged, and sent to a client that asked for this route. */
@@ -87,7 +87,7 @@ export const targetOf = (
       },
       ...(server.tolerance === undefined ? {} : { tolerance: { ...server.tolerance, ...plan.tolerance } }),
     },
-    leaving: (given) =>
+    convert: (given) =>
       requestOnRoute(given, {
         upstream: found.upstream,
         route,

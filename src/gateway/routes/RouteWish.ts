@@ -32,7 +32,7 @@ const notRead: Refused = {
 const neverOnly: Refused = { status: 400, reason: "route", message: `${moveHeader}: expected never, or no header.` };
 
 /**
- * Creates the refusal of a route that the request cannot use. Without a reason, the message does not reveal if the route exists for other
+ * Creates the refusal of a route that the request cannot use. Without a reason, the message does not reveal whether the route exists for other
  * clients.
  *
  * @param pinned the route's name, as the client wrote it

@@ -1,6 +1,6 @@
 /**
  * Prepares the chosen routes of a request for its run. Each route gets a transport that converts the request before it is sent and
- * remembers the responses of further routes.
+ * remembers the responses of fallback routes.
  */
 import { Effect } from "effect";
 import type { RelayOptions } from "../../adapters/relay/Relay.ts";
@@ -52,7 +52,7 @@ export interface Routing {
   readonly left_out: ChosenRoutes["left_out"];
 }
 
-/** Chooses the routes of a request. If its upstream has no further routes, the request is sent there unchanged. */
+/** Chooses the routes of a request. If its upstream has no fallback routes, the request is sent there unchanged. */
 export const routingOf = (request: RoutingRequest, serving: RouteServing): Effect.Effect<Routing | Refused> => {
   const { body, plan, token, way, wish } = request;
   const { server } = way;
@@ -61,7 +61,7 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Effec
   const first: RouteTarget = {
     ...{ id: server.name, server },
     plan: server.tolerance === undefined ? plan : { ...plan, tolerance: { ...server.tolerance, ...plan.tolerance } },
-    leaving: (given) => {
+    convert: (given) => {
       const { headers, url } = way.outgoing(given);
       return { method: given.method, url, headers, body: given.body, tenant: given.tenant };
     },
@@ -111,19 +111,19 @@ const startRoute = (target: RouteTarget, remembered: RememberedFor | undefined, 
 };
 
 const routeOf = (
-  { id, leaving, plan, server }: RouteTarget,
+  { id, convert, plan, server }: RouteTarget,
   remembered: RememberedFor | undefined,
   asked: RoutesAsked,
 ) => {
   const { memory, owners, reach, settings, stores } = asked;
   const { pathOf, transport } = reach(server);
   const { headers, method, tenant, url: address } = plan.request;
-  const left = leaving({ method, url: address, headers, body: undefined, tenant });
+  const left = convert({ method, url: address, headers, body: undefined, tenant });
   const marks = remembered !== undefined && id !== remembered.upstream;
   const mask = secretsOf(server);
   const isKept = mask !== undefined && stores && plan.protocol.id === "openai-responses";
   const open: RelayTransport["open"] = (request, reporters) => {
-    const opened = transport.open(leaving(request), reporters);
+    const opened = transport.open(convert(request), reporters);
     const exchange = isKept ? withIdListener(opened, (made) => owners.keep(tenant, made)) : opened;
     return marks ? withMarks(exchange, plan.protocol.framing, (text) => memory.keep(remembered, text, id)) : exchange;
   };

@@ -19,7 +19,7 @@ export interface GuardedRequest {
 }
 
 /**
- * Decides if a request may be sent. A request with the client's own credential may always be sent; if one of its routes has the operator's
+ * Decides whether a request may be sent. A request with the client's own credential may always be sent; if one of its routes has the operator's
  * credential, the objects that it names are checked as well.
  */
 export const guard = (request: GuardedRequest, settings: Pick<GatewaySettings, "routes" | "servers">): PathVerdict => {

@@ -33,7 +33,7 @@ export type PathVerdict =
   | { readonly _tag: "Stored"; readonly id: string; readonly isListed: boolean }
   | { readonly _tag: "Refused"; readonly why: "path" | "query" };
 
-/** Decides if a request may be sent. */
+/** Decides whether a request may be sent. */
 export const verdictOf = (asked: AskedPath, permitted: PermittedPaths): PathVerdict => {
   if ([...asked.query.keys()].some((name) => overrides.test(name))) return { _tag: "Refused", why: "query" };
   if (dots.test(asked.path)) return { _tag: "Refused", why: "path" };

@@ -54,7 +54,7 @@ export const refusedReasons = [
   "unreachable",
 ] as const;
 
-/** One of `refusedReasons`. */
+/** Reason of a refusal, as the header `x-recovery-refused` names it. */
 export type RefusedReason = (typeof refusedReasons)[number];
 
 /** A refused request, with a message for the person who configured the client. */

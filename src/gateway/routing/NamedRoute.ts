@@ -1,5 +1,5 @@
 /**
- * Decides if a request may be sent to the upstream that its path names, and determines its address there.
+ * Decides whether a request may be sent to the upstream that its path names, and determines its address there.
  *
  * The client has chosen the server, but its credentials are still checked. An upstream without its own credential accepts only credentials
  * of its own vendors: the owner of its host, or for a self-hosted server the vendors of its configured protocols.

@@ -18,7 +18,7 @@ export interface Outgoing {
 }
 
 /**
- * Creates the address and headers that are sent.
+ * Replaces the client's credential with the upstream's own, if it has one, in the address and the headers.
  *
  * @param family the vendor that determines the header of the credential
  */

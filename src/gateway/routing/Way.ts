@@ -20,7 +20,7 @@ export interface Way {
   readonly upstream: UpstreamName;
   /** Address at the upstream, with the client's query unchanged. */
   readonly url: string;
-  /** The client's original headers. They identify the client, and show if the request repeats another one. */
+  /** The client's original headers. They identify the client, and show whether the request repeats another one. */
   readonly headers: RelayHeaders;
   /** Creates the request that is sent, with the upstream's own headers and credential. */
   readonly outgoing: (request: Outgoing) => Outgoing;
@@ -97,7 +97,7 @@ const groupPattern = /^[!-~]{1,64}$/;
 const noSuchGroup: Refused = {
   status: 400,
   reason: "group",
-  message: `${groupHeader}: expected one group name of 1 to 64 letters, digits and signs, without spaces.`,
+  message: `${groupHeader}: expected one group name of 1 to 64 letters, digits and punctuation marks, without spaces.`,
 };
 
 const noSuchReveal: Refused = {

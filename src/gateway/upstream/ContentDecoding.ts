@@ -24,10 +24,10 @@ export const decodeStream = (
   read: () => Promise<ReadonlyArray<Bytes> | undefined>,
 ): AsyncIterable<Bytes> | undefined => {
   const decoder = decoderOf(encoding);
-  return decoder === undefined ? undefined : through(decoder, encoding, read);
+  return decoder === undefined ? undefined : decodeWith(decoder, encoding, read);
 };
 
-async function* through(
+async function* decodeWith(
   decoder: Transform,
   encoding: string,
   read: () => Promise<ReadonlyArray<Bytes> | undefined>,

@@ -52,7 +52,7 @@ export interface UpstreamParts {
   readonly monotonicMs: () => number;
   /** Wall clock, in milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** Called when a request starts. @returns a callback, called once when the request is over */
+  /** Called when a request starts. @returns a callback, called once when the request has ended */
   readonly begin: () => () => void;
 }
 
@@ -61,7 +61,7 @@ export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts):
   transport: {
     open: (request, reporters) => {
       const origin = origins.of(originOf(request.url));
-      return new UpstreamExchange(request, reporters, { wire, origin, monotonicMs, nowMs, over: begin() });
+      return new UpstreamExchange(request, reporters, { wire, origin, monotonicMs, nowMs, onOver: begin() });
     },
   },
   pathOf: memoizeByOrigin((origin) => pathTo({ ...wire, origins }, origin)),

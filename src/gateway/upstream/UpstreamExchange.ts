@@ -30,8 +30,8 @@ export interface ExchangeContext {
   readonly monotonicMs: () => number;
   /** Wall clock, in milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** Called once, when the exchange is over. */
-  readonly over: () => void;
+  /** Called once, when the exchange ends. */
+  readonly onOver: () => void;
 }
 
 /** An exchange that keeps the raw head, because an object of headers loses spelling, order and duplicates. */
@@ -59,7 +59,7 @@ export class UpstreamExchange implements RelayExchange {
   constructor(request: RelayRequest, reporters: RelayReporters, context: ExchangeContext) {
     this.#context = context;
     this.#exchange = new RawExchange(reporters, context.monotonicMs);
-    this.#exchange.onOver = context.over;
+    this.#exchange.onOver = context.onOver;
     dispatch(context.wire, request, this.#exchange);
   }
 
@@ -87,7 +87,7 @@ export class UpstreamExchange implements RelayExchange {
     const encoding = fieldOf(head.headers, "content-encoding");
     if (encoding === undefined || !isEncoded(encoding)) return head;
     // The response came encoded although a plain one was requested. It is decoded here.
-    const source = decodeStream(encoding, () => this.#raw());
+    const source = decodeStream(encoding, () => this.#readRaw());
     if (source === undefined) {
       // The status of a refusal says enough, so the body stays encoded.
       if (head.status < 200 || head.status > 299) return head;
@@ -99,7 +99,7 @@ export class UpstreamExchange implements RelayExchange {
   }
 
   async read(): Promise<ReadonlyArray<Bytes> | undefined> {
-    if (this.#decoded === undefined) return this.#raw();
+    if (this.#decoded === undefined) return this.#readRaw();
     const next = await this.#decoded.next();
     return next.done === true ? undefined : [next.value];
   }
@@ -122,7 +122,7 @@ export class UpstreamExchange implements RelayExchange {
     this.#decoded?.return?.().catch(() => undefined);
   }
 
-  async #raw(): Promise<ReadonlyArray<Bytes> | undefined> {
+  async #readRaw(): Promise<ReadonlyArray<Bytes> | undefined> {
     const polled = await this.#awaitPoll(() => this.poll());
     return polled._tag === "end" ? undefined : polled.chunk;
   }

@@ -126,12 +126,12 @@ class Way {
 /** Returns the server's own proxy, or else that of the environment. */
 const proxyOf = ({ proxy }: WaySettings, environment: EgressProxy.ProxyChoice): EgressProxy.ProxyChoice => {
   if (proxy === undefined) return environment;
-  if (proxy === directProxy) return EgressProxy.always(undefined);
+  if (proxy === directProxy) return EgressProxy.useOne(undefined);
   const chosen = EgressProxy.read(Redacted.value(proxy));
   // An invalid address is refused when the configuration is read, so this is not expected. If a proxy cannot be parsed, a request must not
   // be sent without the proxy.
   if (chosen === undefined) throw new Error(`An upstream's proxy is not of the form ${EgressProxy.proxyForm}`);
-  return EgressProxy.always(chosen);
+  return EgressProxy.useOne(chosen);
 };
 
 /** Computes keys that are equal for equal settings. A key contains the proxy's password, so keys stay in this module. */

@@ -14,7 +14,7 @@ import { type ProtocolId, protocols, type WireProtocol } from "../../provider/Pr
  */
 export const passedReasons = ["unknown_path", "unknown_format", "other_api", "unknown_body", "unread_body"] as const;
 
-/** One of `passedReasons`. */
+/** Reason why a request is passed through unrecovered. */
 export type PassedReason = (typeof passedReasons)[number];
 
 /** An example of a request of this kind. */

@@ -73,11 +73,11 @@ export const make = Effect.fnUntraced(function* (
   const wire = yield* SignedWire.make(key);
   yield* listenOn(socketOf(folder, self), (request, response) => void wire.take(request, response));
   const others = Array.from({ length: workers }, (_, at) => at + 1).filter((it) => it !== self);
-  const to = (worker: number) => ({ socketPath: socketOf(folder, worker) });
-  const ask = <A, B>(query: Query<A, B>, value: A, worker: number) => wire.ask(query, value, to(worker));
+  const addressOf = (worker: number) => ({ socketPath: socketOf(folder, worker) });
+  const ask = <A, B>(query: Query<A, B>, value: A, worker: number) => wire.ask(query, value, addressOf(worker));
   return WorkerSockets.of({
     ...{ ...place, others, ask },
-    hopTo: (worker) => wire.hopTo(to(worker)),
+    hopTo: (worker) => wire.hopTo(addressOf(worker)),
     askOthers: (query, value) =>
       Effect.forEach(
         others,

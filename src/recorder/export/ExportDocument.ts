@@ -29,7 +29,7 @@ const messageCharactersMax = 512;
 
 const Name = Schema.String.check(Schema.isMaxLength(nameCharactersMax));
 
-/** Schema of a broken attempt and its decision. `status` shows if it was recovered or ended the run. */
+/** Schema of a broken attempt and its decision. `status` shows whether it was recovered or ended the run. */
 export const ExportedIncident = Schema.Struct({
   /** `incident_1`, `incident_2`, …, in the order of the record. */
   id: Name,

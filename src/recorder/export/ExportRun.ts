@@ -6,30 +6,30 @@ import type { ExportIds, ExportLabels } from "./ExportLabel.ts";
 import * as Values from "./ExportValues.ts";
 
 /** Copies the state of a run. Leaves out the digest of its transcript, because equal digests would reveal equal prompts. */
-export const standing = ({ budget, parked, policy, resumes, state }: RunRecord, labels: ExportLabels) => ({
+export const copyStanding = ({ budget, parked, policy, resumes, state }: RunRecord, labels: ExportLabels) => ({
   state,
   ...(parked === undefined ? {} : { parked }),
   resumes,
-  ...(budget === undefined ? {} : { budget: Values.budget(budget) }),
+  ...(budget === undefined ? {} : { budget: Values.copyBudget(budget) }),
   ...(policy === undefined ? {} : { policy: labels.of(policy) }),
 });
 
 /** Copies an attempt, with names in its facts replaced. */
-export const attempt = (it: AttemptRecord, labels: ExportLabels): RunExport["attempts"][number] => {
+export const copyAttempt = (it: AttemptRecord, labels: ExportLabels): RunExport["attempts"][number] => {
   const { request, run, seam } = it;
   return {
     attempt: it.attempt,
     mode: it.mode,
     started_ms: it.started_ms,
-    facts: Values.facts(it.facts, labels),
+    facts: Values.copyFacts(it.facts, labels),
     ...(request === undefined ? {} : { request }),
-    ...(run === undefined ? {} : { run: Values.run(run) }),
+    ...(run === undefined ? {} : { run: Values.copyRun(run) }),
     ...(seam === undefined ? {} : { seam: { at: seam.at, proof: seam.proof, proven: seam.proven } }),
   };
 };
 
 /** Copies the newest questions, at most `incidentsMax`, with the ids of their incidents numbered. */
-export const questions = (
+export const copyQuestions = (
   list: ReadonlyArray<QuestionRecord>,
   labels: ExportIds,
 ): ReadonlyArray<RunExport["questions"][number]> =>
@@ -50,7 +50,7 @@ export const questions = (
   });
 
 /** Copies the newest calls, at most `toolRowsMax`, with names replaced. */
-export const calls = (list: ReadonlyArray<CallRecord>, labels: ExportLabels): NonNullable<RunExport["calls"]> =>
+export const copyCalls = (list: ReadonlyArray<CallRecord>, labels: ExportLabels): NonNullable<RunExport["calls"]> =>
   list.slice(-toolRowsMax).map((it) => {
     const { verdict, verdict_by } = it;
     return {

@@ -21,16 +21,16 @@ export const tokensMax = 999_999_999;
 export class TooMany extends Error {}
 
 /** Copies the input of a decision, with names replaced. */
-export const input = (it: DecisionInput, labels: ExportLabels): DecisionInput => ({
-  facts: facts(it.facts, labels),
-  failure: failure(it.failure, labels),
-  run: run(it.run),
-  budget: budget(it.budget),
+export const copyInput = (it: DecisionInput, labels: ExportLabels): DecisionInput => ({
+  facts: copyFacts(it.facts, labels),
+  failure: copyFailure(it.failure, labels),
+  run: copyRun(it.run),
+  budget: copyBudget(it.budget),
   jitter: it.jitter,
 });
 
 /** Copies the facts of an attempt, with names replaced. */
-export const facts = (it: AttemptFacts, labels: ExportLabels): AttemptFacts => ({
+export const copyFacts = (it: AttemptFacts, labels: ExportLabels): AttemptFacts => ({
   delivery: it.delivery,
   progress: it.progress,
   shown: it.shown,
@@ -52,7 +52,7 @@ export const facts = (it: AttemptFacts, labels: ExportLabels): AttemptFacts => (
 });
 
 /** Copies the id and model of a provider, with names replaced. */
-export const provider = (it: Provider, labels: ExportLabels): Provider => {
+export const copyProvider = (it: Provider, labels: ExportLabels): Provider => {
   const { id, model, reasoning } = it;
   return {
     id: labels.of(id),
@@ -66,7 +66,7 @@ export const provider = (it: Provider, labels: ExportLabels): Provider => {
  *
  * @param because the facts that forced the decision. They are derived again, because a stored sentence is never copied
  */
-export const decision = (it: Decision, because: ReadonlyArray<string>, labels: ExportLabels): Decision => {
+export const copyDecision = (it: Decision, because: ReadonlyArray<string>, labels: ExportLabels): Decision => {
   const { mode, calls, choices, may_repeat, default_choice } = it;
   return {
     action: it.action,
@@ -102,7 +102,7 @@ const copyRows = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => {
 };
 
 /** Copies a failure and fills in missing flags, because the flags cannot be derived once a placeholder has replaced the code. */
-const failure = (it: Failure, labels: ExportLabels): Failure => {
+const copyFailure = (it: Failure, labels: ExportLabels): Failure => {
   const known = resolve(it);
   const { retry_after_ms, status, code, fingerprint } = known;
   const common = {
@@ -144,7 +144,7 @@ const printOf = ({ name, code, depth }: Fingerprint, labels: ExportLabels): Fing
 });
 
 /** Copies the facts of a run: flags and counters. */
-export const run = (it: RunFacts): RunFacts => ({
+export const copyRun = (it: RunFacts): RunFacts => ({
   mode: it.mode,
   user_cancelled: it.user_cancelled,
   lifecycle_closed: it.lifecycle_closed,
@@ -181,7 +181,7 @@ export const run = (it: RunFacts): RunFacts => ({
 const limits = Object.keys(Budget.fields) as ReadonlyArray<keyof Budget>;
 
 /** Copies a budget. Each limit is a number or `forever`. */
-export const budget = (it: Budget): Budget =>
+export const copyBudget = (it: Budget): Budget =>
   Struct.pick(
     it,
     limits.filter((name) => it[name] !== undefined),

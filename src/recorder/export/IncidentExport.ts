@@ -63,12 +63,12 @@ const incomplete = new IncidentExportError({
  * @throws IncidentExportError if an unchecked value is not an incident, or has more calls than an attempt can have
  */
 export const exportIncident = (incident: RunIncident, options: ExportOptions = {}): IncidentExport => {
-  const document = () => ({
+  const toDocument = () => ({
     export: "incident",
     export_version: exportVersion,
     incident: incidentValue(incident, new ExportLabels(options.names), new ExportIds()),
   });
-  return hideCause(() => decodeOrThrow(decodeIncident, document()));
+  return hideCause(() => decodeOrThrow(decodeIncident, toDocument()));
 };
 
 /** Returns the JSON of an export on one line, with keys in the order of the schema. Equal exports give equal JSON. */
@@ -85,7 +85,7 @@ const runDocument = (record: RunRecord, labels: ExportLabels) => {
   const ids = new ExportIds();
   const { end } = record;
   const final = end?.incident;
-  const provider = Values.provider(record.provider, labels);
+  const provider = Values.copyProvider(record.provider, labels);
   const incidents = record.incidents.slice(-incidentsMax).map((it) => incidentValue(it, labels, ids));
   const attempts = record.attempts.slice(-attemptsMax);
   return {
@@ -93,27 +93,27 @@ const runDocument = (record: RunRecord, labels: ExportLabels) => {
     export_version: exportVersion,
     provider,
     started_at: record.started_at,
-    ...Parts.standing(record, labels),
+    ...Parts.copyStanding(record, labels),
     ...(end === undefined
       ? {}
       : { end: { state: end.state, reason: labels.of(end.reason), attempts: end.attempts, at: end.at } }),
     ...(final === undefined ? {} : { final_incident: ids.of(final) }),
     incidents,
     incidents_omitted: record.incidents_omitted + record.incidents.length - incidents.length,
-    questions: Parts.questions(record.questions, ids),
-    attempts: attempts.map((it) => Parts.attempt(it, labels)),
+    questions: Parts.copyQuestions(record.questions, ids),
+    attempts: attempts.map((it) => Parts.copyAttempt(it, labels)),
     attempts_omitted: record.attempts_omitted + record.attempts.length - attempts.length,
-    calls: Parts.calls(record.calls, labels),
+    calls: Parts.copyCalls(record.calls, labels),
     evidence: evidenceValue(record.evidence, labels),
   };
 };
 
 const incidentValue = (incident: RunIncident, labels: ExportLabels, ids: ExportIds): ExportedIncident => {
   const { status, answer } = incident;
-  const provider = Values.provider(incident.provider, labels);
-  const input = Values.input(incident, labels);
+  const provider = Values.copyProvider(incident.provider, labels);
+  const input = Values.copyInput(incident, labels);
   const forced = because(Situation.make(input), incident.decision.rule);
-  const decision = Values.decision(incident.decision, forced, labels);
+  const decision = Values.copyDecision(incident.decision, forced, labels);
   return {
     id: ids.of(incident.id),
     attempt: incident.attempt,

@@ -109,7 +109,7 @@ const openRecorder = Effect.fnUntraced(function* (options: PostgresOptions) {
   });
   // Closing the recorder shortens the timeouts too, because a closing caller has as little time as a gateway that was asked to stop.
   yield* Effect.addFinalizer(() => hurry);
-  // Mutates the object, because the transfer to another store identifies it.
+  // Mutates instead of copying: `withTransfer` uses this object as its WeakMap key.
   return Object.assign(recorder, { hurry });
 });
 

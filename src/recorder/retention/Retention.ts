@@ -88,7 +88,10 @@ export interface Retaining {
    *
    * @param told called with the number of runs deleted so far
    */
-  readonly deleteOld: (retention: Retention, told?: (runs: number) => void) => Effect.Effect<number, RecorderError>;
+  readonly deleteOld: (
+    retention: Retention,
+    onProgress?: (runs: number) => void,
+  ) => Effect.Effect<number, RecorderError>;
   /** Counts the runs that `deleteOld` would delete. */
   readonly countOld: (retention: Retention) => Effect.Effect<number, RecorderError>;
 }

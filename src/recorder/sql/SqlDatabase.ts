@@ -57,7 +57,7 @@ export type CommitOne = (
 /** Options of the store's database. */
 export interface DatabaseOptions {
   readonly commitOne?: CommitOne;
-  /** Shared by the clients of one process, so that all of them know if a newer program has changed the tables. */
+  /** Shared by the clients of one process, so that all of them know whether a newer program has changed the tables. */
   readonly newer?: Newer;
   /** Name of the database for messages. */
   readonly place: string;
@@ -161,10 +161,10 @@ export class SqlDatabase {
   execute<A, E>(statement: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
     const { unwritable } = this.#newer;
     if (unwritable !== undefined) return Effect.fail(unwritable);
-    const told = Effect.catchIf(this.#withTables(statement), isUndecided, (cause) =>
+    const checked = Effect.catchIf(this.#withTables(statement), isUndecided, (cause) =>
       Effect.die(new OutcomeUnknown("a statement", { cause })),
     );
-    return this.#explain(this.#runOutsideTransaction(told, true));
+    return this.#explain(this.#runOutsideTransaction(checked, true));
   }
 
   /**

@@ -31,7 +31,7 @@ export interface SqlDialect {
    * The wall clock of the lease's process. If `time` is another clock, renewals also store this wall clock, because it measured the times
    * in the records of that process.
    */
-  readonly told: {
+  readonly wallClock: {
     readonly column: Fragment;
     readonly set: (own: number) => Fragment;
     /** Last renewal of the lease `l`, by the wall clock of its process. */
@@ -67,7 +67,7 @@ export const of = (sql: SqlClient.SqlClient, prefix: string): SqlDialect =>
   sql.onDialectOrElse({ pg: () => postgres(sql, prefix), orElse: () => sqlite(sql) });
 
 /** Returns an error if the store does not support the database of this client. */
-export const problem = (sql: SqlClient.SqlClient): RecorderError | undefined => {
+export const findProblem = (sql: SqlClient.SqlClient): RecorderError | undefined => {
   const unsupportedError = () =>
     new RecorderError({
       reason: "bad_option",
@@ -85,7 +85,11 @@ const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
   read: (body) => Effect.provideService(sql.withTransaction(body), SqlClient.BeginTransaction, "BEGIN"),
   migrate: sql.withTransaction,
   time: (own) => sql`${own}`,
-  told: { column: sql.literal(""), set: () => sql.literal(""), renewedAt: sql.literal("l.expires_at - l.lease_ms") },
+  wallClock: {
+    column: sql.literal(""),
+    set: () => sql.literal(""),
+    renewedAt: sql.literal("l.expires_at - l.lease_ms"),
+  },
   word: sql.literal("TEXT"),
   beatsMissed: 1,
   id: { column: "", note: () => Effect.void },
@@ -106,7 +110,7 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
   read: SqlPostgres.read(sql),
   migrate: SqlPostgres.migrate(sql, prefix),
   time: () => sql.literal("(extract(epoch FROM clock_timestamp()) * 1000)::double precision"),
-  told: {
+  wallClock: {
     column: sql.literal(", told_at DOUBLE PRECISION"),
     set: (own) => sql`, told_at = ${own}`,
     renewedAt: sql.literal("COALESCE(l.told_at, l.started_at)"),

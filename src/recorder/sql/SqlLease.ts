@@ -3,7 +3,7 @@
  * the lease, that is, marks it as lost for good.
  *
  * An expired lease that no process has fenced is still valid, so a laptop that slept loses nothing, and the first heartbeat after an outage
- * renews the lease. Only the fence counts: transactions set, read and obey it. `SqlLeaseWatch` decides if a lease may be fenced.
+ * renews the lease. Only the fence counts: transactions set, read and obey it. `SqlLeaseWatch` decides whether a lease may be fenced.
  */
 import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
@@ -40,7 +40,7 @@ export interface Driven {
     readonly place?: Place;
   };
   /** True if the run is lost and its stream in this process knows of the loss. The stream then writes nothing more. */
-  readonly told?: true;
+  readonly isNotified?: true;
 }
 
 /** Options of this process's lease. */
@@ -206,14 +206,15 @@ export class SqlLease {
   #loseRuns(): void {
     const lost = [...this.#driven];
     for (const [runId] of lost.slice(0, -lostRunsMax)) this.#driven.delete(runId);
-    for (const [runId, { lease, told }] of lost.slice(-lostRunsMax)) {
-      this.#driven.set(runId, { lease, ...(told === undefined ? {} : { told }) });
+    for (const [runId, { lease, isNotified }] of lost.slice(-lostRunsMax)) {
+      this.#driven.set(runId, { lease, ...(isNotified === undefined ? {} : { isNotified }) });
     }
     if (this.#id !== undefined) this.#rememberFenced(this.#id);
     this.#id = undefined;
     this.#needs = 0;
     this.#leaving.clear();
-    for (const [runId, { told }] of lost) if (told === undefined && this.#isHeard(runId)) this.markLossNotified(runId);
+    for (const [runId, { isNotified }] of lost)
+      if (isNotified === undefined && this.#isHeard(runId)) this.markLossNotified(runId);
   }
 
   /** Remembers that another process has fenced this lease, so that a late result under it is not adopted. */
@@ -225,9 +226,9 @@ export class SqlLease {
   }
 
   #isHeard(runId: string): boolean {
-    let heard = false;
-    for (const listener of this.#listeners) heard = listener(runId) || heard;
-    return heard;
+    let isHeard = false;
+    for (const listener of this.#listeners) isHeard = listener(runId) || isHeard;
+    return isHeard;
   }
 
   /** Returns the state of a run that this process owns or has lost. */
@@ -303,7 +304,7 @@ export class SqlLease {
   /** Records that the stream of a lost run was notified of the loss. Until then this process does not claim the run again. */
   markLossNotified(runId: string): void {
     const mine = this.#driven.get(runId);
-    if (mine !== undefined && mine.lease !== this.#id) this.#driven.set(runId, { lease: mine.lease, told: true });
+    if (mine !== undefined && mine.lease !== this.#id) this.#driven.set(runId, { lease: mine.lease, isNotified: true });
   }
 
   /**
@@ -353,7 +354,7 @@ export class SqlLease {
         SELECT MIN(owner) FROM ${runs} WHERE owner IS NOT NULL
         UNION ALL SELECT (SELECT MIN(r.owner) FROM ${runs} r WHERE r.owner > o.owner) FROM o WHERE o.owner IS NOT NULL)
       SELECT o.owner, l.fenced, l.beats, l.lease_ms, l.expires_at - ${dialect.time(this.#options.now())} AS left_ms,
-        ${dialect.told.renewedAt} AS renewed_at
+        ${dialect.wallClock.renewedAt} AS renewed_at
       FROM o LEFT JOIN ${leases} l ON l.id = o.owner
       WHERE o.owner IS NOT NULL`;
     return Effect.map(rows, (all) =>
@@ -361,8 +362,8 @@ export class SqlLease {
     );
   });
 
-  standing(lease: WatchedLease): LeaseStanding {
-    return this.#watch.standing(lease, this.#options.elapsed());
+  standingOf(lease: WatchedLease): LeaseStanding {
+    return this.#watch.standingOf(lease, this.#options.elapsed());
   }
 
   /** Handles a committed transaction that renewed this lease and read the leases of other processes. */
@@ -444,7 +445,7 @@ export class SqlLease {
     const { elapsed, leaseMs, now } = this.#options;
     const beatAt = elapsed();
     const rows = yield* sql`UPDATE ${leases}
-      SET beats = beats + 1, expires_at = ${dialect.time(now())} + ${leaseMs}, lease_ms = ${leaseMs}${dialect.told.set(now())}
+      SET beats = beats + 1, expires_at = ${dialect.time(now())} + ${leaseMs}, lease_ms = ${leaseMs}${dialect.wallClock.set(now())}
       WHERE id = ${id} AND fenced = 0 RETURNING id`;
     return rows.length === 0 ? undefined : { id, beatAt };
   });

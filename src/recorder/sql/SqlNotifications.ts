@@ -105,8 +105,8 @@ export const make = Effect.fnUntraced(function* (
   const channel = `${prefix}words_${store}`;
   const listeners = new Listeners();
   const hearing = { now: false };
-  const withNotification = (told: Fragment, word: string) =>
-    sql`WITH told AS (${told}) SELECT pg_notify(${channel}, ${word}) FROM told`;
+  const withNotification = (statement: Fragment, word: string) =>
+    sql`WITH told AS (${statement}) SELECT pg_notify(${channel}, ${word}) FROM told`;
   const options: SqlFacts.FactsOptions = {
     ...{ database, now, listeners, notify: withNotification },
     node: globalThis.crypto.randomUUID(),

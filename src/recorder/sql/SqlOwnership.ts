@@ -198,7 +198,7 @@ const refusalOf = (lease: SqlLease, held: Held, runId: string, row: Owned | unde
   if (row.state === "ended") return "run_ended" as const;
   const mine = lease.findOwned(runId);
   // This process has lost the run, but its stream here does not know that yet and would continue to write.
-  const isHere = mine !== undefined && mine.lease !== held.id && mine.told === undefined;
+  const isHere = mine !== undefined && mine.lease !== held.id && mine.isNotified === undefined;
   return row.owner === held.id || isHere || lease.isReleasing(runId) ? ("owned" as const) : undefined;
 };
 
@@ -274,7 +274,7 @@ const readRows = ({ ask, dialect, runs, sql }: SqlTables, runIds: ReadonlyArray<
     ? ask<SqlStore.Row>(`SELECT ${dialect.head}, record, changed FROM {runs} WHERE run_id = ANY (?::text[])`, [runIds])
     : sql<SqlStore.Row>`SELECT ${dialect.row} FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
 
-/** Returns the standing of an owner's lease, and fences it if it is over. */
+/** Returns the standing of an owner's lease, and fences it if it has expired. */
 const resolveStanding = (
   lease: SqlLease,
   owners: ReadonlyArray<Owner>,
@@ -284,7 +284,7 @@ const resolveStanding = (
   // A lease that is not listed is this process's own previous one, because only the leases of others are listed.
   if (found === undefined) return Effect.succeed("held");
   if (found.gone) return Effect.succeed("over");
-  const standing = lease.standing(found.lease);
+  const standing = lease.standingOf(found.lease);
   return standing === "over" ? Effect.as(lease.fence(found.lease), standing) : Effect.succeed(standing);
 };
 
@@ -339,7 +339,7 @@ export const orphans = (
   if (waits !== false)
     return retryWhileSilent(given, (isLast) => takeOrphansStep(given, limit, isLast, waits === "all"));
   const lookNow = Effect.gen(function* () {
-    const lost = (yield* lease.owners).filter((it) => it.gone || isDoubtful(lease.standing(it.lease), false));
+    const lost = (yield* lease.owners).filter((it) => it.gone || isDoubtful(lease.standingOf(it.lease), false));
     return yield* readAbandoned(database.tables, lost, limit);
   });
   return database.read(lookNow);
@@ -354,11 +354,11 @@ const takeOrphansStep = (
   const takeStep = Effect.gen(function* () {
     const owners = yield* lease.owners;
     const others = owners.filter(({ gone }) => !gone);
-    const over = others.filter((it) => lease.standing(it.lease) === "over");
+    const over = others.filter((it) => lease.standingOf(it.lease) === "over");
     for (const it of over) yield* lease.fence(it.lease);
-    // The watch starts with the first call. A caller that polls then learns of a dead process as soon as its lease is over.
+    // The watch starts with the first call. A caller that polls then learns of a dead process as soon as its lease has expired.
     const held = over.length < others.length ? yield* lease.holdWatching : undefined;
-    if (!isLast && others.some((it) => isDoubtful(lease.standing(it.lease), all))) {
+    if (!isLast && others.some((it) => isDoubtful(lease.standingOf(it.lease), all))) {
       return { _tag: "silent" as const, held, owners };
     }
     const lost = owners.filter((it) => it.gone || over.includes(it));
@@ -394,7 +394,7 @@ const retryWhileSilent = <A>(
     }
   });
 
-/** Returns open runs, oldest first, that are not parked for an answer and whose owner is missing or has a lease that is over. */
+/** Returns open runs, oldest first, that are not parked for an answer and whose owner is missing or has an expired lease. */
 const readAbandoned = (tables: SqlTables, lost: ReadonlyArray<Owner>, limit: number) => {
   const { dialect, runs, sql } = tables;
   const undecided = sql`ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;

@@ -103,7 +103,7 @@ export const SqlRunRecorder = {
       Effect.gen(function* () {
         const file = options.file ?? SqlFile.defaultFile(yield* readVariables(SqlFile.variables));
         const named = options.file === undefined ? "$STREAM_RECOVERY_DB" : "file";
-        const problem = SqlFile.problem(file, "a file, or PostgresRunRecorder.layer for a PostgreSQL address");
+        const problem = SqlFile.findProblem(file, "a file, or PostgresRunRecorder.layer for a PostgreSQL address");
         if (problem !== undefined) return yield* badOptionError(`${named}: ${problem}`);
         const shared = { client: false, tables: options.prefix !== undefined };
         return Layer.provide(
@@ -148,7 +148,7 @@ export const make = (
     const lockWaitMs = options.lockWaitMs === undefined ? undefined : toMs(options.lockWaitMs);
     const { place = "the database of runs", prefix = SqlTables.prefixDefault } = options;
     const problem =
-      SqlDialect.problem(client) ??
+      SqlDialect.findProblem(client) ??
       SqlTables.prefixProblem(prefix) ??
       msProblem("leaseMs", leaseMs, 1) ??
       msProblem("lockWaitMs", lockWaitMs, 0) ??

@@ -91,7 +91,7 @@ const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place:
 });
 
 /**
- * Lists the tables of a file, which show if the file belongs to another program. For a server, which many programs share, the list is
+ * Lists the tables of a file, which show whether the file belongs to another program. For a server, which many programs share, the list is
  * empty.
  */
 const listTables = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<string>, SqlError> =>
@@ -185,7 +185,7 @@ const createTables = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
   const key = Buffer.from(generateKey()).toString("hex");
   yield* sql`CREATE TABLE ${leases} (
     id ${word} PRIMARY KEY, label TEXT NOT NULL, started_at DOUBLE PRECISION NOT NULL,
-    expires_at DOUBLE PRECISION NOT NULL, fenced INTEGER NOT NULL${dialect.told.column})`;
+    expires_at DOUBLE PRECISION NOT NULL, fenced INTEGER NOT NULL${dialect.wallClock.column})`;
   yield* sql`CREATE TABLE ${runs} (
     seq ${ordinal}, run_id ${word} NOT NULL UNIQUE, version INTEGER NOT NULL, owner ${word},
     state TEXT NOT NULL, parked TEXT, provider TEXT NOT NULL, model TEXT NOT NULL,

@@ -12,8 +12,8 @@ import type { SqlTables } from "./SqlTables.ts";
 /** Creates the transfer of a database. */
 export const make = (database: SqlDatabase): RunTransfer => ({
   key: database.read(keyOf(database.tables)),
-  page: (from, limit) => database.read(page(database.tables, from, limit)),
-  put: (key, records, dryRun = false) => {
+  readPage: (from, limit) => database.read(page(database.tables, from, limit)),
+  insertRuns: (key, records, dryRun = false) => {
     if (dryRun) return Effect.map(database.read(classifyRuns(database.tables, key, records)), ({ taken }) => taken);
     return Effect.flatMap(database.write(put(database.tables, key, records)), ({ isNewKey, taken }) =>
       Effect.as(isNewKey ? database.ready : Effect.void, taken),
@@ -26,8 +26,7 @@ interface DrivenRow extends SqlStore.Row {
 }
 
 /**
- * Reads a page of runs. An unfenced lease counts as held, because a snapshot cannot show if the lease is over; `orphans` fences leases that
- * are over.
+ * Reads a page of runs. An unfenced lease counts as held, because a snapshot does not show whether it has expired; `orphans` fences expired leases.
  */
 const page = Effect.fnUntraced(function* (tables: SqlTables, from: number | undefined, limit: number) {
   const { dialect, leases, runs: ofRuns, sql } = tables;

@@ -42,10 +42,12 @@ const queuedWritesMax = 256;
 const gatherTurns = 1;
 
 /**
- * Maximum tries of a group that finds the file locked by another process's commit, and the pause between them, in milliseconds. After that
- * the writes of the group take the slow path, which waits and costs each write several times its share of a group.
+ * Maximum tries of a group whose file another process's commit has locked. After that, each write is committed alone, which costs several
+ * times as much.
  */
 const lockedMax = 8;
+
+/** Pause between these tries, in milliseconds. */
 const lockedPauseMs = 1;
 
 /**
@@ -343,8 +345,8 @@ const apply = (run: Open, { entries, runId }: Entries): RecorderError | undefine
   const record = RunRecord.applyAll(run.record, entries, run.owner === undefined);
   if (typeof record === "string") return runError(record, runId);
   run.record = record;
-  // A claimed run may still be parked, so its state does not tell if it was released. Only an entry of its owner releases it.
-  if (entries.some(RunRecord.givesBack) || record?.state === "ended") run.owner = undefined;
+  // A claimed run may still be parked, so its state does not tell whether it was released. Only an entry of its owner releases it.
+  if (entries.some(RunRecord.isRelease) || record?.state === "ended") run.owner = undefined;
   return undefined;
 };
 

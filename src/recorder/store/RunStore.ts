@@ -21,12 +21,12 @@ export const isServer = (name: string): boolean => PostgresAddress.isAddress(nam
  *
  * @returns undefined for a file, a `file:` URI of SQLite, and an address of PostgreSQL
  */
-export const problem = (name: string): string | undefined => {
+export const findProblem = (name: string): string | undefined => {
   if (isServer(name)) {
     const address = PostgresAddress.parse(name);
     return address instanceof RecorderError ? address.message : undefined;
   }
-  return SqlFile.problem(name, "a file, memory or postgres://…");
+  return SqlFile.findProblem(name, "a file, memory or postgres://…");
 };
 
 /** The PostgreSQL module. It depends on an optional package, so it is loaded on demand. */
@@ -43,7 +43,7 @@ export const layer = (
   options: SqlFileOptions & { readonly file: string },
   load: () => Promise<Loaded> = () => import("../postgres/PostgresRunRecorder.ts"),
 ): Layer.Layer<RunRecorder, RecorderError> => {
-  const wrong = problem(options.file);
+  const wrong = findProblem(options.file);
   if (wrong !== undefined) return Layer.effect(RunRecorder, Effect.fail(badName(wrong)));
   if (options.file === inMemory) return RunRecorder.layerMemory();
   if (!isServer(options.file)) return SqlRunRecorder.layerFile(options);

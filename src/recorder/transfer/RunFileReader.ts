@@ -101,7 +101,14 @@ class Reading {
     if (parsed.success._tag === "run") return this.#run(this.#head.digest_key, parsed.success.run, text.length);
     const { left_out, runs } = parsed.success.end;
     if (runs !== this.#runs) {
-      return Effect.fail(fileError("cut", number, "end.runs", `expected ${this.#runs}, the number of runs before it`));
+      return Effect.fail(
+        fileError(
+          "cut",
+          number,
+          "end.runs",
+          `expected ${this.#runs}, the number of runs before it, got ${runs}; export the file again`,
+        ),
+      );
     }
     this.#isOver = true;
     this.#read = { ...this.#read, leftOut: left_out };
@@ -128,7 +135,7 @@ class Reading {
     const batch = this.#batch;
     this.#batch = [];
     this.#characters = 0;
-    const put = batch.length === 0 ? Effect.succeed([]) : this.#transfer.put(key, batch, this.#options.dryRun);
+    const put = batch.length === 0 ? Effect.succeed([]) : this.#transfer.insertRuns(key, batch, this.#options.dryRun);
     return Effect.map(put, (taken) => {
       const refused = batch.flatMap(({ run_id }, index): ReadonlyArray<RefusedRun> => {
         const reason = taken[index];

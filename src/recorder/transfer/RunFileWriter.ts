@@ -42,7 +42,7 @@ export const fileOf = (transfer: RunTransfer, options: WriterOptions): Stream.St
     let written: Written = { runs: 0, leftOut: 0, damaged: 0 };
     const head = Effect.map(transfer.key, (key) => headLine(options.at, key));
     const pages = Stream.paginate<number | undefined, string, RecorderError>(undefined, (from) =>
-      Effect.map(transfer.page(from, limit), ({ damaged, next, runs }) => {
+      Effect.map(transfer.readPage(from, limit), ({ damaged, next, runs }) => {
         const taken = options.takesDriven ? runs : runs.filter((run) => !isDriven(run));
         written = {
           runs: written.runs + taken.length,

@@ -41,14 +41,14 @@ export interface RunTransfer {
    *
    * @param from `next` of the previous page; undefined starts at the beginning
    */
-  readonly page: (from: number | undefined, limit: number) => Effect.Effect<RunPage, RecorderError>;
+  readonly readPage: (from: number | undefined, limit: number) => Effect.Effect<RunPage, RecorderError>;
   /**
    * Imports runs in one transaction, and returns the result for each run. The imported runs have no owner.
    *
    * @param key the key of the digests in the source store, in hex
    * @param dryRun true to return the results without importing any run
    */
-  readonly put: (
+  readonly insertRuns: (
     key: string,
     records: ReadonlyArray<RunRecord>,
     dryRun?: boolean,

@@ -12,19 +12,19 @@ import type { Provider } from "../../domain/RunFacts.ts";
 /** The time limits of one attempt, in milliseconds. */
 export interface Clocks {
   /**
-   * From the written request to the first part that makes progress. The wait for the head counts. A request that is not written yet has the
-   * same limit.
+   * Maximum time to the first part that makes progress, from the start of the attempt and again from the written request. Includes the wait
+   * for the head.
    */
   readonly first_progress: number;
   /** Maximum time between two parts that make progress. */
   readonly idle: number;
   /** Maximum time without any byte. Applies only after this attempt has received two keep-alives (`keepAlivesToArm`). */
   readonly silence: number;
-  /** The whole attempt. This is the caller's own limit: off by default, and a run that exceeds it is never retried. */
+  /** Maximum duration of the whole attempt. This is the caller's own limit: off by default, and a run that exceeds it is never retried. */
   readonly attempt: number;
   /**
-   * The whole run: its attempts and the waits between them, but not open questions or running tools. This is the caller's own
-   * limit: off by default, and a run that exceeds it is never retried.
+   * Maximum duration of the whole run: its attempts and the waits between them, but not open questions or running tools. This is the
+   * caller's own limit: off by default, and a run that exceeds it is never retried.
    */
   readonly run: number;
 }

@@ -183,7 +183,7 @@ export interface RunBase<P, E, R> {
    */
   readonly path?: string | Path;
   /**
-   * Further routes: `Routes.of([…])` of `effect-stream-recovery/stages`. The run's own `provider`, `attempt` and `observe` form the first
+   * Fallback routes: `Routes.of([…])` of `effect-stream-recovery/stages`. The run's own `provider`, `attempt` and `observe` form the first
    * route. Only a replay changes route, and no route is tried twice.
    */
   readonly routes?: RunRoutes<P, E, R>;
@@ -208,8 +208,8 @@ export interface RunBase<P, E, R> {
   /** The run's id; generated if absent. It must be new, because the id of a run that is on record (live, parked or ended) is `refused`. */
   readonly runId?: string;
   /**
-   * The transcript of the first request, as serialised by the runtime. Only its digest is kept, and `StreamProcessor.takeUp` accepts no
-   * other transcript.
+   * Text that identifies the first request, for example the JSON of its model, messages and tools. `StreamProcessor.takeUp` accepts only
+   * the same text, so that no process continues another request. Only its digest is kept.
    */
   readonly transcript?: string;
   /** The id of the failed run whose request this one repeats: a client's own retry. */
@@ -310,7 +310,7 @@ export const hasFinishFailures = ({
 export interface TakeUpOptions<P, E, R> {
   /** Options with which the run continues, as for `run`. Its `runId` is ignored. */
   readonly request: RunOptions<P, E, R>;
-  /** The transcript of the run's first request, exactly as given to `run`. */
+  /** The same text that was given to `run` as `transcript`. */
   readonly transcript: string;
   /** The cursor after the last part that the caller kept, if the response can be resumed. */
   readonly cursor?: string;

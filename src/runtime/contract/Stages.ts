@@ -72,7 +72,7 @@ export interface RouteGate<O> {
   readonly failures: number;
   /** The last failure of the first route that was tried, if the run ends on another one. */
   readonly firstFailure: FirstFailure | undefined;
-  /** Returns true if a further route has this id. */
+  /** Returns true if a fallback route has this id. */
   has(id: string): boolean;
   /** Returns the routes' facts for a decision about a failed attempt. */
   facts(attempt: Requested): RouteFacts;
@@ -180,7 +180,7 @@ export interface SeamSlot<P, B> {
    *
    * @returns the break to decide, if the attempt continued shown text and broke before its seam; otherwise undefined
    */
-  broke(broken: B, host: SeamHost): B | undefined;
+  onBreak(broken: B, host: SeamHost): B | undefined;
   /** Restores the requests with a seam that are on record. */
   restore(attempts: ReadonlyArray<Pick<AttemptRecord, "facts" | "seam">>): void;
   /** Called when the run has ended. Releases the shown text (L11). */

@@ -8,7 +8,7 @@
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { Choice, Decision } from "../../domain/Decision.ts";
 import type { Evidence, RunIncident } from "../../domain/RunIncident.ts";
-import { atMost } from "../../facts/Growth.ts";
+import { canGrowInto } from "../../facts/Growth.ts";
 import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import { runStateAfter } from "../../policy/Rules.ts";
 import * as CallVerdicts from "../../recorder/CallVerdicts.ts";
@@ -336,7 +336,7 @@ const crashEntries = (record: RunRecord.RunRecord, decided: AttemptFacts): Reado
       : response.length === 1
         ? decided
         : crashed;
-    return atMost(facts, it.facts) ? [] : [{ _tag: "FactsRaised", attempt: it.attempt, facts }];
+    return canGrowInto(facts, it.facts) ? [] : [{ _tag: "FactsRaised", attempt: it.attempt, facts }];
   });
 };
 

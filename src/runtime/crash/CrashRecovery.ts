@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import * as Metric from "effect/Metric";
 import * as Option from "effect/Option";
+import type * as Scope from "effect/Scope";
 import * as Stream from "effect/Stream";
 import { readMs } from "../../domain/Durations.ts";
 import { toBounded } from "../../recorder/BoundedRecorder.ts";
@@ -232,7 +233,7 @@ export const giveUp = (
 const givenUp = "given_up";
 
 /** Options of the recovery sweeps that `layer` repeats. */
-export interface SweepOptions extends RecoverOptions {
+export interface SweepOptions<R = never> extends RecoverOptions {
   /** Pause between two sweeps, as milliseconds or a duration. */
   readonly intervalMs?: Duration.Input;
   /**
@@ -244,9 +245,9 @@ export interface SweepOptions extends RecoverOptions {
   readonly due?: Effect.Effect<void>;
   /**
    * Called with the report of a sweep that handled at least one run. Runs with outcome `offered` or `answered` wait for
-   * `StreamProcessor.takeUp`.
+   * `StreamProcessor.takeUp`. The next sweep waits for this effect, so fork what takes long: `Effect.forkScoped` lives as long as the layer.
    */
-  readonly onSwept?: (report: Report) => Effect.Effect<void>;
+  readonly onSwept?: (report: Report) => Effect.Effect<void, never, R>;
 }
 
 /** Counts sweeps that failed because the store could not be read or written. The next sweep tries again. */
@@ -259,7 +260,9 @@ export const sweepFailures = Metric.counter("stream_recovery.sweep_failures", {
  * Recovers immediately and then repeatedly while the layer lives. A failed sweep is counted and does not stop the loop. While sweeps fail,
  * the log reports the first failure, then at most one per minute, and finally the recovery.
  */
-export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, RunRecorder> => {
+export const layer = <R = never>(
+  options: SweepOptions<R> = {},
+): Layer.Layer<never, never, RunRecorder | Exclude<R, Scope.Scope>> => {
   const { due = Effect.never, onSwept } = options;
   const intervalMs = readMs("intervalMs", options.intervalMs ?? sweepIntervalMsDefault);
   const parkedMs = readMs("parkedMs", options.parkedMs ?? 0);
@@ -292,6 +295,6 @@ const sweepWords = {
 const logSweepFailure = (outage: OutageLog, cause: Cause.Cause<RecorderError>): Effect.Effect<void> => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause));
   if (error !== undefined) return outage.recordFailure(error.message === "" ? error.reason : error.message);
-  const told = outage.isOn ? Effect.void : Effect.logError("a sweep for orphaned runs failed with a defect", cause);
-  return Effect.andThen(told, outage.recordFailure("a defect in the sweep"));
+  const logged = outage.isOn ? Effect.void : Effect.logError("a sweep for orphaned runs failed with a defect", cause);
+  return Effect.andThen(logged, outage.recordFailure("a defect in the sweep"));
 };

@@ -35,7 +35,7 @@ export interface Drawn {
 
 /** A run that waits for its token. */
 interface Asking {
-  readonly told: Deferred.Deferred<Drawn | undefined>;
+  readonly answered: Deferred.Deferred<Drawn | undefined>;
   /** True if the run stopped waiting and uses its own process's bucket. */
   isLeft: boolean;
 }
@@ -85,15 +85,18 @@ export class SharedThrottle {
     return Effect.uninterruptibleMask((restore): Effect.Effect<Drawn | undefined> => {
       const known = this.#knownMs(provider, now());
       if (known > maxWaitMs) return Effect.succeed({ provider, waitMs: Math.ceil(known), isNone: true });
-      const asking: Asking = { told: Deferred.makeUnsafe(), isLeft: false };
+      const asking: Asking = { answered: Deferred.makeUnsafe(), isLeft: false };
       const markLeft = Effect.sync(() => {
         asking.isLeft = true;
         return undefined;
       });
-      const told = Effect.timeoutOrElse(Deferred.await(asking.told), { duration: drawWaitMs, orElse: () => markLeft });
+      const drawn = Effect.timeoutOrElse(Deferred.await(asking.answered), {
+        duration: drawWaitMs,
+        orElse: () => markLeft,
+      });
       return Effect.andThen(
         this.#joinLine(pacing, provider, now, (line) => line.asking.push(asking)),
-        Effect.onInterrupt(restore(told), () => markLeft),
+        Effect.onInterrupt(restore(drawn), () => markLeft),
       );
     });
   }
@@ -156,10 +159,10 @@ export class SharedThrottle {
     const waitMs = (tokens: number) =>
       Math.min(Number.MAX_SAFE_INTEGER, Math.ceil((Math.max(0, -tokens) / tokensPerSecond) * 1_000));
     if (isKnown) this.#rememberWait(provider, waitMs(left), now);
-    for (const [place, { isLeft, told }] of asking.entries()) {
+    for (const [place, { isLeft, answered }] of asking.entries()) {
       const drawn = { provider, waitMs: waitMs(left + asking.length - 1 - place), isNone: false };
       if (isLeft && isKnown) line.back += 1;
-      Deferred.doneUnsafe(told, Effect.succeed(isKnown ? drawn : undefined));
+      Deferred.doneUnsafe(answered, Effect.succeed(isKnown ? drawn : undefined));
     }
   }
 

@@ -25,9 +25,12 @@ export const pollMsDefault = 250;
 
 /** Options of `UserDecisions.layerDurable`. */
 export interface DurableOptions extends QuestionTerms {
-  /** Maximum time that a stream waits for its answer before it is parked, as milliseconds or a duration; `Infinity` waits forever. */
+  /**
+   * Maximum time that a stream waits for its answer before it is parked, as milliseconds or a duration. Default ten minutes; `Infinity`
+   * waits forever.
+   */
   readonly parkAfterMs?: Duration.Input;
-  /** Interval at which the record is polled for answers from other processes, as milliseconds or a duration. */
+  /** Interval at which the record is polled for answers from other processes, as milliseconds or a duration. Default 250 ms. */
   readonly pollMs?: Duration.Input;
 }
 

@@ -8,7 +8,7 @@ import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { Choice, Decision } from "../../domain/Decision.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
-import { atMost } from "../../facts/Growth.ts";
+import { canGrowInto } from "../../facts/Growth.ts";
 import * as Choices from "../../policy/Choices.ts";
 import * as Incident from "../../recorder/Incident.ts";
 import * as Questions from "../../recorder/Question.ts";
@@ -49,7 +49,7 @@ export const ask = Effect.fnUntraced(function* <P, E, R>(
   { decision, incident }: RecordedDecision,
 ): Effect.fn.Return<Next<P>, never, R> {
   run.question.open();
-  if (!atMost(broken.facts(), incident.facts)) return "again";
+  if (!canGrowInto(broken.facts(), incident.facts)) return "again";
   const record = Questions.make(incident, {
     revision: run.question.next(),
     attempt: run.attempts,
@@ -128,9 +128,9 @@ const resolveQuestion = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<Next<P>, never, R> {
   run.handoff.push({ _tag: "QuestionAsked", question });
   run.telemetry.reportQuestion(incident);
-  const told = yield* answerOf(run, question);
+  const chosen = yield* answerOf(run, question);
   // No process can take up this run, so there is no reason to keep it for a later answer.
-  const answer = told === "parked" && !run.canBeTakenUp ? "stop" : told;
+  const answer = chosen === "parked" && !run.canBeTakenUp ? "stop" : chosen;
   // An answer is refused if the facts have grown since the question, even in the same step.
   if (run.question.close()) return "again";
   if (answer === undefined && !isLeftToOthers(run)) return "again";

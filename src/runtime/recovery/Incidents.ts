@@ -90,8 +90,8 @@ export const recordLate = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<void> {
   run.note(attempt.number, "late_settle");
   if (run.question.overtake()) return;
-  const facts = () => attempt.facts.snapshot();
-  const broken = { attempt, failure, cause: undefined, cursorRefused: true, facts };
+  const factsOf = () => attempt.facts.snapshot();
+  const broken = { attempt, failure, cause: undefined, cursorRefused: true, facts: factsOf };
   yield* record(run, attempt, yield* inputOf(run, broken, undefined), { status: "late", drawn: undefined });
 });
 

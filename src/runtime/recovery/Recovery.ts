@@ -240,7 +240,7 @@ const findBreak = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: Attempt
   // A connection that breaks after the marker does not make a response incomplete. But an empty response is still a failure.
   if (behindMarker.has(end.failure.kind) && isEmptyFailure(run, attempt)) return broken({ kind: "empty" }, end.cause);
   const found = broken(end.failure, end.cause);
-  const atSeam = run.seams?.broke(found, run);
+  const atSeam = run.seams?.onBreak(found, run);
   if (atSeam !== undefined) return atSeam;
   const { firstBreak, chain } = run.response;
   const refused = attempt.setup.request === "resume" && nothing && end.failure.kind === "rejected";

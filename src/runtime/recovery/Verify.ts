@@ -30,7 +30,7 @@ export const recordVerdict = <P, E, R>(
     const owners = new Set(settled.map(({ owner }) => owner));
     const entries = [...owners].flatMap((owner) => {
       const calls = settled.filter((call) => call.owner === owner);
-      return CallVerdicts.entries(owner.number, calls, { verdict, by }, owner.facts.snapshot());
+      return CallVerdicts.makeEntries(owner.number, calls, { verdict, by }, owner.facts.snapshot());
     });
     return Effect.as(run.write(entries), settled.length);
   });

@@ -46,7 +46,7 @@ export const awaitDeparture = Effect.fnUntraced(function* <P, E, R>(
   return goes;
 });
 
-/** Sleeps until the time is over or the run is stopped. */
+/** Sleeps for a time, or until the run is stopped. */
 export const sleepUnlessStopped = <P, E, R>(run: Run<P, E, R>, ms: number): Effect.Effect<void> =>
   ms <= 0 ? Effect.void : Effect.raceFirst(Effect.sleep(Duration.millis(ms)), Deferred.await(run.stopped));
 

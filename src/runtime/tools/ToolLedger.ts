@@ -111,7 +111,7 @@ export class ToolLedger {
     this.#kept.push(call);
   }
 
-  get #stopped(): Deferred.Deferred<void> {
+  get #stopSignal(): Deferred.Deferred<void> {
     this.#stop ??= Deferred.makeUnsafe<void>();
     return this.#stop;
   }
@@ -193,7 +193,7 @@ export class ToolLedger {
 
   /** Interrupts every running handler. Only a user's cancel does this. */
   stopAll(): void {
-    Deferred.doneUnsafe(this.#stopped, Effect.void);
+    Deferred.doneUnsafe(this.#stopSignal, Effect.void);
   }
 
   /**
@@ -277,7 +277,7 @@ export class ToolLedger {
       withStop: (handler) =>
         Effect.raceFirst(
           handler,
-          Effect.flatMap(Deferred.await(this.#stopped), () => Effect.interrupt),
+          Effect.flatMap(Deferred.await(this.#stopSignal), () => Effect.interrupt),
         ),
       recordOutcome: (outcome) =>
         Effect.suspend(() => {

@@ -19,7 +19,7 @@ export interface KeptPool {
   used: number;
 }
 
-/** The events that have left a run. Positions count them from the first event. */
+/** Holds the events that a run has sent. The position of an event is its number, counted from the first event of the run. */
 export class KeptEvents<P> {
   readonly #pool: KeptPool;
   readonly #sizeOf: (part: P, observation: Observation) => number;
@@ -82,7 +82,7 @@ export class KeptEvents<P> {
   }
 
   /** Returns the events from a position on. */
-  from(position: number): ReadonlyArray<RunEvent<P>> {
+  readFrom(position: number): ReadonlyArray<RunEvent<P>> {
     return this.#events.slice(Math.max(0, position - this.#first));
   }
 

@@ -162,7 +162,7 @@ export class LingeringRun<P> implements Readers<P> {
 
   /** Returns the events that a reader has not taken. Calls that were delivered before are marked, so that none runs twice. */
   #eventsFor({ deliveredTo, position }: Reader<P>): ReadonlyArray<RunEvent<P>> {
-    const events = this.#kept.from(position);
+    const events = this.#kept.readFrom(position);
     const again = deliveredTo - position;
     return again <= 0 ? events : events.map((event, at) => (at < again ? markDelivered(event) : event));
   }
@@ -212,14 +212,14 @@ export class LingeringRun<P> implements Readers<P> {
     if (run === undefined || this.#asked !== undefined || this.#end !== undefined || !isWanted) return;
     const asked: { fiber?: Fiber.Fiber<unknown> } = {};
     this.#asked = asked;
-    const heard = Effect.map(Effect.exit(run.handoff.take), (exit) => {
+    const onTaken = Effect.map(Effect.exit(run.handoff.take), (exit) => {
       if (this.#asked !== asked) return;
       this.#asked = undefined;
       if (Exit.isFailure(exit)) this.#finish(Effect.failCause(exit.cause));
       if (this.#reader !== undefined) this.#serve(this.#reader);
       this.#ask();
     });
-    asked.fiber = Effect.runForkWith(run.services)(heard);
+    asked.fiber = Effect.runForkWith(run.services)(onTaken);
   }
 
   /** Cancels the pending pull. Events that have left the run are kept. */

@@ -1,5 +1,5 @@
 /**
- * Decides if a route accepts requests, as pure functions of the failures and successes of the runs that used it.
+ * Decides whether a route accepts requests, as pure functions of the failures and successes of the runs that used it.
  *
  * Five failures of different runs within thirty seconds open a breaker for ten seconds. Each further opening lasts twice as long, up to
  * five minutes. When the time is over, one run at a time may try the route. A success of that run closes the breaker, and a failure opens
@@ -41,7 +41,7 @@ export const closed: Breaker = { _tag: "closed", failures: [] };
 export type BreakerStanding = "closed" | "half_open" | "open";
 
 /** Returns the state of a breaker at `now`, as a run sees it. */
-export const standing = (breaker: Breaker, now: number): BreakerStanding => {
+export const standingOf = (breaker: Breaker, now: number): BreakerStanding => {
   switch (breaker._tag) {
     case "closed":
       return "closed";
@@ -54,7 +54,7 @@ export const standing = (breaker: Breaker, now: number): BreakerStanding => {
 
 /** Records that a run starts to use the route. If the breaker is half open, this run is the trial. */
 export const enter = (breaker: Breaker, run: string, now: number): Breaker =>
-  breaker._tag !== "closed" && standing(breaker, now) === "half_open"
+  breaker._tag !== "closed" && standingOf(breaker, now) === "half_open"
     ? { _tag: "trying", run, since: now, forMs: breaker.forMs }
     : breaker;
 

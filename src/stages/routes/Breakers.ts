@@ -9,28 +9,28 @@ export const breakersMax = 256;
 export class Breakers {
   readonly #breakers = new Map<string, Breaker.Breaker>();
 
-  standing(route: string, now: number): Breaker.BreakerStanding {
-    return Breaker.standing(this.#of(route), now);
+  standingOf(route: string, now: number): Breaker.BreakerStanding {
+    return Breaker.standingOf(this.#breakerOf(route), now);
   }
 
   enter(route: string, run: string, now: number): void {
-    this.#set(route, Breaker.enter(this.#of(route), run, now));
+    this.#set(route, Breaker.enter(this.#breakerOf(route), run, now));
   }
 
   recordFailure(route: string, run: string, now: number): void {
-    this.#set(route, Breaker.recordFailure(this.#of(route), run, now));
+    this.#set(route, Breaker.recordFailure(this.#breakerOf(route), run, now));
   }
 
   trip(route: string, now: number): void {
-    this.#set(route, Breaker.trip(this.#of(route), now));
+    this.#set(route, Breaker.trip(this.#breakerOf(route), now));
   }
 
   recordResponse(route: string, run: string): void {
-    this.#set(route, Breaker.recordResponse(this.#of(route), run));
+    this.#set(route, Breaker.recordResponse(this.#breakerOf(route), run));
   }
 
   abandonTrial(route: string, run: string, now: number): void {
-    this.#set(route, Breaker.abandonTrial(this.#of(route), run, now));
+    this.#set(route, Breaker.abandonTrial(this.#breakerOf(route), run, now));
   }
 
   /** Number of breakers that are kept. Closed breakers without a failure are not kept. */
@@ -38,7 +38,7 @@ export class Breakers {
     return this.#breakers.size;
   }
 
-  #of(route: string): Breaker.Breaker {
+  #breakerOf(route: string): Breaker.Breaker {
     return this.#breakers.get(route) ?? Breaker.closed;
   }
 

@@ -32,7 +32,7 @@ import { Breakers } from "./Breakers.ts";
 export const routesMax = 16;
 
 /**
- * Returns the option that gives a run further routes.
+ * Returns the option that gives a run fallback routes.
  *
  * @param further the routes after the first, in the order of failover; at most 15
  * @param options `own` is true if the statuses 400, 401 and 404 of the first route are the route's fault, `credential` if only 401 is.
@@ -251,7 +251,7 @@ class Routes<P, E, R> implements RouteGate<RunOptions<P, E, R>> {
   /** Returns true if a route accepts a request of this run now. */
   #isUp(route: Route<P, E, R>): boolean {
     if (!this.#isReachable(route)) return false;
-    const standing = this.#standing(route);
+    const standing = this.#standingOf(route);
     // A half-open breaker admits only some runs: a run that could still use another route if this one fails, and a run whose current route
     // is down.
     return standing === "half_open" ? this.#hasAnother(route) || this.#isLost(route) : standing === "closed";
@@ -268,7 +268,7 @@ class Routes<P, E, R> implements RouteGate<RunOptions<P, E, R>> {
   }
 
   #isWell(route: Route<P, E, R>): boolean {
-    return this.#isReachable(route) && this.#standing(route) === "closed";
+    return this.#isReachable(route) && this.#standingOf(route) === "closed";
   }
 
   #isReachable({ options }: Route<P, E, R>): boolean {
@@ -282,8 +282,8 @@ class Routes<P, E, R> implements RouteGate<RunOptions<P, E, R>> {
     return this.#host.now();
   }
 
-  #standing({ breaker }: Route<P, E, R>): BreakerStanding {
-    return this.#breakers.standing(breaker, this.#now);
+  #standingOf({ breaker }: Route<P, E, R>): BreakerStanding {
+    return this.#breakers.standingOf(breaker, this.#now);
   }
 }
 
@@ -329,7 +329,7 @@ class Route<P, E, R> {
   }
 }
 
-/** Returns the run's options on a further route (O2). */
+/** Returns the run's options on a fallback route (O2). */
 const optionsOn = <P, E, R>(
   { attempt, canContinue, observe, path, provider }: RunRoute<P, E, R>,
   { canContinue: _continue, path: _path, refreshCredentials: _refresh, ...options }: RunOptions<P, E, R>,

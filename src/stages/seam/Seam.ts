@@ -53,7 +53,7 @@ const readPlan = (plan: SeamPlan | SeamRefusal | undefined): SeamPlan | SeamRefu
   return Number.isSafeInteger(plan.at) && plan.at >= 0 ? plan : "unbuildable";
 };
 
-const unwritable = () => ({ type: "unproven", fault: "unwritable" }) as const;
+const makeUnwritable = () => ({ type: "unproven", fault: "unwritable" }) as const;
 
 /** The seam of one run. */
 export class Seam<P, B extends BrokenText> implements SeamSlot<P, B> {
@@ -116,7 +116,10 @@ export class Seam<P, B extends BrokenText> implements SeamSlot<P, B> {
 
   /** If the seam fails to start, nothing is joined. */
   check(plan: SeamPlan, owner: SeamOwner): SeamCheck<P> {
-    return new Check(this.#callSeam((seam) => seam.joins(plan)) ?? { take: unwritable, end: unwritable }, owner);
+    return new Check(
+      this.#callSeam((seam) => seam.joins(plan)) ?? { take: makeUnwritable, end: makeUnwritable },
+      owner,
+    );
   }
 
   /** A request that was not sent does not count (M2). */
@@ -125,7 +128,7 @@ export class Seam<P, B extends BrokenText> implements SeamSlot<P, B> {
   }
 
   /** Decides the interrupted response again. A caller that cannot discard gets a decision about the continuation. */
-  broke({ attempt, cause, failure }: B, host: SeamHost): B | undefined {
+  onBreak({ attempt, cause, failure }: B, host: SeamHost): B | undefined {
     const { seam } = attempt.setup;
     const before = this.#interrupted;
     if (seam === undefined || before === undefined) return undefined;

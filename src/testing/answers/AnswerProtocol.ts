@@ -12,7 +12,7 @@ export interface AnswerProtocol {
   /** Part of the path that belongs to the base URL of the provider's own SDK. */
   readonly basePath: string;
   /** True if a request path, without its query, belongs to this protocol. */
-  readonly serves: (path: string) => boolean;
+  readonly isServed: (path: string) => boolean;
   /** False if a response of this protocol has no tool calls. Default true. */
   readonly hasCalls?: boolean;
   readonly write: (answer: NumberedAnswer) => ReadonlyArray<AnswerEvent>;

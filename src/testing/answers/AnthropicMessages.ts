@@ -174,7 +174,7 @@ export const anthropicMessages: AnswerProtocol = {
   shortName: "messages",
   path: "/v1/messages",
   basePath: "",
-  serves: (path) => path.endsWith("/messages"),
+  isServed: (path) => path.endsWith("/messages"),
   write: events,
   errorBody,
   ping: pingFrame,

@@ -181,7 +181,7 @@ export const bedrockConverse: AnswerProtocol = {
   id: "bedrock-converse",
   shortName: "converse",
   path: `/model/${model}/converse-stream`,
-  serves: (path) => /\/model\/[^/]+\/converse(?:-stream)?$/.test(path),
+  isServed: (path) => /\/model\/[^/]+\/converse(?:-stream)?$/.test(path),
   write: converseEvents,
   mayEnd: ({ stopReason }) => Json.string(stopReason) !== "",
 };
@@ -192,7 +192,7 @@ export const bedrockInvoke: AnswerProtocol = {
   id: "bedrock-invoke",
   shortName: "invoke",
   path: `/model/${model}/invoke-with-response-stream`,
-  serves: (path) => /\/model\/[^/]+\/invoke(?:-with-response-stream)?$/.test(path),
+  isServed: (path) => /\/model\/[^/]+\/invoke(?:-with-response-stream)?$/.test(path),
   write: withError(invokeEvents),
   mayEnd: anthropicMessages.mayEnd,
 };

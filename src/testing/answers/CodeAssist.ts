@@ -19,6 +19,6 @@ export const codeAssist: AnswerProtocol = {
   shortName: "code-assist",
   path: "/v1internal:streamGenerateContent?alt=sse",
   basePath: "",
-  serves: (path) => path.endsWith("/v1internal:streamGenerateContent"),
+  isServed: (path) => path.endsWith("/v1internal:streamGenerateContent"),
   write: (answer) => googleGemini.write(answer).map(wrap),
 };

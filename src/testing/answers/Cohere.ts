@@ -11,12 +11,12 @@ interface About {
   readonly call?: ScriptedCall;
 }
 
-const named = (role: EventRole, type: string, data: object, about: About = {}): AnswerEvent =>
+const makeEvent = (role: EventRole, type: string, data: object, about: About = {}): AnswerEvent =>
   frame(role, { type, ...data }, { event: type, ...about });
 
 const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const message = { role: "assistant", content: [], tool_plan: "", tool_calls: [], citations: [] };
-  const start = named("lifecycle", "message-start", { id: `r${answer.request}`, delta: { message } });
+  const start = makeEvent("lifecycle", "message-start", { id: `r${answer.request}`, delta: { message } });
   const written = [start, ...answer.items.flatMap((item, index) => itemEvents(item, index))];
   if (answer.finish === "none") return written;
   const { input, output } = tokens(answer.items);
@@ -25,7 +25,7 @@ const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const delta = { finish_reason: finishReasons[answer.finish], ...usage };
   return [
     ...written,
-    named("terminal", "message-end", { id: `r${answer.request}`, delta }),
+    makeEvent("terminal", "message-end", { id: `r${answer.request}`, delta }),
     frame("terminal", "[DONE]"),
   ];
 };
@@ -42,7 +42,7 @@ const itemEvents = (item: Item, index: number): ReadonlyArray<AnswerEvent> => {
     case "bytes":
       return [bytesFrame(item.bytes)];
     case "error":
-      return [named("error", "error", { message: errors[item.error].message, code: errors[item.error].code })];
+      return [makeEvent("error", "error", { message: errors[item.error].message, code: errors[item.error].code })];
     case "call":
       return callEvents(item, index);
   }
@@ -56,9 +56,9 @@ const blockEvents = (
 ): ReadonlyArray<AnswerEvent> => {
   const delta = (content: object) => ({ index, delta: { message: { content } } });
   return [
-    named("lifecycle", "content-start", delta({ type: field, [field]: "" })),
-    ...deltas.map((serial) => named(role, "content-delta", delta({ [field]: serial }), { serials: [serial] })),
-    named("lifecycle", "content-end", { index }),
+    makeEvent("lifecycle", "content-start", delta({ type: field, [field]: "" })),
+    ...deltas.map((serial) => makeEvent(role, "content-delta", delta({ [field]: serial }), { serials: [serial] })),
+    makeEvent("lifecycle", "content-end", { index }),
   ];
 };
 
@@ -70,9 +70,9 @@ const callEvents = (
   const delta = (tool_calls: object) => ({ index, delta: { message: { tool_calls } } });
   const begun = { id, type: "function", function: { name: call.name, arguments: "" } };
   return [
-    named("call", "tool-call-start", delta(begun)),
-    ...pieces.map((piece) => named("arguments", "tool-call-delta", delta({ function: { arguments: piece } }))),
-    named("arguments", "tool-call-end", { index }, cut ? {} : { call }),
+    makeEvent("call", "tool-call-start", delta(begun)),
+    ...pieces.map((piece) => makeEvent("arguments", "tool-call-delta", delta({ function: { arguments: piece } }))),
+    makeEvent("arguments", "tool-call-end", { index }, cut ? {} : { call }),
   ];
 };
 
@@ -89,7 +89,7 @@ export const cohereChat: AnswerProtocol = {
   shortName: "cohere",
   path: "/v2/chat",
   basePath: "",
-  serves: (path) => path.endsWith("/v2/chat"),
+  isServed: (path) => path.endsWith("/v2/chat"),
   write: events,
   errorBody: (status) => ({ message: `status ${status}` }),
   endsWith: "event",

@@ -130,7 +130,7 @@ export const googleGemini: AnswerProtocol = {
   shortName: "gemini",
   path: "/v1beta/models/fault-model:streamGenerateContent?alt=sse",
   basePath: "/v1beta",
-  serves: (path) => /\/models\/[^/]+:streamGenerateContent$/.test(path),
+  isServed: (path) => /\/models\/[^/]+:streamGenerateContent$/.test(path),
   write: events,
   errorBody,
   endsWith: "clean_end",

@@ -13,7 +13,7 @@ interface About {
 }
 
 /** Every event has an id, so that a client can resume a background interaction right after it. */
-const numbered = (written: ReadonlyArray<Draft>): ReadonlyArray<AnswerEvent> =>
+const addEventIds = (written: ReadonlyArray<Draft>): ReadonlyArray<AnswerEvent> =>
   written.map((draft, at) => {
     if ("frame" in draft) return draft;
     const { about, data, role, type } = draft;
@@ -24,20 +24,25 @@ type Draft =
   | AnswerEvent
   | { readonly role: EventRole; readonly type: string; readonly data: object; readonly about: About };
 
-const named = (role: EventRole, type: string, data: object, about: About = {}): Draft => ({ role, type, data, about });
+const makeDraft = (role: EventRole, type: string, data: object, about: About = {}): Draft => ({
+  role,
+  type,
+  data,
+  about,
+});
 
 const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const interaction = { id: `int_r${answer.request}`, object: "interaction", model, status: "in_progress" };
   const written = [
-    named("lifecycle", "interaction.created", { interaction }),
+    makeDraft("lifecycle", "interaction.created", { interaction }),
     ...answer.items.flatMap((item, index) => itemEvents(item, index)),
   ];
-  if (answer.finish === "none") return numbered(written);
+  if (answer.finish === "none") return addEventIds(written);
   const { input, output } = tokens(answer.items);
   const usage = answer.usage ? { usage: { total_input_tokens: input, total_output_tokens: output } } : {};
   const ended = { ...interaction, status: statuses[answer.finish], ...usage };
   return [
-    ...numbered([...written, named("terminal", "interaction.completed", { interaction: ended })]),
+    ...addEventIds([...written, makeDraft("terminal", "interaction.completed", { interaction: ended })]),
     frame("terminal", "[DONE]", { event: "done" }),
   ];
 };
@@ -58,7 +63,7 @@ const itemEvents = (item: Item, index: number): ReadonlyArray<Draft> => {
       return [bytesFrame(item.bytes)];
     case "error":
       return [
-        named("error", "error", { error: { message: errors[item.error].message, code: errors[item.error].code } }),
+        makeDraft("error", "error", { error: { message: errors[item.error].message, code: errors[item.error].code } }),
       ];
     case "call":
       return item.call.executor === "provider" ? hostedEvents(item, index) : callEvents(item, index);
@@ -72,19 +77,19 @@ const stepEvents = (
   index: number,
   delta: (text: string) => object,
 ): ReadonlyArray<Draft> => [
-  named("lifecycle", "step.start", { index, step: { type } }),
-  ...deltas.map((text) => named(role, "step.delta", { index, delta: delta(text) }, { serials: [text] })),
-  named("lifecycle", "step.stop", { index }),
+  makeDraft("lifecycle", "step.start", { index, step: { type } }),
+  ...deltas.map((text) => makeDraft(role, "step.delta", { index, delta: delta(text) }, { serials: [text] })),
+  makeDraft("lifecycle", "step.stop", { index }),
 ];
 
 type CallItem = Extract<Item, { readonly type: "call" }>;
 
 const callEvents = ({ call, cut, id, pieces }: CallItem, index: number): ReadonlyArray<Draft> => [
-  named("call", "step.start", { index, step: { type: "function_call", id, name: call.name, arguments: {} } }),
+  makeDraft("call", "step.start", { index, step: { type: "function_call", id, name: call.name, arguments: {} } }),
   ...pieces.map((text) =>
-    named("arguments", "step.delta", { index, delta: { type: "arguments_delta", arguments: text } }),
+    makeDraft("arguments", "step.delta", { index, delta: { type: "arguments_delta", arguments: text } }),
   ),
-  named("arguments", "step.stop", { index }, cut ? {} : { call }),
+  makeDraft("arguments", "step.stop", { index }, cut ? {} : { call }),
 ];
 
 /** A tool of Google's, and its result. */
@@ -92,10 +97,10 @@ const hostedEvents = ({ call, id }: CallItem, index: number): ReadonlyArray<Draf
   const step = { type: `${call.name}_call`, id, arguments: JSON.parse(call.input) };
   const result = { type: `${call.name}_result`, call_id: id, result: "ok" };
   return [
-    named("call", "step.start", { index, step }),
-    named("arguments", "step.stop", { index }),
-    named("call", "step.start", { index, step: result }, { call }),
-    named("lifecycle", "step.stop", { index }),
+    makeDraft("call", "step.start", { index, step }),
+    makeDraft("arguments", "step.stop", { index }),
+    makeDraft("call", "step.start", { index, step: result }, { call }),
+    makeDraft("lifecycle", "step.stop", { index }),
   ];
 };
 
@@ -112,7 +117,7 @@ export const interactions: AnswerProtocol = {
   shortName: "interactions",
   path: "/v1beta/interactions",
   basePath: "/v1beta",
-  serves: (path) => path.endsWith("/interactions"),
+  isServed: (path) => path.endsWith("/interactions"),
   write: events,
   errorBody: (status) => ({ error: { code: codes[status] ?? "internal", message: `status ${status}` } }),
   endsWith: "event",

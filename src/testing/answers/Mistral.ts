@@ -13,24 +13,24 @@ interface About {
   readonly call?: ScriptedCall;
 }
 
-const named = (role: EventRole, type: string, data: object, about: About = {}): AnswerEvent =>
+const makeEvent = (role: EventRole, type: string, data: object, about: About = {}): AnswerEvent =>
   frame(role, { type, ...data }, { event: type, ...about });
 
 const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const written = [
-    named("lifecycle", "conversation.response.started", { conversation_id: `conv_r${answer.request}` }),
+    makeEvent("lifecycle", "conversation.response.started", { conversation_id: `conv_r${answer.request}` }),
     ...answer.items.flatMap((item, index) => itemEvents(item, index)),
   ];
   if (answer.finish === "none") return written;
   const { input, output } = tokens(answer.items);
   const usage = answer.usage ? { prompt_tokens: input, completion_tokens: output, total_tokens: input + output } : {};
-  return [...written, named("terminal", "conversation.response.done", { usage })];
+  return [...written, makeEvent("terminal", "conversation.response.done", { usage })];
 };
 
 const itemEvents = (item: Item, index: number): ReadonlyArray<AnswerEvent> => {
   const entry = { output_index: index, id: `entry_${index}`, model };
   const message = (role: "reasoning" | "text", content: unknown, serial: string) =>
-    named(
+    makeEvent(
       role,
       "message.output.delta",
       { ...entry, content_index: 0, role: "assistant", content },
@@ -50,7 +50,10 @@ const itemEvents = (item: Item, index: number): ReadonlyArray<AnswerEvent> => {
       return [bytesFrame(item.bytes)];
     case "error":
       return [
-        named("error", "conversation.response.error", { message: errors[item.error].message, code: codes[item.error] }),
+        makeEvent("error", "conversation.response.error", {
+          message: errors[item.error].message,
+          code: codes[item.error],
+        }),
       ];
     case "call":
       return item.call.executor === "provider" ? hostedEvents(item, entry) : callEvents(item, entry);
@@ -64,7 +67,7 @@ type CallItem = Extract<Item, { readonly type: "call" }>;
 /** The pieces of a call. Mistral sends no event at its end. */
 const callEvents = ({ call, cut, id, pieces }: CallItem, entry: object): ReadonlyArray<AnswerEvent> =>
   (pieces.length === 0 ? [""] : pieces).map((text, at) =>
-    named(
+    makeEvent(
       at === 0 ? "call" : "arguments",
       "function.call.delta",
       { ...entry, name: call.name, tool_call_id: id, arguments: text },
@@ -74,8 +77,8 @@ const callEvents = ({ call, cut, id, pieces }: CallItem, entry: object): Readonl
 
 /** A tool of Mistral's, and its end. */
 const hostedEvents = ({ call }: CallItem, entry: object): ReadonlyArray<AnswerEvent> => [
-  named("call", "tool.execution.started", { ...entry, name: call.name, arguments: call.input }),
-  named("call", "tool.execution.done", { ...entry, name: call.name }, { call }),
+  makeEvent("call", "tool.execution.started", { ...entry, name: call.name, arguments: call.input }),
+  makeEvent("call", "tool.execution.done", { ...entry, name: call.name }, { call }),
 ];
 
 /** Mistral's conversations. */
@@ -84,7 +87,7 @@ export const mistralConversations: AnswerProtocol = {
   shortName: "mistral",
   path: "/v1/conversations",
   basePath: "",
-  serves: (path) => /\/conversations(?:\/[^/]+(?:\/restart)?)?$/.test(path),
+  isServed: (path) => /\/conversations(?:\/[^/]+(?:\/restart)?)?$/.test(path),
   write: events,
   errorBody: (status) => ({ object: "error", message: `status ${status}`, type: "error", param: null, code: null }),
   endsWith: "event",

@@ -69,7 +69,7 @@ export const ollama: AnswerProtocol = {
   shortName: "ollama",
   path: "/api/chat",
   basePath: "",
-  serves: (path) => /\/api\/(?:chat|generate)$/.test(path),
+  isServed: (path) => /\/api\/(?:chat|generate)$/.test(path),
   contentType: "application/x-ndjson",
   write: events,
   errorBody: (status) => ({ error: `status ${status}` }),

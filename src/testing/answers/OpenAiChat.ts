@@ -10,7 +10,7 @@ import { errorBody, errors } from "./OpenAiErrors.ts";
 
 const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const chunk = (delta: object, finish: string | null = null) => ({
-    ...envelope(answer.request),
+    ...makeEnvelope(answer.request),
     choices: [{ index: 0, delta, finish_reason: finish }],
   });
   let index = -1;
@@ -24,13 +24,13 @@ const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   if (answer.usage) {
     const { input, output } = tokens(answer.items);
     const usage = { prompt_tokens: input, completion_tokens: output, total_tokens: input + output };
-    written.push(frame("terminal", { ...envelope(answer.request), choices: [], usage }));
+    written.push(frame("terminal", { ...makeEnvelope(answer.request), choices: [], usage }));
   }
   written.push(frame("terminal", "[DONE]"));
   return written;
 };
 
-const envelope = (request: number) => ({
+const makeEnvelope = (request: number) => ({
   id: `chatcmpl-r${request}`,
   object: "chat.completion.chunk",
   created: 1_700_000_000,
@@ -104,7 +104,7 @@ export const openAiChat: AnswerProtocol = {
   shortName: "chat",
   path: "/v1/chat/completions",
   basePath: "/v1",
-  serves: (path) => path.endsWith("/chat/completions"),
+  isServed: (path) => path.endsWith("/chat/completions"),
   write: events,
   errorBody,
   endsWith: "event",

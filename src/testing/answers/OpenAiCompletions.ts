@@ -57,7 +57,7 @@ export const openAiCompletions: AnswerProtocol = {
   id: "openai-completions",
   shortName: "completions",
   path: "/v1/completions",
-  serves: (path) => /(?<!\/chat)\/completions$/.test(path),
+  isServed: (path) => /(?<!\/chat)\/completions$/.test(path),
   hasCalls: false,
   write: events,
 };

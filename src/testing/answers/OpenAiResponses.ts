@@ -190,7 +190,7 @@ export const openAiResponses: AnswerProtocol = {
   shortName: "responses",
   path: "/v1/responses",
   basePath: "/v1",
-  serves: (path) => /\/responses(\/[^/]+)?$/.test(path),
+  isServed: (path) => /\/responses(\/[^/]+)?$/.test(path),
   write: events,
   errorBody,
   endsWith: "event",

@@ -134,7 +134,7 @@ const readRequest = Effect.fnUntraced(function* (
     const route = head === undefined ? undefined : server.route(head);
     describe(row, reader, head, route);
     server.log.wake();
-    if (reader.problem() !== undefined) return { type: "refused" };
+    if (reader.findProblem() !== undefined) return { type: "refused" };
     const script = route?.script ?? (server.mainOnly ? "" : undefined);
     if (script === undefined) continue;
     const early = server.peek(script)?.break;
@@ -143,7 +143,7 @@ const readRequest = Effect.fnUntraced(function* (
       return { type: "broken", break: early };
     }
     if (!reader.complete() || head === undefined) continue;
-    inbox.unread(rest);
+    inbox.putBack(rest);
     const answer = server.next(script);
     const asked = answer?.protocol === undefined ? undefined : server.protocolOf(answer.protocol);
     return { type: "read", head, body: reader.body(), answer, protocol: asked ?? route?.protocol };

@@ -149,7 +149,7 @@ const judgeTools = (evidence: Evidence, final: ReadonlyArray<RequestLog>) => {
     if (ran.has(serial) || (ranGroups.get(group) ?? sent.row.number) !== sent.row.number) repeated.push(serial);
     ran.add(serial);
     ranGroups.set(group, sent.row.number);
-    if (canonical(input) !== canonical(sent.call.input)) truncated.push(serial);
+    if (canonicalize(input) !== canonicalize(sent.call.input)) truncated.push(serial);
   }
   const expected = final.flatMap((row) => row.calls.filter((call) => call.executor === "runtime"));
   const judged = evidence.completed && evidence.tools !== undefined;
@@ -171,7 +171,7 @@ const tryParse = (input: unknown): unknown => {
   }
 };
 
-const canonical = (input: unknown): string => JSON.stringify(sortKeys(tryParse(input)));
+const canonicalize = (input: unknown): string => JSON.stringify(sortKeys(tryParse(input)));
 
 const sortKeys = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(sortKeys);

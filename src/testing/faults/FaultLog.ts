@@ -108,7 +108,7 @@ export const make = (): FaultLog => {
       rows.map((row) => ({ ...row, text: [...row.text], reasoning: [...row.reasoning], calls: [...row.calls] })),
     omittedCount: () => omitted,
     until: (look) =>
-      watchers.until(() => {
+      watchers.waitUntil(() => {
         const value = look(rows);
         return value === undefined ? undefined : { value };
       }),

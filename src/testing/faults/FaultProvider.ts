@@ -216,7 +216,7 @@ const route = (
   const prefixed = /^\/s\/([^/]+)(\/.*)$/.exec(path);
   const name = prefixed?.[1] === undefined ? head.headers.get("x-script") : safeDecode(prefixed[1]);
   const known = name === undefined || scripts.has(name);
-  return { script: name ?? "", path, protocol: known ? protocols.find(({ serves }) => serves(path)) : undefined };
+  return { script: name ?? "", path, protocol: known ? protocols.find(({ isServed }) => isServed(path)) : undefined };
 };
 
 const safeDecode = (text: string): string => {

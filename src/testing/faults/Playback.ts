@@ -96,7 +96,7 @@ export const breakOff = (
 /** Writes to the socket, and records the byte count, the body hash and the serials. */
 const sender = ({ answer, onChange, plan, protocol, row, socket }: Playback) => {
   const hash = createHash("sha256");
-  const raw = (bytes: Uint8Array) =>
+  const writeRaw = (bytes: Uint8Array) =>
     Effect.suspend(() => {
       row.bytes_sent += bytes.byteLength;
       return Effect.tap(write(socket, bytes), () => Effect.sync(onChange));
@@ -105,8 +105,8 @@ const sender = ({ answer, onChange, plan, protocol, row, socket }: Playback) => 
     Effect.suspend(() => {
       hash.update(bytes);
       row.sent_hash = hash.copy().digest("hex");
-      if (plan.framing !== "chunked") return raw(bytes);
-      return raw(Buffer.concat([Buffer.from(`${bytes.byteLength.toString(16)}\r\n`), bytes, Buffer.from("\r\n")]));
+      if (plan.framing !== "chunked") return writeRaw(bytes);
+      return writeRaw(Buffer.concat([Buffer.from(`${bytes.byteLength.toString(16)}\r\n`), bytes, Buffer.from("\r\n")]));
     });
   const wait = (ms: number) =>
     answer.keep_alive === undefined ? Effect.sleep(ms) : waitAlive(ms, answer.keep_alive, protocol, body);
@@ -123,7 +123,7 @@ const sender = ({ answer, onChange, plan, protocol, row, socket }: Playback) => 
       if (more && piece.event_end && (answer.delay_ms ?? 0) > 0) yield* wait(answer.delay_ms ?? 0);
     }
   });
-  return { raw, body, pieces };
+  return { raw: writeRaw, body, pieces };
 };
 
 /** Records a piece before it is written, so the client never has content that is missing in the log. */

@@ -23,7 +23,7 @@ export interface RequestReader {
   readonly head: () => RequestHead | undefined;
   readonly complete: () => boolean;
   /** The reason why the request cannot be read. A broken request stays broken. */
-  readonly problem: () => string | undefined;
+  readonly findProblem: () => string | undefined;
   /** Bytes received for this request, including its head. */
   readonly receivedBytes: () => number;
   readonly bodyBytes: () => number;
@@ -38,7 +38,7 @@ const nothing = new Uint8Array(0);
 /**
  * Creates a reader for one request.
  *
- * @param keepsBody true if the body is needed, and not only its hash
+ * @param keepsBody true if the body itself is needed; otherwise only its hash is kept
  */
 export const make = (keepsBody = false): RequestReader => new Reader(keepsBody);
 
@@ -66,7 +66,7 @@ class Reader implements RequestReader {
 
   readonly head = () => this.#head;
   readonly complete = () => this.#complete;
-  readonly problem = () => this.#problem;
+  readonly findProblem = () => this.#problem;
   readonly receivedBytes = () => this.#received;
   readonly bodyBytes = () => this.#bodyBytes;
   readonly bodyHash = () => this.#hash.copy().digest("hex");

@@ -12,7 +12,7 @@ export interface SocketInbox {
   /** Takes the next bytes; undefined once the queue has ended. */
   readonly take: Effect.Effect<Uint8Array | undefined>;
   /** Puts bytes back at the front. */
-  readonly unread: (bytes: Uint8Array) => void;
+  readonly putBack: (bytes: Uint8Array) => void;
   /** Waits until the peer has closed, and discards the bytes that it still sends. */
   readonly gone: Effect.Effect<void>;
 }
@@ -45,13 +45,13 @@ export const make = (socket: Socket): SocketInbox => {
     return chunk;
   };
   return {
-    take: watchers.until(() => (waiting.length > 0 ? { value: shift() } : over ? { value: undefined } : undefined)),
-    unread: (chunk) => {
+    take: watchers.waitUntil(() => (waiting.length > 0 ? { value: shift() } : over ? { value: undefined } : undefined)),
+    putBack: (chunk) => {
       if (chunk.byteLength === 0) return;
       waiting.unshift(chunk);
       bytes += chunk.byteLength;
     },
-    gone: watchers.until(() => {
+    gone: watchers.waitUntil(() => {
       while (waiting.length > 0) shift();
       return over ? { value: undefined } : undefined;
     }),

@@ -15,7 +15,7 @@ export class Watchers {
    *
    * @param look reads the state; undefined while there is no value
    */
-  until<A>(look: () => { readonly value: A } | undefined): Effect.Effect<A> {
+  waitUntil<A>(look: () => { readonly value: A } | undefined): Effect.Effect<A> {
     return Effect.callback<A>((resume) => {
       const watcher = () => {
         const found = look();

@@ -99,7 +99,7 @@ describe("a call that ends without its answer", () => {
     }),
   );
 
-  it.live("says so in plain words when a loop above sends it again at once", () =>
+  it.live("names a loop that repeats a failed request at once", () =>
     withServer({ answers: [textCut, { content: [{ text: 1 }] }] }, async (server, recovery) => {
       const model = recovery.recover(chat(server.url));
       await failureOf(streamText(ask(model)).text);

@@ -11,17 +11,17 @@ const taken = (book: CallRegistry, input: unknown, id = "0", tool = "bash") => {
 describe("the call that a tool runs for", () => {
   it("is each of two that nothing tells apart, once; then the guard is left to refuse", () => {
     const book = new CallRegistry();
-    book.handedOver(of("a"), call("{}"));
-    book.handedOver(of("b"), call("{}"));
+    book.register(of("a"), call("{}"));
+    book.register(of("b"), call("{}"));
     assert.deepEqual([taken(book, {}), taken(book, {})].sort(), ["a", "b"]);
     assert.isDefined(taken(book, {}));
   });
 
   it("is the one with the same input, else the newest of its id and its tool", () => {
     const book = new CallRegistry();
-    book.handedOver(of("a"), call('{ "cmd": "ls" }'));
-    book.handedOver(of("b"), call('{"cmd":"pwd"}'));
-    book.handedOver(of("c"), call("not json"));
+    book.register(of("a"), call('{ "cmd": "ls" }'));
+    book.register(of("b"), call('{"cmd":"pwd"}'));
+    book.register(of("c"), call("not json"));
     assert.strictEqual(taken(book, { cmd: "ls" }), "a");
     assert.strictEqual(taken(book, { cmd: "repaired" }), "c");
     assert.strictEqual(taken(book, { cmd: "repaired" }), "b");
@@ -31,8 +31,8 @@ describe("the call that a tool runs for", () => {
 
   it("is forgotten when too many have come after it", () => {
     const book = new CallRegistry();
-    book.handedOver(of("first"), call("{}", "first"));
-    for (let index = 0; index < handedOverMax; index += 1) book.handedOver(of("later"), call("{}", `${index}`));
+    book.register(of("first"), call("{}", "first"));
+    for (let index = 0; index < handedOverMax; index += 1) book.register(of("later"), call("{}", `${index}`));
     assert.isUndefined(taken(book, {}, "first"));
     assert.strictEqual(taken(book, {}, "0"), "later");
   });

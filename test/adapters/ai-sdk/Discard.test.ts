@@ -137,7 +137,7 @@ describe("a live call", () => {
       const result = streamText({ ...ask, model: alone });
       const error = await result.text.then(undefined, (thrown: unknown) => thrown);
       assert.instanceOf(error, CallInterrupted);
-      assert.match(String(error), /experimental_transform of live/);
+      assert.match(String(error), /spread `recovery.live/);
     }),
   );
 });

@@ -174,7 +174,7 @@ describe("a guarded tool", () => {
     }),
   );
 
-  it.live("gives the preliminary results of a generator as they come, and its error to the model", () =>
+  it.live("forwards preliminary results of a generator at once, and its error to the model", () =>
     onServices([call, { content: [{ text: 1 }] }, call, { content: [{ text: 1 }] }], async (server, recovery) => {
       const bash = tool({
         inputSchema: schema,
@@ -249,7 +249,7 @@ describe("what a request exposes", () => {
     }),
   );
 
-  it.live("tells hosted tools apart: a search is replayed, a hosted MCP server asks", () =>
+  it.live("distinguishes hosted tools: a search is replayed, a hosted MCP server asks", () =>
     onServices([{ status: 500 }, { content: [{ text: 1 }] }, { status: 500 }], async (server, recovery) => {
       const provider = openai(server.url);
       const model = recovery.recover(provider.responses("fault-model"));

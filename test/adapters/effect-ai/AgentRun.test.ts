@@ -56,7 +56,7 @@ describe("EffectAi.run", () => {
     }),
   );
 
-  it.effect("goes on from a settled call after a break: the request holds the call and its result", () =>
+  it.effect("continues from a settled call after a break: the request contains the call and its result", () =>
     Effect.gen(function* () {
       const ran: Array<string> = [];
       const asked: Asked = { prompts: [] };
@@ -81,7 +81,7 @@ describe("EffectAi.run", () => {
     }),
   );
 
-  it.effect("tells the results of the calls before the run completes", () =>
+  it.effect("reports the results of calls before the run completes", () =>
     Effect.gen(function* () {
       const ran: Array<string> = [];
       const parts = [

@@ -74,7 +74,7 @@ describe("A recovered language model", () => {
     }),
   );
 
-  it.effect("takes a clean end without a finish for a failure", () =>
+  it.effect("treats a clean end without a finish as a failure", () =>
     Effect.gen(function* () {
       const it = yield* turn([{ parts: text("Hel") }, whole]);
       assert.instanceOf(it.error, AiError.AiError);
@@ -92,7 +92,7 @@ describe("A recovered language model", () => {
     }),
   );
 
-  it.effect("keeps calls apart that have the same id", () =>
+  it.effect("distinguishes calls with the same id", () =>
     Effect.gen(function* () {
       const parts = [...call("", "read_file", { path: "a" }), ...call("", "bash", { cmd: "ls" }), finish("tool-calls")];
       const it = yield* turn([{ parts }]);
@@ -154,7 +154,7 @@ describe("A recovered language model", () => {
     }).pipe(Effect.provide(layers([{ parts }, whole], [], asked)));
   });
 
-  it.effect("lets the caller resolve the calls where it wants to, and hands them out whole only", () =>
+  it.effect("lets the caller resolve calls by itself, and delivers only whole calls", () =>
     Effect.gen(function* () {
       const toolkit = yield* tools;
       const broken = { parts: call("c1", "bash", { cmd: "ls" }).slice(0, 2), error: reset };
@@ -176,7 +176,7 @@ describe("A recovered language model", () => {
     }).pipe(Effect.provide(layers([whole], []))),
   );
 
-  it.effect("gives invalid parameters back to whom effect/ai gives them, not to the retry", () =>
+  it.effect("reports invalid parameters where effect/ai does, without a retry", () =>
     Effect.gen(function* () {
       const asked: Asked = { prompts: [] };
       const it = yield* turn([{ parts: [...call("c1", "bash", { wrong: 1 }), finish("tool-calls")] }], asked);

@@ -170,7 +170,7 @@ describe("A user's Stop by EffectAi.StopSignal", () => {
       }).pipe(Effect.provide(over(answer, seen)));
     });
 
-  it.live("leaves a history whose call is closed", () => {
+  it.live("leaves a history without an open call", () => {
     const seen = scene();
     const controller = new AbortController();
     return Effect.gen(function* () {

@@ -68,7 +68,7 @@ const goesOn: Answer = {
 };
 
 describe("EffectAi.run with continueText auto", () => {
-  it.effect("goes on in the block that the break has left open, and writes one message", () =>
+  it.effect("continues in the block that was open at the break, and writes one message", () =>
     Effect.gen(function* () {
       const it = yield* step([broken, goesOn]);
       assert.isTrue(it.isWhole);
@@ -82,7 +82,7 @@ describe("EffectAi.run with continueText auto", () => {
     }),
   );
 
-  it.effect("asks for the anchor in the user's words behind the text that was shown", () =>
+  it.effect("requests the anchor in a user message after the shown text", () =>
     Effect.gen(function* () {
       const it = yield* step([broken, goesOn]);
       const [, request = []] = it.requests;
@@ -122,7 +122,7 @@ describe("EffectAi.run with continueText auto", () => {
     }),
   );
 
-  it.effect("goes on twice, and each request holds what was shown by then once", () =>
+  it.effect("continues twice, and each request contains the text shown so far once", () =>
     Effect.gen(function* () {
       const second: Answer = { parts: [start("b"), ...deltas("b", `${before}dge fell into it `)], error: reset };
       const third: Answer = {
@@ -171,7 +171,7 @@ describe("EffectAi.run with continueText auto", () => {
     }),
   );
 
-  it.effect("asks where the request demands a call", () =>
+  it.effect("asks a person if the request demands a call", () =>
     Effect.gen(function* () {
       for (const choice of ["required", { tool: "bash" }, { mode: "required", oneOf: ["bash"] }] as const) {
         const it = yield* step([broken, goesOn], choice as never); // the names are those of the toolkit above

@@ -126,7 +126,7 @@ describe.concurrent("the fetch below recoveringFetch", () => {
 });
 
 describe.concurrent("refreshCredentials", () => {
-  it.live("gives every repeat its credentials, and leaves the first request and other headers alone", () =>
+  it.live("renews the credentials of every repeat, and changes neither the first request nor other headers", () =>
     Effect.gen(function* () {
       const asked: Array<string | null> = [];
       const { options, seen } = noting((given) => {

@@ -236,7 +236,7 @@ describe.concurrent("recoveringFetch's call", () => {
     );
   }
 
-  it.live("takes a Request", () =>
+  it.live("accepts a Request object", () =>
     Effect.gen(function* () {
       const { fetch: made, server } = yield* setup({ answers: [reset("before_head"), whole] });
       const request = new Request(server.endpoint("openai-chat"), {
@@ -250,7 +250,7 @@ describe.concurrent("recoveringFetch's call", () => {
     }),
   );
 
-  it.live("lets go of the provider's body when its reader leaves", () =>
+  it.live("releases the provider's body when its reader leaves", () =>
     Effect.gen(function* () {
       const given: Array<Response> = [];
       const stalled = { content: [{ text: 3 }], break: { kind: "stall", at: "event", n: 3 } } as const;

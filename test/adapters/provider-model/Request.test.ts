@@ -4,11 +4,11 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Schema } from "effect";
 import { Prompt, Response, Tool, Toolkit } from "effect/ai";
-import { anthropicMessages, bedrockInvoke } from "../../../src/adapters/provider-model/AnthropicMessages.ts";
-import { bedrockConverse } from "../../../src/adapters/provider-model/BedrockConverse.ts";
-import { googleGemini } from "../../../src/adapters/provider-model/GoogleGemini.ts";
-import { openAiChat } from "../../../src/adapters/provider-model/OpenAiChat.ts";
-import { openAiResponses } from "../../../src/adapters/provider-model/OpenAiResponses.ts";
+import { writeAnthropicMessages, writeBedrockInvoke } from "../../../src/adapters/provider-model/AnthropicMessages.ts";
+import { writeBedrockConverse } from "../../../src/adapters/provider-model/BedrockConverse.ts";
+import { writeGoogleGemini } from "../../../src/adapters/provider-model/GoogleGemini.ts";
+import { writeOpenAiChat } from "../../../src/adapters/provider-model/OpenAiChat.ts";
+import { writeOpenAiResponses } from "../../../src/adapters/provider-model/OpenAiResponses.ts";
 import { PartWriter } from "../../../src/adapters/provider-model/PartWriter.ts";
 import type { Written } from "../../../src/adapters/provider-model/Request.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
@@ -65,7 +65,7 @@ const parameters = Tool.getJsonSchema(Bash);
 
 describe("A request", () => {
   it("of chat completions holds the conversation, the tools and the wish for usage", () => {
-    assert.deepStrictEqual(openAiChat(written("openai-chat")), {
+    assert.deepStrictEqual(writeOpenAiChat(written("openai-chat")), {
       model: "m",
       stream: true,
       stream_options: { include_usage: true },
@@ -92,7 +92,9 @@ describe("A request", () => {
   });
 
   it("of responses holds items, and stores nothing", () => {
-    const body = openAiResponses(written("openai-responses", { toolChoice: { tool: "bash" }, tools: [Bash, search] }));
+    const body = writeOpenAiResponses(
+      written("openai-responses", { toolChoice: { tool: "bash" }, tools: [Bash, search] }),
+    );
     assert.deepStrictEqual(body, {
       model: "m",
       stream: true,
@@ -120,7 +122,7 @@ describe("A request", () => {
   });
 
   it("of messages alternates its turns", () => {
-    assert.deepStrictEqual(anthropicMessages(written("anthropic-messages", { toolChoice: "required" })), {
+    assert.deepStrictEqual(writeAnthropicMessages(written("anthropic-messages", { toolChoice: "required" })), {
       model: "m",
       stream: true,
       max_tokens: 8_192,
@@ -154,15 +156,15 @@ describe("A request", () => {
   });
 
   it("of Bedrock's invoke is one of messages with a version, and its address has the rest", () => {
-    const { model: _, stream: _s, ...body } = anthropicMessages(written("bedrock-invoke"));
-    assert.deepStrictEqual(bedrockInvoke(written("bedrock-invoke")), {
+    const { model: _, stream: _s, ...body } = writeAnthropicMessages(written("bedrock-invoke"));
+    assert.deepStrictEqual(writeBedrockInvoke(written("bedrock-invoke")), {
       anthropic_version: "bedrock-2023-05-31",
       ...body,
     });
   });
 
   it("of Bedrock's Converse alternates its turns", () => {
-    assert.deepStrictEqual(bedrockConverse(written("bedrock-converse", { toolChoice: { tool: "bash" } })), {
+    assert.deepStrictEqual(writeBedrockConverse(written("bedrock-converse", { toolChoice: { tool: "bash" } })), {
       system: [{ text: "Be kind." }],
       messages: [
         {
@@ -183,12 +185,12 @@ describe("A request", () => {
         toolChoice: { tool: { name: "bash" } },
       },
     });
-    assert.notProperty(bedrockConverse(written("bedrock-converse", { toolChoice: "none" })), "toolConfig");
-    assert.throws(() => bedrockConverse(written("bedrock-converse", { tools: [search] })), /web_search/);
+    assert.notProperty(writeBedrockConverse(written("bedrock-converse", { toolChoice: "none" })), "toolConfig");
+    assert.throws(() => writeBedrockConverse(written("bedrock-converse", { tools: [search] })), /web_search/);
   });
 
   it("of Gemini holds contents and names the functions that may be called", () => {
-    assert.deepStrictEqual(googleGemini(written("google-gemini", { toolChoice: { tool: "bash" } })), {
+    assert.deepStrictEqual(writeGoogleGemini(written("google-gemini", { toolChoice: { tool: "bash" } })), {
       systemInstruction: { parts: [{ text: "Be kind." }] },
       contents: [
         { role: "user", parts: [{ text: "Look." }, { inlineData: { mimeType: "image/png", data: image } }] },
@@ -205,7 +207,7 @@ describe("A request", () => {
     });
   });
 
-  it("asks for a structured answer in each protocol's own words", () => {
+  it("requests a structured answer in the form of each protocol", () => {
     const responseFormat = {
       type: "json",
       objectName: "person",
@@ -213,20 +215,20 @@ describe("A request", () => {
     } as const;
     const more = { responseFormat, tools: [] };
     const text = (body: object) => JSON.stringify(body);
-    assert.include(text(openAiChat(written("openai-chat", more))), '"response_format":{"type":"json_schema"');
+    assert.include(text(writeOpenAiChat(written("openai-chat", more))), '"response_format":{"type":"json_schema"');
     assert.include(
-      text(openAiResponses(written("openai-responses", more))),
+      text(writeOpenAiResponses(written("openai-responses", more))),
       '"text":{"format":{"type":"json_schema","name":"person"',
     );
     assert.include(
-      text(bedrockConverse(written("bedrock-converse", more))),
+      text(writeBedrockConverse(written("bedrock-converse", more))),
       '"outputConfig":{"textFormat":{"type":"json_schema","structure":{"jsonSchema":{"name":"person"',
     );
     assert.include(
-      text(anthropicMessages(written("anthropic-messages", more))),
+      text(writeAnthropicMessages(written("anthropic-messages", more))),
       '"output_config":{"format":{"type":"json_schema"',
     );
-    assert.include(text(googleGemini(written("google-gemini", more))), '"responseMimeType":"application/json"');
+    assert.include(text(writeGoogleGemini(written("google-gemini", more))), '"responseMimeType":"application/json"');
   });
 });
 
@@ -267,7 +269,7 @@ describe("What a provider wants back", () => {
         { type: "content_block_stop", index: 2 },
         { type: "message_delta", delta: { stop_reason: "tool_use" } },
       ]);
-      assert.deepStrictEqual(anthropicMessages(written("anthropic-messages", { prompt, tools: [] })).messages, [
+      assert.deepStrictEqual(writeAnthropicMessages(written("anthropic-messages", { prompt, tools: [] })).messages, [
         {
           role: "assistant",
           content: [
@@ -294,7 +296,7 @@ describe("What a provider wants back", () => {
         { contentBlockStop: { contentBlockIndex: 1 } },
         { messageStop: { stopReason: "end_turn" } },
       ]);
-      assert.deepStrictEqual(bedrockConverse(written("bedrock-converse", { prompt, tools: [] })).messages, [
+      assert.deepStrictEqual(writeBedrockConverse(written("bedrock-converse", { prompt, tools: [] })).messages, [
         {
           role: "assistant",
           content: [{ reasoningContent: { reasoningText: { text: "hm", signature: "c2ln" } } }, { text: "Hi" }],
@@ -319,7 +321,7 @@ describe("What a provider wants back", () => {
         { type: "response.output_item.done", output_index: 0, item: { ...item, encrypted_content: "eHl6" } },
         { type: "response.completed", response: { id: "r", status: "completed", output: [] } },
       ]);
-      assert.deepStrictEqual(openAiResponses(written("openai-responses", { prompt, tools: [] })).input, [
+      assert.deepStrictEqual(writeOpenAiResponses(written("openai-responses", { prompt, tools: [] })).input, [
         { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "hm" }], encrypted_content: "eHl6" },
       ]);
     }),
@@ -331,7 +333,7 @@ describe("What a provider wants back", () => {
       const prompt = yield* givenBack("google-gemini", [
         { candidates: [{ index: 0, content: { parts }, finishReason: "STOP" }], responseId: "r" },
       ]);
-      assert.deepStrictEqual(googleGemini(written("google-gemini", { prompt, tools: [] })).contents, [
+      assert.deepStrictEqual(writeGoogleGemini(written("google-gemini", { prompt, tools: [] })).contents, [
         { role: "model", parts: [{ functionCall: { name: "bash", args: { cmd: "ls" } }, thoughtSignature: "c2ln" }] },
       ]);
     }),

@@ -32,7 +32,7 @@ describe("a wrong command line", () => {
     assert.include(said("--constructor"), "did you mean --log-format?");
   });
 
-  it("knows an address from a file", () => {
+  it("distinguishes an address from a file", () => {
     const files = ["runs.db", "./a:b.db", "C:\\runs.db", "/tmp/x", "file:///tmp/x.db", ":memory:", "memory"];
     for (const name of [...files, "postgres://h/d", "POSTGRESQL://h/d"])
       assert.isUndefined(storeNameProblem(name), name);

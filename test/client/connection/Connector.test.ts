@@ -16,7 +16,7 @@ interface Heard {
 const opened = (connector: Connector.Connector, url: string, waiting: Connector.Waiting) =>
   Effect.callback<ReadonlyArray<Heard>>((resume) => {
     const heard: Array<Heard> = [];
-    const hear = (at: string): void => void heard.push({ at, waiting: connector.waiting() });
+    const hear = (at: string): void => void heard.push({ at, waiting: connector.findWaiting() });
     const connected = (error: Error | null, socket: Socket | null): void => {
       hear(error === null ? "connect" : "error");
       socket?.once("data", () => {
@@ -38,7 +38,7 @@ describe("a connection", () => {
       Effect.gen(function* () {
         const url = yield* serverOf((_, response) => response.end("hello"));
         const proxy = proxied ? EgressProxy.read((yield* proxyServer()).url) : undefined;
-        const connector = Connector.make({ connectMs: 5_000, tls: {}, proxy: EgressProxy.always(proxy) });
+        const connector = Connector.make({ connectMs: 5_000, tls: {}, proxy: EgressProxy.useOne(proxy) });
         const waiting: Connector.Waiting = { connecting: undefined };
         const heard = yield* opened(connector, url, waiting);
         assert.deepStrictEqual(heard, [

@@ -20,7 +20,7 @@ const made = (options: { readonly proxy?: string } = {}) =>
   Effect.gen(function* () {
     const clock = { monotonic: 0, wall: 0 };
     const origins = new Origins();
-    const proxy = EgressProxy.always(options.proxy === undefined ? undefined : EgressProxy.read(options.proxy));
+    const proxy = EgressProxy.useOne(options.proxy === undefined ? undefined : EgressProxy.read(options.proxy));
     const connector = Connector.make({ connectMs: 5_000, tls: { ca: localhost }, proxy });
     const agent = yield* Connections.make({
       connector,

@@ -35,7 +35,7 @@ const connector = (proxy?: string, ca = localhost) =>
   Connector.make({
     connectMs: 5_000,
     tls: { ca },
-    proxy: EgressProxy.always(proxy === undefined ? undefined : EgressProxy.read(proxy)),
+    proxy: EgressProxy.useOne(proxy === undefined ? undefined : EgressProxy.read(proxy)),
   });
 
 const probe = (origin: string, proxy?: string, limitMs?: number, ca?: string) =>

@@ -248,7 +248,7 @@ describe("buckets", () => {
         },
       },
     );
-    assert.deepStrictEqual(RateLimits.read([undefined, null, "x", hostile], nowMs), { told: 0, empty: 0 });
+    assert.deepStrictEqual(RateLimits.read([undefined, null, "x", hostile], nowMs), { reported: 0, empty: 0 });
   });
 });
 

@@ -74,7 +74,7 @@ describe("WaitWords.read", () => {
       random() < 0.5 ? " " : "",
     );
 
-  it("gives a wait within its bounds for any sentence, or no wait", () => {
+  it("reads from any sentence a wait within bounds or none", () => {
     let read = 0;
     for (let times = 0; times < 20_000; times += 1) {
       const text = sentence();

@@ -99,7 +99,7 @@ describe("the API", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("says why it refuses an answer, and then changes nothing", () =>
+  it.effect("names the reason for a refused answer, and changes nothing", () =>
     Effect.gen(function* () {
       yield* put([Runs.asking("run_a"), Runs.calm("run_b", Runs.now)]);
       const refusals: ReadonlyArray<readonly [string, unknown, number, string]> = [

@@ -188,7 +188,7 @@ describe("the page's section of paths", () => {
     );
   });
 
-  it.effect("says of a waiting run what it waits for, since when and until when", () =>
+  it.effect("shows what a waiting run waits for, since when and until when", () =>
     Effect.gen(function* () {
       yield* put([
         [

@@ -107,7 +107,7 @@ describe("the parameters of a search", () => {
 });
 
 describe("a search", () => {
-  it.effect("finds by rule and by end", () =>
+  it.effect("finds runs by rule and by end", () =>
     Effect.gen(function* () {
       yield* put([Runs.calm("calm", now), Runs.recovered("healed"), Runs.stopped("stopped", now), Runs.asking("asks")]);
       assert.deepStrictEqual(ids((yield* found({ rule: "tool_outcome_unknown" })).runs), ["asks"]);

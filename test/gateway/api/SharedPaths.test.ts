@@ -182,7 +182,7 @@ describe("an outage found by one of several workers", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("lets as many requests go together after it as one gateway would", () =>
+  it.effect("releases together as many requests as one gateway would, after a shared cooldown", () =>
     Effect.gen(function* () {
       const { first, second } = yield* two;
       let isWell = false;

@@ -53,32 +53,34 @@ const alone = Effect.provideServiceEffect(
 );
 
 describe("The access line of a client that left", () => {
-  it.live("says so, of what it was sent, and that of its repeat says that it attached: one run, two lines", () =>
-    Effect.gen(function* () {
-      const it = yield* left();
-      assert.deepStrictEqual(yield* counted(it), ["lingering_runs 1"]);
-      const second = ask(it, protocol, { ...key, ...again });
-      yield* it.isIn("read");
-      assert.sameMembers(yield* counted(it), ['attached_total{how="repeat"} 1', "lingering_runs 0"]);
-      it.sent.finish();
-      yield* whole(second);
-      const lines = yield* it.accessed(2);
-      const [one, two] = lines.toSorted((a, b) => a.outcome.localeCompare(b.outcome)).toReversed();
-      const shared = { method: "POST", path: paths[protocol], status: 200, upstream: "openai", run_id: it.run };
-      assert.deepInclude(one, { ...shared, level: "info", outcome: "left", attempts: 1 });
-      assert.isAtLeast(one?.bytes ?? 0, it.first.got().byteLength);
-      assert.isBelow(one?.bytes ?? all, all);
-      assert.notProperty(one, "attached_at");
-      assert.deepInclude(two, { ...shared, level: "info", outcome: "attached", attached_at: 0, bytes: all });
-      assert.isAtMost(two?.head_ms ?? Number.NaN, two?.ms ?? 0);
-      assert.lengthOf(it.provider.asked, 1);
-      assert.sameMembers(yield* counted(it), [
-        'attached_total{how="repeat"} 1',
-        'served_total{upstream="openai",outcome="left",reason="none"} 1',
-        'served_total{upstream="openai",outcome="attached",reason="none"} 1',
-        "lingering_runs 0",
-      ]);
-    }).pipe(alone),
+  it.live(
+    "reports the bytes that the client got; the line of its repeat reports the attachment: one run, two lines",
+    () =>
+      Effect.gen(function* () {
+        const it = yield* left();
+        assert.deepStrictEqual(yield* counted(it), ["lingering_runs 1"]);
+        const second = ask(it, protocol, { ...key, ...again });
+        yield* it.isIn("read");
+        assert.sameMembers(yield* counted(it), ['attached_total{how="repeat"} 1', "lingering_runs 0"]);
+        it.sent.finish();
+        yield* whole(second);
+        const lines = yield* it.accessed(2);
+        const [one, two] = lines.toSorted((a, b) => a.outcome.localeCompare(b.outcome)).toReversed();
+        const shared = { method: "POST", path: paths[protocol], status: 200, upstream: "openai", run_id: it.run };
+        assert.deepInclude(one, { ...shared, level: "info", outcome: "left", attempts: 1 });
+        assert.isAtLeast(one?.bytes ?? 0, it.first.got().byteLength);
+        assert.isBelow(one?.bytes ?? all, all);
+        assert.notProperty(one, "attached_at");
+        assert.deepInclude(two, { ...shared, level: "info", outcome: "attached", attached_at: 0, bytes: all });
+        assert.isAtMost(two?.head_ms ?? Number.NaN, two?.ms ?? 0);
+        assert.lengthOf(it.provider.asked, 1);
+        assert.sameMembers(yield* counted(it), [
+          'attached_total{how="repeat"} 1',
+          'served_total{upstream="openai",outcome="left",reason="none"} 1',
+          'served_total{upstream="openai",outcome="attached",reason="none"} 1',
+          "lingering_runs 0",
+        ]);
+      }).pipe(alone),
   );
 
   it.live("and that of one which reads on by the run's name says from which byte", () =>
@@ -105,7 +107,7 @@ describe("The access line of a client that left", () => {
     }).pipe(alone),
   );
 
-  it.live("says so again of one that attached and left again", () =>
+  it.live("has another line for a client that attached and left again", () =>
     Effect.gen(function* () {
       const it = yield* left();
       const second = attach(it, it.run, key);

@@ -21,7 +21,7 @@ const bytes = (length: number, of = 1) => new Uint8Array(length).fill(of);
 
 const all = (log: ByteLog, from: number): Buffer => {
   const parts: Array<Uint8Array> = [];
-  for (let at = from, part = log.from(at); part !== undefined; part = log.from(at)) {
+  for (let at = from, part = log.readFrom(at); part !== undefined; part = log.readFrom(at)) {
     parts.push(part);
     at += part.byteLength;
   }
@@ -29,36 +29,36 @@ const all = (log: ByteLog, from: number): Buffer => {
 };
 
 describe("The log of a response", () => {
-  it("keeps a chunk that fills its own buffer as it is, and copies the view of a larger packet", () => {
+  it("keeps a chunk that fills its buffer without a copy, and copies a view of a larger packet", () => {
     const log = new ByteLog();
     const packet = bytes(5_000, 1);
     log.append(packet.subarray(50));
-    assert.strictEqual(log.from(0)?.buffer, packet.buffer);
-    assert.strictEqual(log.held, 5_000);
+    assert.strictEqual(log.readFrom(0)?.buffer, packet.buffer);
+    assert.strictEqual(log.allocated, 5_000);
     const view = bytes(64 * 1024, 2).subarray(0, 1_500);
     log.append(view);
-    assert.notStrictEqual(log.from(4_950)?.buffer, view.buffer);
+    assert.notStrictEqual(log.readFrom(4_950)?.buffer, view.buffer);
     // What is kept stands behind no hole, so that long chunks between short ones take no more than twice their bytes.
     for (let n = 0; n < 20; n += 1) {
       log.append(bytes(2_000, 3));
       log.append(bytes(10, 4));
-      assert.isAtMost(log.held, 2 * log.length + 4_096);
+      assert.isAtMost(log.allocated, 2 * log.length + 4_096);
     }
     const { length } = log;
     assert.strictEqual(all(log, 0).byteLength, length);
     log.dropUntil(4_950);
-    assert.isAtMost(log.held, 2 * (length - 4_950) + 4_096, "a kept chunk goes with its whole buffer");
+    assert.isAtMost(log.allocated, 2 * (length - 4_950) + 4_096, "a kept chunk goes with its whole buffer");
   });
 
-  it("gives back what it has not filled once the response is over, and leaves a reader what it was given", () => {
+  it("frees the unused part of its last segment at the end of a response, without changing bytes that a reader has", () => {
     for (const length of [0, 3_000, 20_000, 70_000, 200_000, 262_144]) {
       const log = new ByteLog();
       const whole = Buffer.from(Array.from({ length }, (_, n) => n % 251));
       for (let at = 0; at < length; at += 150) log.append(Uint8Array.from(whole.subarray(at, at + 150)));
-      const given = log.from(Math.max(0, length - 100));
+      const given = log.readFrom(Math.max(0, length - 100));
       log.trim();
       log.trim();
-      assert.isAtMost(log.held - length, 8 * 1024, `${length} bytes`);
+      assert.isAtMost(log.allocated - length, 8 * 1024, `${length} bytes`);
       assert.isTrue(all(log, 0).equals(whole), `${length} bytes`);
       if (given !== undefined) assert.isTrue(whole.subarray(length - 100).equals(given));
       log.append(bytes(10, 7));
@@ -66,7 +66,7 @@ describe("The log of a response", () => {
     }
   });
 
-  it("gives every byte once from any place on, in bounded memory (20 seeds)", () => {
+  it("returns every byte once from any offset, in bounded memory (20 seeds)", () => {
     for (let seed = 1; seed <= 20; seed += 1) {
       const random = seeded(seed);
       const log = new ByteLog();
@@ -77,22 +77,22 @@ describe("The log of a response", () => {
         whole = Buffer.concat([whole, chunk]);
         const from = Math.floor(random() * (whole.byteLength + 1));
         assert.isTrue(all(log, from).equals(whole.subarray(from)), `seed ${seed}, step ${step}`);
-        assert.isAtMost(log.held, 2 * whole.byteLength + 4_096, `seed ${seed}`);
+        assert.isAtMost(log.allocated, 2 * whole.byteLength + 4_096, `seed ${seed}`);
       }
       const kept = Math.floor(random() * whole.byteLength);
-      const before = log.held;
+      const before = log.allocated;
       log.dropUntil(kept);
       assert.isTrue(all(log, kept).equals(whole.subarray(kept)), `seed ${seed}`);
-      assert.isAtMost(log.held, before);
+      assert.isAtMost(log.allocated, before);
       log.dropUntil(log.length);
-      assert.isAtMost(log.held, 64 * 1024);
+      assert.isAtMost(log.allocated, 64 * 1024);
       assert.strictEqual(log.length, whole.byteLength);
     }
   });
 });
 
 describe("The registry of runs that may be attached to", () => {
-  it("gives a run to a repeat of its request once its reader has left, and to nobody beside a living one", () => {
+  it("attaches a repeat once the reader of its run has left, and never next to a live reader", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms());
     assert.isUndefined(registry.findRepeated("r", again, never), "its reader lives");
@@ -104,7 +104,7 @@ describe("The registry of runs that may be attached to", () => {
     assert.isUndefined(registry.findRepeated("r", again, never), "another has taken it up");
   });
 
-  it("lets a repeat take the place of a reader whose socket is silent, and no request that does not say that it is one", () => {
+  it("replaces a reader with a silent socket by a declared repeat, and by no other request", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms());
     assert.strictEqual(registry.findRepeated("r", again, always), entry);
@@ -122,7 +122,7 @@ describe("The registry of runs that may be attached to", () => {
     assert.strictEqual(registry.findRepeated("r", again, never), entry, "the last packet may have been lost");
   });
 
-  it("takes two idempotency keys for two requests, one key for a repeat, and x-recovery-attach for the last word", () => {
+  it("treats two idempotency keys as two requests, one key as a repeat, and lets x-recovery-attach decide", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms({ idempotencyKey: "a" }));
     registry.recordDetach(entry, 0, true);
@@ -135,7 +135,7 @@ describe("The registry of runs that may be attached to", () => {
     );
   });
 
-  it("gives no repeat a run that has failed or was cancelled", () => {
+  it("attaches no repeat to a run that has failed or was cancelled", () => {
     for (const how of ["broken", "cancelled"] as const) {
       const registry = new AttachRegistry();
       const { entry } = registry.begin(terms());
@@ -145,7 +145,7 @@ describe("The registry of runs that may be attached to", () => {
     }
   });
 
-  it("gives several repeats each its own run: those of the same name first, then those that were lost, then those that were had", () => {
+  it("attaches several repeats to different runs: first by name, then runs that lost their reader, then runs that were read to the end", () => {
     const registry = new AttachRegistry();
     const had = registry.begin(terms()).entry;
     const late = registry.begin(terms()).entry;
@@ -165,7 +165,7 @@ describe("The registry of runs that may be attached to", () => {
     assert.deepStrictEqual(found, [named, early, late, had, undefined]);
   });
 
-  it("keeps an entry for its time behind the last reader and behind the end, and not while it is read", () => {
+  it("evicts an entry a fixed time after its last reader and after its end, never while it is read", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms({ lingerMs: 100 }));
     assert.isUndefined(registry.expiryOf(entry));
@@ -178,7 +178,7 @@ describe("The registry of runs that may be attached to", () => {
     assert.strictEqual(registry.expiryOf(entry), 190);
   });
 
-  it("lets only the holder of a run's credential find it by name, also once it was evicted", () => {
+  it("finds a run by id only for the holder of its credential, even after its eviction", () => {
     const registry = new AttachRegistry({ runBytes: 10 });
     const { entry } = registry.begin(terms({ holder: "mine" }));
     registry.setRunId(entry, "gw_1");
@@ -274,7 +274,7 @@ const play = (seed: number): void => {
     }
     assert.isAtMost(registry.size, limits.runs, `seed ${seed}`);
     assert.isAtMost(registry.bytes, limits.processBytes, `seed ${seed}`);
-    const held = registry.entries.reduce((sum, { log }) => sum + log.held, 0);
+    const held = registry.entries.reduce((sum, { log }) => sum + log.allocated, 0);
     assert.strictEqual(registry.bytes, held, `seed ${seed}: the account is true`);
     for (const { log } of registry.entries) assert.isAtMost(log.length, limits.runBytes, `seed ${seed}`);
   }

@@ -124,7 +124,7 @@ describe("A fetch that attaches", () => {
     }),
   );
 
-  it.live("asks a server that is no gateway for nothing, and says no word of its own to it", () =>
+  it.live("sends no attach request and no own header to a server that is not a gateway", () =>
     Effect.gen(function* () {
       const seen: Array<string> = [];
       const at = yield* serverOf((request, response) => {

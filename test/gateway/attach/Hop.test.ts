@@ -195,7 +195,7 @@ for (const [way, owner] of Object.entries(owners))
         }).pipe(Effect.scoped),
       );
 
-    it.live("leaves the client to a run of its own where there is no owner", () =>
+    it.live("lets the asking worker start a new run if no worker owns one", () =>
       Effect.gen(function* () {
         const { begun, response } = yield* client;
         const gone =
@@ -300,7 +300,7 @@ for (const [way, reached] of Object.entries(ways))
       return target;
     });
 
-    it.live("takes no word that is none", () =>
+    it.live("rejects a message that is not one of the protocol", () =>
       Effect.gen(function* () {
         const words: Array<unknown> = [];
         const { headersOf, to } = yield* served((wish) => {
@@ -327,7 +327,7 @@ for (const [way, reached] of Object.entries(ways))
       }).pipe(Effect.scoped),
     );
 
-    it.live("gives the run's words whole, a document, a break, a defect and nothing as what they are", () =>
+    it.live("forwards a stream, a document, a break, a defect and an empty response unchanged", () =>
       Effect.gen(function* () {
         const cases: ReadonlyArray<readonly [HopServing["serve"], string, number | undefined, boolean]> = [
           [

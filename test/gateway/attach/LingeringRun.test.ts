@@ -225,7 +225,7 @@ describe("A client of a run that lingers", () => {
     }),
   );
 
-  it.effect("leaves while the siblings are asked: its repeat has the run's response, and no run of its own", () =>
+  it.effect("serves the repeat of a client that left during a query of the siblings from the existing run", () =>
     Effect.gen(function* () {
       const first = new FakeClient();
       const { siblings } = siblingsThat(() => first.gone());
@@ -284,7 +284,7 @@ describe("A client of a run that lingers", () => {
     }),
   );
 
-  it.effect("leaves nothing that is due behind a run that is forgotten", () =>
+  it.effect("cancels every timer of a run that is evicted", () =>
     Effect.gen(function* () {
       const alarms = Alarms.of(yield* Clock.Clock);
       const gateway = yield* Scope.make();

@@ -5,7 +5,7 @@ import { pageServer } from "../page/Server.ts";
 import { again, ask, eventsOf, stage, whole } from "./AttachCases.ts";
 
 describe("The page of a run that goes on without its client", () => {
-  it.live("says so and until when, in the list and at the run, until its client is there again", () =>
+  it.live("shows in the list and at the run until when it lingers, until its client returns", () =>
     Effect.gen(function* () {
       const it = yield* stage(eventsOf("openai-chat"));
       const { handle } = yield* Effect.provideContext(pageServer, it.services);

@@ -83,7 +83,7 @@ const told = (run: RunRecord | undefined): string => {
 };
 
 describe("The process of a gateway that is killed while runs go on without their clients", () => {
-  it.live("leaves each with one end on record, answers none by its name, and pays for none again of itself", () =>
+  it.live("records one end for each run, serves none by its id, and repeats none by itself", () =>
     Effect.gen(function* () {
       const file = join(yield* folder, "runs.db");
       const provider = yield* providerOf((nth) => lost[nth % lost.length]?.events ?? []);

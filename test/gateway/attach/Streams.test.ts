@@ -25,7 +25,7 @@ const left = (count: number, program = {}) =>
   });
 
 describe("The stream of a run", () => {
-  it.live("goes on with the very next byte, wherever its client was cut", () =>
+  it.live("continues with the next byte, wherever the client's connection was cut", () =>
     Effect.gen(function* () {
       const it = yield* left(4);
       it.provider.finish();
@@ -75,7 +75,7 @@ describe("The stream of a run", () => {
     }),
   );
 
-  it.live("tells HEAD of it and moves nobody, says no-store, and adds no id", () =>
+  it.live("answers HEAD without replacing the reader, with no-store and without an id", () =>
     Effect.gen(function* () {
       const it = yield* left(4);
       const reader = attach(it, it.run, key);

@@ -56,7 +56,7 @@ describe("the signature of a request", () => {
     assert.isUndefined(signatureOf({ headers: [], url: `${url}?key=x` }));
   });
 
-  it("keeps the headers that it covers", () => {
+  it("keeps the headers that the signature covers", () => {
     const headers = [
       ["accept-encoding", "gzip"],
       ["authorization", authorization()],
@@ -90,7 +90,7 @@ describe("the address of a request to Bedrock", () => {
     assert.strictEqual(at(signed("eu-west-1"), own), own + path);
   });
 
-  it("takes no credential of another vendor, and Anthropic's options", () => {
+  it("refuses a credential of another vendor, and accepts Anthropic's options", () => {
     assert.strictEqual(at([["x-api-key", "sk-ant-api03-x"]]), "vendor");
     assert.strictEqual(at([["authorization", "Bearer sk-proj-1"]]), "vendor");
     assert.strictEqual(at([["anthropic-version", "2023-06-01"]]), upstreams.bedrock + path);

@@ -67,7 +67,7 @@ describe("The outline of a large body", () => {
     }),
   );
 
-  it.effect("says of two members of one name the last, and keeps __proto__ a member", () =>
+  it.effect("uses the last of two members with the same name, and keeps __proto__ as a member", () =>
     Effect.gen(function* () {
       const text = large({ model: "first" }).replace(/}$/, ',"model":"last","messages":"none","__proto__":{"n":3}}');
       const json = jsonOf(yield* known(text));

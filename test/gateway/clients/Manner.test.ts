@@ -95,7 +95,7 @@ describe("the treatment of a client", () => {
     }
   });
 
-  it("leaves a shown response that broke to a client that mends it by itself, once", () => {
+  it("ends a shown response that broke if the client retries by itself, once", () => {
     const left = (headers: Headers, said: boolean, repeated = false) =>
       isLeftToClient(manner(headers), { said, repeated });
     const mending = seen.filter(([, headers]) => left(headers, false)).map(([client]) => client);
@@ -111,7 +111,7 @@ describe("the treatment of a client", () => {
     assert.isFalse(isLeftToClient(aborted, { said: false, repeated: false }));
   });
 
-  it("keeps codex and qwen-code waiting with events from the start, and others with comments until the response has begun", () => {
+  it("sends keep-alive events to codex and qwen-code from the start, and comments to others until the response has begun", () => {
     const ids = (headers: Headers) => protocols.ids.map((id) => [id, manner(headers, id).firstNoOp]);
     assert.deepInclude(ids(agent("codex_exec/0.169.0")), ["openai-responses", "event"]);
     assert.deepInclude(ids(agent("QwenCode/0.24.4")), ["openai-chat", "event"]);

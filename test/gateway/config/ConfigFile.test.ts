@@ -119,7 +119,7 @@ describe("readConfig", () => {
     assert.deepStrictEqual(optionsIn({}), {});
   });
 
-  it("tells all that is wrong, each with its path", () => {
+  it("reports all errors, each with its path in the file", () => {
     const said = problemsIn({
       lisen: {},
       listen: { port: 70_000 },
@@ -136,7 +136,7 @@ describe("readConfig", () => {
     for (const line of said) assert.match(line, /: expected /);
   });
 
-  it("tells all that is wrong in what it names", () => {
+  it("reports all errors in the files and variables that it names", () => {
     const said = problemsIn({
       listen: { tls: { cert: "none.pem", key: "ca.pem" } },
       upstreams: {
@@ -171,7 +171,7 @@ describe("readConfig", () => {
     assert.notMatch(said.join("\n"), /hunter2|from-the|24-characters/);
   });
 
-  it("takes a literal secret only from a file that others cannot read", () => {
+  it("accepts a literal secret only from a file that others cannot read", () => {
     const config = {
       upstreams: {
         a: {

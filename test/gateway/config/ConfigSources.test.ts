@@ -32,7 +32,7 @@ describe.runIf(hasModes)("a configuration file", () => {
     }),
   );
 
-  it.effect("says which of its files others can read", () =>
+  it.effect("reports which of its files others can read", () =>
     Effect.gen(function* () {
       const dir = yield* folder;
       writeFileSync(join(dir, "gateway.json"), "{}", { mode: 0o600 });

@@ -105,7 +105,7 @@ describe("the table of options", () => {
     assert.sameMembers(has, ["$schema", "moves_on", ...entries.flatMap((entry) => keyOf(entry) ?? [])]);
   });
 
-  it("gives an option everything by one entry", () => {
+  it("builds flag, variable, schema and documentation of an option from one entry", () => {
     const [entry] = entriesOf(
       { maxThings: limit("Maximum things", 5, { unit: "bytes", from: "a made-up limit" }) },
       "limits",

@@ -13,13 +13,13 @@ const problemsOf = (prefills: unknown): ReadonlyArray<string> => {
 };
 
 describe("prefills of a configuration", () => {
-  it("says of an origin that would fit nothing what it has to be", () => {
+  it("rejects an origin that could match nothing, and names the expected form", () => {
     const problem = "$.prefills[0].origin: expected scheme and host, for example https://api.example, or *";
     for (const origin of ["api.example", "*.api.example", "", "api.example:8080", "https://"])
       assert.deepStrictEqual(problemsOf([{ origin, model: "*", form: "prefix" }]), [problem], origin);
   });
 
-  it("takes an origin with a path, a pattern, and any", () => {
+  it("accepts an origin with a path, a pattern, and any origin", () => {
     for (const origin of ["https://api.example", "http://127.0.0.1:8000/v1", "https://*.example", "*://host", "*"])
       assert.deepStrictEqual(problemsOf([{ origin, model: "*", form: "prefix" }]), [], origin);
   });

@@ -198,7 +198,7 @@ describe("settingsOf, of routes", () => {
     assert.strictEqual(refusal({ routes, named: [eu] }), "");
   });
 
-  it("says what is wrong with routes of a program", () => {
+  it("reports errors in routes that a program passes", () => {
     assert.strictEqual(refusal({ routes }), "routes.openai[0].upstream: expected the name of an upstream");
   });
 });

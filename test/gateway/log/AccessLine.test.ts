@@ -18,7 +18,7 @@ const event = (json: { readonly type: string; readonly [key: string]: unknown })
 const faulty = (script: NonNullable<FaultProviderOptions["script"]>) => FaultProvider.make({ script });
 
 describe("the access line", () => {
-  it.live("says of a model request where it went and what it took", () =>
+  it.live("contains the upstream and the duration of a model request", () =>
     Effect.gen(function* () {
       const server = yield* faulty({ answers: [{ break: { kind: "rst", at: "before_head" } }, {}] });
       const { accessed, texts, url } = yield* logging(server.url);
@@ -78,7 +78,7 @@ describe("the access line", () => {
     }),
   );
 
-  it.live("tells a client that went away from a response that broke", () =>
+  it.live("distinguishes a client that left from a response that broke", () =>
     Effect.gen(function* () {
       const at = yield* serverOf((request, response) => {
         request.resume();

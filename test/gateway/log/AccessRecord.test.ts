@@ -39,7 +39,7 @@ describe("the record of a request", () => {
     assert.strictEqual(it.record.seams, 2);
   });
 
-  it("says where it went, what became of it, and how long it took", () => {
+  it("contains the upstream, the outcome and the duration of a request", () => {
     const { access: it, at } = access();
     it.recordRequest("POST", "/v1/chat/completions?key=secret");
     it.addFacts({ upstream: "openai", client: "codex", token: undefined });

@@ -71,7 +71,7 @@ describe("a line of the log", () => {
     }
   });
 
-  it("lets no field replace its time, level or message", () => {
+  it("ignores fields that would replace its time, level or message", () => {
     const read = JSON.parse(lineOf("json", event("said", { time: "0", level: "none", message: "forged" })));
     assert.deepStrictEqual([read.level, read.message, read._message], ["warn", "said", "forged"]);
   });

@@ -45,7 +45,7 @@ const goesOn = Effect.fnUntraced(function* (a: Fronted, b: Fronted) {
 });
 
 describe("a run of one gateway at another one", () => {
-  it.live("goes on by an answer that is given there, as soon as that is told", () =>
+  it.live("continues with an answer from another gateway as soon as it is notified", () =>
     Effect.gen(function* () {
       const db = yield* Databases.empty;
       const server = yield* FaultProvider.make({ script: unproven });

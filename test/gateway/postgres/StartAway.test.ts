@@ -86,7 +86,7 @@ describe("serve whose PostgreSQL is away when it starts", () => {
     );
   }
 
-  it.live("takes no client of a worker that serves beside it", () =>
+  it.live("accepts no client of a worker that serves next to it", () =>
     Effect.gen(function* () {
       const it = yield* start(cluster.address("beside"), "--workers", "2");
       yield* polled(Effect.sync(() => (workersOf(it).size === 2 ? true : undefined)));

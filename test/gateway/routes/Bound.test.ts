@@ -20,7 +20,7 @@ describe("search", () => {
         );
   });
 
-  it("finds nothing in requests that any provider can answer", () => {
+  it("finds no binding field in requests that any provider can answer", () => {
     const bodies: ReadonlyArray<readonly [ProtocolId, object]> = [
       ...(Object.entries(free) as ReadonlyArray<[ProtocolId, object]>), // the record's keys are protocols
       ["openai-chat", said({ tool_calls: [{ id: "c", function: { name: "f", arguments: '{"file_id":"x"}' } }] })],
@@ -51,20 +51,20 @@ describe("search", () => {
       assert.isUndefined(search({ ...body }, protocol).bound, JSON.stringify(body));
   });
 
-  it("takes no body for a program's, whatever its client writes beside its input", () => {
+  it("never treats the body of a client as a program's, whatever fields it has besides its input", () => {
     const input = [{ type: "reasoning", summary: [], encrypted_content: "gAAA" }];
     const body = { model: "m", store: false, type: "tool_use", name: "x", args: {}, input };
     assert.strictEqual(search(body, "openai-responses").bound, "encrypted_content");
   });
 
-  it("takes a body for bound that is deeper or has more parts than what is searched", () => {
+  it("treats a body as bound if it is deeper or has more parts than the search covers", () => {
     const deep = JSON.parse(`${'{"a":'.repeat(300)}1${"}".repeat(300)}`);
     assert.strictEqual(search({ ...free["openai-chat"], deep }, "openai-chat").bound, "size");
     const wide = { ...free["openai-chat"], wide: Array.from({ length: valuesMax }, () => ({})) };
     assert.strictEqual(search(wide, "openai-chat").bound, "size");
   });
 
-  it("tells the texts that say of which answer the history is, at most so many, the newest ones", () => {
+  it("returns the newest marks that identify earlier responses in a history, up to a maximum", () => {
     const marked = search(
       { ...item({ type: "reasoning", encrypted_content: "gAAA" }), previous_response_id: "resp_1" },
       "openai-responses",

@@ -18,7 +18,7 @@ const foundIn = Effect.fnUntraced(function* (body: object, protocol: string) {
 });
 
 describe("The search of a large body", () => {
-  it.effect("finds what the search of a whole one finds: every field, in each protocol", () =>
+  it.effect("finds every binding field that the search of a whole body finds, in each protocol", () =>
     Effect.gen(function* () {
       const all = [...boundBodies.map(([, protocol, body]) => [protocol, body] as const), ...Object.entries(free)];
       // A conversation in an envelope is not searched, so such a body is bound by its size.
@@ -40,7 +40,7 @@ describe("The search of a large body", () => {
     }),
   );
 
-  it.effect("takes no program's words for the conversation's, whichever member comes first", () =>
+  it.effect("never mistakes the instructions for the conversation, whichever member comes first", () =>
     Effect.gen(function* () {
       const input = { file_id: "x", deep: [{ signature: "s", thinking: "t" }] };
       const call = { role: "assistant", content: [{ input, type: "tool_use", id: "t", name: "f" }] };
@@ -58,7 +58,7 @@ describe("The search of a large body", () => {
     }),
   );
 
-  it.effect("takes a body for bound of which it cannot search all", () =>
+  it.effect("treats a body as bound if it cannot be searched completely", () =>
     Effect.gen(function* () {
       const nested = (levels: number) => Json.parse(`${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`)?.json;
       assert.strictEqual((yield* foundIn(chat({ messages: [nested(300)] }), "openai-chat")).bound, "size");

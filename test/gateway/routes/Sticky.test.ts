@@ -150,7 +150,7 @@ describe("RouteMemory", () => {
     assert.strictEqual(memory.size, 3);
   });
 
-  it("finds the newest answer of a request, and nothing of another upstream's requests", () => {
+  it("finds the route of the newest response in a request, and no route of another upstream", () => {
     const memory = new RouteMemory();
     memory.keep(of, "old", "second");
     memory.keep(of, "new", "third");
@@ -192,7 +192,7 @@ describe("AnswerMarks", () => {
     assert.sameMembers([...marksOf([`data: ${JSON.stringify(event)}\n\n`])], ["Ci", "container_1", "Em", "file_1"]);
   });
 
-  it("tells no more than its limit of an answer without end", () => {
+  it("stores at most its limit of marks for an endless response", () => {
     const events = Array.from({ length: answerMarksMax + 50 }, (_, n) => `data: {"id":"${n}"}\n\n`);
     assert.lengthOf(marksOf(events), answerMarksMax);
   });

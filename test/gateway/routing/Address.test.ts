@@ -52,7 +52,7 @@ describe("addressOf", () => {
     });
   });
 
-  it("gives a prefix without a path the root, with its query", () => {
+  it("maps a prefix without a path to the root and keeps its query", () => {
     for (const prefix of [`/t/${tokens[0]}`, "/live", "/on_complete", "/u/a"]) {
       assert.strictEqual(read(prefix).target, "/");
       assert.strictEqual(read(`${prefix}?a=/t/b`).target, "/?a=/t/b");
@@ -60,7 +60,7 @@ describe("addressOf", () => {
     }
   });
 
-  it("knows the gateway's own paths behind a token only", () => {
+  it("recognises the gateway's own paths only directly after a token", () => {
     assert.isTrue(read("/recovery/").own);
     assert.isTrue(read(`/t/${tokens[0]}/recovery/api/runs?x=1`).own);
     assert.isTrue(read("/metrics").own);
@@ -70,7 +70,7 @@ describe("addressOf", () => {
         assert.match(refusal(`${prefix}${path}`).message, /own pages/);
   });
 
-  it("takes no own path that leads to another one once its dots are resolved", () => {
+  it("rejects an own path that becomes another path once its dots are resolved", () => {
     const paths = [
       "/metrics/../recovery/",
       "/metrics/%2e%2e/recovery/api/runs",

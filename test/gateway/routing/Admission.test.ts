@@ -26,7 +26,7 @@ const verdict = (
 };
 
 describe("admit", () => {
-  it("takes this machine's own names and no other, as a rebound name says its own", () => {
+  it("accepts only the names of this machine as Host, because a rebound DNS name has another one", () => {
     for (const name of ["localhost", "localhost:8787", "LOCALHOST:1", "127.0.0.1", "127.8.9.1:2", "[::1]:8787"]) {
       assert.strictEqual(verdict([["host", name]]), "/v1/models", name);
     }
@@ -44,7 +44,7 @@ describe("admit", () => {
     assert.strictEqual(verdict([["host", "box:1"]], { ...local, allowedHosts: ["Box"] }), "/v1/models");
   });
 
-  it("takes no request that a browser sends for another site, and the links that a person follows", () => {
+  it("refuses requests that a browser sends for another site, but not links that a person follows", () => {
     assert.strictEqual(verdict([...host, ["Origin", "https://evil.example"]]), "403 origin");
     assert.strictEqual(verdict([...host, ["origin", "null"]]), "403 origin");
     assert.strictEqual(verdict([...host, ["origin", "http://127.0.0.1:3000"]]), "403 origin");
@@ -77,7 +77,7 @@ describe("admit", () => {
     assert.strictEqual(verdict(host, guarded, `/t/${token}/t/${token}/v1/x`), "404 address");
   });
 
-  it("knows each of several tokens, and says which one a request was admitted by", () => {
+  it("recognises each of several tokens, and names the token that admitted a request", () => {
     const other = "another-token-of-some-length";
     const guarded = { ...local, tokens: [admitted("one", token), admitted("two", other)] };
     const by = (given: string) => {

@@ -157,7 +157,7 @@ describe("a named upstream", () => {
     assert.strictEqual(goes("/v1/chat/completions", bearer("sk-ant-x"), {}, same), `${own}/chat/completions`);
   });
 
-  it("takes options of Anthropic's protocol where a server reads its models in another vendor's name", () => {
+  it("accepts options of Anthropic's protocol for a server that offers Anthropic's models under another vendor's name", () => {
     const version: RelayHeaders = [["anthropic-beta", "x"]];
     const router = { url: "https://openrouter.ai/api/v1" };
     assert.strictEqual(goes("/v1/chat/completions", version, router), `${router.url}/chat/completions`);

@@ -43,7 +43,7 @@ describe("routeOf", () => {
     });
   }
 
-  it("takes a base address with any path, with the version or without it, and never says the version twice", () => {
+  it("accepts a base address with any path, with or without the version, and never repeats the version", () => {
     const at = (base: string, target: string) =>
       urlOf(target, [], { ...upstreamsDefault, openai: base, anthropic: base, gemini: base, bedrock: base });
     assert.strictEqual(at("http://h:1", "/v1/chat/completions"), "http://h:1/v1/chat/completions");
@@ -169,7 +169,7 @@ describe("routeOf, where another vendor's credential or path is carried", () => 
     assert.notMatch(said, /EXAMPLE|OTHER/);
   });
 
-  it("knows a server that is configured for both, and a host that is a vendor's own", () => {
+  it("recognises a server that is configured for both, and a vendor's own host", () => {
     const one = { ...upstreamsDefault, openai: "http://h:1/v1", anthropic: "http://h:1", gemini: "http://h:1" };
     assert.strictEqual(toldOf(chat, [["x-api-key", "k"]], one), "openai");
     assert.strictEqual(toldOf("/v1/messages", bearer("sk-proj-E"), one), "anthropic");

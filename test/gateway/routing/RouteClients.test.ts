@@ -268,7 +268,7 @@ describe("routeOf, for what clients really send", () => {
     }
   });
 
-  it("knows a private network from the Internet, and a vendor from its tenants", () => {
+  it("distinguishes a private network from the Internet, and a vendor from its tenants", () => {
     for (const host of [
       "localhost",
       "127.0.0.1",

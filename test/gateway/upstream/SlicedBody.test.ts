@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { sentBytes, sliceBody } from "../../../src/gateway/upstream/SlicedBody.ts";
 
 describe("A body that is sent in slices", () => {
-  it("leaves the others a turn between two slices, though its reader wants all of it at once", async () => {
+  it("yields to other streams between two slices, even if its reader wants all bytes at once", async () => {
     const body = Buffer.from(new Uint8Array(9 * sentBytes + 5).map((_, at) => at * 7));
     const sliced = sliceBody(body).body;
     assert.instanceOf(sliced, Readable);

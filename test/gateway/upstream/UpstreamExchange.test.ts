@@ -25,7 +25,7 @@ const opened = () => {
       origin: new Origins().of("http://127.0.0.1:1"),
       monotonicMs: () => 0,
       nowMs: () => 0,
-      over: () => undefined,
+      onOver: () => undefined,
     },
   );
   if (taken === undefined) throw new Error("nothing was dispatched");
@@ -43,7 +43,7 @@ const controllerOf = (bytes: Buffer, ...lengths: ReadonlyArray<number>) => {
 };
 
 describe("UpstreamExchange", () => {
-  it("keeps the headers as they came, and no view of the bytes that they came in (L11)", () => {
+  it("keeps the headers unchanged, without a view of the received bytes (L11)", () => {
     const { exchange, handler } = opened();
     const controller = controllerOf(Buffer.from("X-Oneé", "latin1"), 5, 1);
     handler.onRequestStart?.(controller, undefined);

@@ -110,7 +110,7 @@ describe("the ways to several upstreams", () => {
       let now = 0;
       const origins = new Origins();
       const parts = { begin: () => () => undefined, monotonicMs: () => now, nowMs: () => 0, origins };
-      const connector = Connector.make({ connectMs: 1_000, tls: {}, proxy: EgressProxy.always(undefined) });
+      const connector = Connector.make({ connectMs: 1_000, tls: {}, proxy: EgressProxy.useOne(undefined) });
       const clocks = { now: () => now, nowMs: () => 0 };
       const agent = Connections.open({ connector, keepAliveMs: 1, connections: undefined, origins, ...clocks });
       yield* Effect.addFinalizer(() => Effect.promise(() => agent.destroy()));

@@ -109,17 +109,17 @@ const bad: Readonly<Record<string, readonly [Partial<GatewayRemains>, RegExp]>> 
 };
 
 describe("The judge of gateways", () => {
-  it("takes a stream that its client has by asking another gateway, and one of which its client noticed nothing", () => {
+  it("accepts a stream that a client got from another gateway, and one whose client noticed nothing", () => {
     assert.deepStrictEqual(problems(good), []);
     assert.deepStrictEqual(problems({ ...good, ...kept, records: [recordOf(100, E.ended())] }), []);
   });
 
-  it("takes a client that was told why it has nothing", () => {
+  it("accepts a client without a response that was told the reason", () => {
     const told = { ...broken, outcome: "told" } as const;
     assert.deepStrictEqual(problems({ ...good, state: "asking", tries: [told], again: undefined }), []);
   });
 
-  it("lets a busy machine take as much longer as it is slower", () => {
+  it("allows a busy machine as much more time as it is slower", () => {
     assert.deepStrictEqual(problems({ ...good, slowness: 2, records: [recordOf(15_000, E.ended(gone))] }), []);
     assert.lengthOf(problems({ ...good, slowness: 2, records: [recordOf(16_001, E.ended(gone))] }), 1);
     const starved = { ...kept, slowness: 2, records: [recordOf(1, E.ended(gone))] };

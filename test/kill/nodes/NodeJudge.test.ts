@@ -61,13 +61,13 @@ const bad: Readonly<Record<string, readonly [Partial<NodeRemains>, RegExp]>> = {
 };
 
 describe("The judge of three nodes", () => {
-  it("takes a run that another node went on with, also where text that was withdrawn stood on the first one's screen", () => {
+  it("accepts a run that another node continued, also if withdrawn text was on the first node's screen", () => {
     assert.deepStrictEqual(problems(good), []);
     const withdrawn = [[saw(1)], [{ discard: 1, keep: 0 }, saw(2), well], []];
     assert.deepStrictEqual(problems({ ...good, diaries: withdrawn }), []);
   });
 
-  it("takes what a node that was cut off has shown to its own reader", () => {
+  it("accepts output that a partitioned node has shown to its own reader", () => {
     assert.deepStrictEqual(problems({ ...good, fault: "cut off", diaries: [[saw(1), well], [saw(2), well], []] }), []);
   });
 

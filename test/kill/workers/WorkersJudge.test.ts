@@ -198,12 +198,12 @@ const badEnds: Readonly<Record<string, readonly [Partial<WorkersEnd>, RegExp]>> 
 };
 
 describe("The judge of gateways with workers", () => {
-  it("takes a stream that nobody touched, and one that its client has by asking again", () => {
+  it("accepts an undisturbed stream, and one that its client got by a repeat", () => {
     assert.deepStrictEqual(problems(kept), []);
     assert.deepStrictEqual(problems({ ...kept, ...struck }), []);
   });
 
-  it("takes an answer that is acted on, one that stops, and one that came too late", () => {
+  it("accepts an answer that was carried out, one that stops, and one that came too late", () => {
     assert.deepStrictEqual(problems({ ...kept, ...asking }), []);
     const told = { ...broken, outcome: "told", text: "" } as const;
     const stop = { ...streamOf("asking"), choice: "stop" } as const;
@@ -211,7 +211,7 @@ describe("The judge of gateways with workers", () => {
     assert.deepStrictEqual(problems({ ...kept, ...late }), []);
   });
 
-  it("takes an order that a worker had begun to carry out before it was killed", () => {
+  it("accepts an order that a worker had started to carry out before it was killed", () => {
     const answers = (asking.answers ?? []).map((it) => ({ ...it, isEarly: true }));
     const records = [{ ...orphan, attempts: 2 }, next];
     assert.deepStrictEqual(problems({ ...kept, ...late, answers, asked: 3, records }), []);
@@ -223,7 +223,7 @@ describe("The judge of gateways with workers", () => {
     assert.lengthOf(problems({ ...kept, stream, tries: [broken], again: undefined }), 2);
   });
 
-  it("takes requests that are not on record while the store is away", () => {
+  it("accepts requests that are not on record while the store is unavailable", () => {
     assert.deepStrictEqual(problems({ ...kept, ...struck, isAway: true, records: [taken] }), []);
   });
 
@@ -242,7 +242,7 @@ describe("The judge of gateways with workers", () => {
     });
   }
 
-  it("takes processes that have ended and left nothing", () => {
+  it("accepts processes that have ended and left nothing behind", () => {
     assert.deepStrictEqual(problemsOfEnd(end), []);
   });
 

@@ -83,7 +83,7 @@ describe("Continuation of Anthropic Messages", () => {
     ]);
   });
 
-  it("takes a whole call that no ledger speaks of for one that may have run", () => {
+  it("treats a complete call without a ledger entry as one that may have run", () => {
     assert.deepStrictEqual(next({ frames: [F.start, ...call(0)] }), [
       assistant(use(0)),
       user(result(0, sentences.unknown, true)),

@@ -207,7 +207,7 @@ describe("an exception in a stream of Bedrock", () => {
         assert.isFalse(parts.some(({ observation }) => observation.terminal));
       });
 
-  it("tells a prompt that is too long", () => {
+  it("classifies a prompt that is too long", () => {
     const { failure } = decode(bedrockConverse, [
       ["validationException", { message: "Input is too long for requested model." }],
     ]);

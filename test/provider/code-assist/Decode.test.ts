@@ -20,7 +20,7 @@ describe("Code Assist", () => {
     assert.deepInclude(parts[0]?.observation, { shows: "text", characters: 2 });
   });
 
-  it("takes a finish beside an error inside the envelope for no marker", () => {
+  it("does not accept a finish next to an error in the envelope as the marker", () => {
     const candidates = [{ content: { parts: [{ text: "Hi" }] }, finishReason: "STOP" }];
     const { end, seen } = player(protocol)({ response: { candidates, error: { code: 500, status: "INTERNAL" } } });
     assert.strictEqual(seen[0]?.failure?.kind, "server_error");

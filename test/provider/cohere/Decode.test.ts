@@ -27,7 +27,7 @@ const play = player(protocol);
 const end = (finish_reason: string, more: object = {}) => ({ type: "message-end", delta: { finish_reason, ...more } });
 
 describe("events of Cohere", () => {
-  it("takes no finish of an aborted server for the marker", () => {
+  it("does not accept the finish of an aborted server as the marker", () => {
     for (const last of [end("ERROR"), end("TIMEOUT"), end("COMPLETE", { error: "no" })]) {
       const { end: ended, seen } = play(last);
       assert.isFalse(seen[0]?.terminal);
@@ -36,7 +36,7 @@ describe("events of Cohere", () => {
     }
   });
 
-  it("takes a bare message for an error, and an event without a reason for no end", () => {
+  it("reads a bare message as an error, and an event without a reason not as an end", () => {
     assert.isTrue(play({ message: "invalid api token" }).seen[0]?.failure?.in_band);
     assert.strictEqual(play({ type: "message-end", delta: {} }).end.complete, false);
   });

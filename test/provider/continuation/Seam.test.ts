@@ -81,7 +81,7 @@ describe.each(seamIds.filter((id) => samples[id].wrapper === undefined))(
       assert.deepStrictEqual(samples[protocol].check(body), []);
     });
 
-    it("takes other marks where the quote closes them", () => {
+    it("uses other quotation marks if the quote contains the usual ones", () => {
       const text = "Write <cut>so</cut> and go on";
       const body = built(protocol, input(protocol, { proof: "anchor", at: text.length, quote: text }, text));
       assert.include(said(body).at(-1)?.[1], `<cut2>${text}</cut2>`);
@@ -155,7 +155,7 @@ describe.each(seamIds.filter((id) => samples[id].wrapper === undefined))(
 );
 
 describe("A request that goes on behind shown text", () => {
-  it("says so in the form that the provider declares", () => {
+  it("writes the prefill in the form that the provider declares", () => {
     const last = (form: PrefillForm) =>
       Json.record(Json.list(built("openai-chat", input("openai-chat", prefill(form))).messages).at(-1));
     assert.deepStrictEqual(last("prefix"), { role: "assistant", content: shown, prefix: true });

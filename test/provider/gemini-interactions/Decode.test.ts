@@ -41,7 +41,7 @@ const completed = (status: string, more: object = {}) => ({
 });
 
 describe("events of an interaction", () => {
-  it("takes no status of an interaction that failed, was cancelled or still runs for the marker", () => {
+  it("does not accept the status of a failed, cancelled or running interaction as the marker", () => {
     for (const status of ["failed", "cancelled", "in_progress", "queued"]) {
       const { end, seen } = play(completed(status));
       assert.isFalse(seen[0]?.terminal, status);
@@ -50,7 +50,7 @@ describe("events of an interaction", () => {
     assert.strictEqual(play(completed("cancelled")).seen[0]?.failure?.kind, "cancelled");
   });
 
-  it("takes an unknown status of `interaction.completed` for the marker", () => {
+  it("accepts an unknown status of `interaction.completed` as the marker", () => {
     assert.strictEqual(play(completed("of_a_later_revision")).seen[0]?.finish, "of_a_later_revision");
     assert.isTrue(play({ event_type: "interaction.completed", interaction: {} }).end.complete);
   });

@@ -69,7 +69,7 @@ describe("lines of Ollama", () => {
     assert.deepStrictEqual(parts[0]?.content[0]?.file, { mediaType: "image/png", data: "aGk=" });
   });
 
-  it("keeps the first failure, and takes no error after the marker for one of the response", () => {
+  it("keeps the first failure, and ignores an error after the marker", () => {
     const broken = play({ error: "no" }, said({}, { done: true }));
     assert.isFalse(broken.end.complete);
     assert.isFalse(broken.seen[1]?.terminal);

@@ -51,7 +51,7 @@ describe("Continuation of OpenAI Responses", () => {
     assert.deepStrictEqual(next({ frames: [start, F.text(0, "one")] }), [message("one"), user(goOn)]);
   });
 
-  it("keeps what a message says of itself, but not its id", () => {
+  it("keeps the fields of a message except its id", () => {
     const content = [{ type: "output_text", text: "one", annotations: [] }];
     const item = { type: "message", id: "msg_0", role: "assistant", status: "completed", phase: "commentary", content };
     assert.deepStrictEqual(next({ frames: [start, F.text(0, "one"), F.done(0, item)] }), [
@@ -60,7 +60,7 @@ describe("Continuation of OpenAI Responses", () => {
     ]);
   });
 
-  it("keeps what a message says of itself behind its first text", () => {
+  it("keeps the fields of a message that follow its first text", () => {
     const item = {
       type: "message",
       id: "msg_0",
@@ -174,7 +174,7 @@ describe("Continuation of OpenAI Responses", () => {
     ]);
   });
 
-  it("takes a runtime's own output item as it is", () => {
+  it("accepts an output item of the runtime unchanged", () => {
     const computer = { type: "computer_call", call_id: "c0", action: { type: "click" }, status: "completed" };
     const screen = { type: "computer_screenshot", image_url: "data:" };
     const results = { "0.0": { type: "computer_call_output", output: screen } };

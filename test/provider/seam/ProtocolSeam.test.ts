@@ -153,7 +153,7 @@ describe("ProtocolSeam", () => {
     assert.deepStrictEqual(plan, { proof: "anchor", at: shown.length, quote: shown });
   });
 
-  it("says why a request's response cannot go on, before it looks at the text", () => {
+  it("reports why a response cannot be continued, before it inspects the text", () => {
     const body = { ...bodies["openai-chat"], response_format: { type: "json_object" } };
     const seam = made({ protocol: "openai-chat", body });
     for (const part of first) seam.left(part, part.observation);
@@ -173,7 +173,7 @@ describe("ProtocolSeam", () => {
     assert.strictEqual(seam.plan(), "blank");
   });
 
-  it("takes what the provider says of its failure for no part of the response", () => {
+  it("does not treat the provider's error message as part of the response", () => {
     const seam = seamOf("openai-chat", first);
     const [broken] = decoded("openai-chat", [{ data: { error: { message: "overloaded", code: 503 } } }]);
     if (broken !== undefined) seam.left(broken, broken.observation);
@@ -275,7 +275,7 @@ describe("ProtocolSeam", () => {
     assert.strictEqual(text(passed.parts), "\nThe river rose.");
   });
 
-  it("gives no prefill that ends with half a character", () => {
+  it("never cuts a prefill inside a character", () => {
     const rule = { origin: "http://localhost", model: "*", form: "prefix", thinking: "never" } as const;
     const seam = made({
       protocol: "openai-chat",

@@ -82,7 +82,7 @@ const told = (spliced: SplicedJoin.Spliced): unknown =>
     : spliced;
 
 describe("SplicedJoin", () => {
-  it("gives nothing before the seam is proven, and behind it only what is new", () => {
+  it("delivers nothing before the seam is proven, and only new text after it", () => {
     const join = make();
     assert.deepStrictEqual(told(join.take(part("sho"))), { joined: false, characters: 0, events: [] });
     assert.deepStrictEqual(told(join.take(part("wn and on"))), {
@@ -93,7 +93,7 @@ describe("SplicedJoin", () => {
     assert.deepStrictEqual(told(join.take(end)), { joined: true, characters: 0, events: [{ end: true }] });
   });
 
-  it("gives what was held against a repetition with the end", () => {
+  it("delivers text held by the repetition guard with the end", () => {
     const join = make();
     assert.deepStrictEqual(told(join.take(part("shown is it?"))), {
       joined: true,
@@ -107,13 +107,13 @@ describe("SplicedJoin", () => {
     });
   });
 
-  it("gives it with a clean end where a protocol has no terminal event", () => {
+  it("delivers held text at a clean end if the protocol has no terminal event", () => {
     const join = make();
     join.take(part("shown is it?"));
     assert.deepStrictEqual(told(join.end()), { joined: true, characters: 1, events: [{ say: "?" }, { end: true }] });
   });
 
-  it("gives it in front of a call", () => {
+  it("delivers held text before a call", () => {
     const join = make();
     join.take(part("shown is it?"));
     assert.deepStrictEqual(told(join.take(part("call"))), {
@@ -123,18 +123,18 @@ describe("SplicedJoin", () => {
     });
   });
 
-  it("gives nothing further behind the first fault, whatever still comes", () => {
+  it("delivers nothing after the first fault", () => {
     const join = make();
     for (const say of ["Sure!", "shown and on", "call"])
       assert.deepStrictEqual(join.take(part(say)), { type: "unproven", fault: "differs" });
     assert.deepStrictEqual(join.end(), { type: "unproven", fault: "differs" });
   });
 
-  it("takes no call for a seam", () => {
+  it("never accepts a call as the seam", () => {
     assert.deepStrictEqual(make().take(part("call")), { type: "unproven", fault: "not_text" });
   });
 
-  it("gives nothing of an event in which a repetition begins", () => {
+  it("delivers no part of an event in which a repetition begins", () => {
     const join = make();
     join.take(part("shown and on"));
     assert.deepStrictEqual(join.take(part("and twice")), { type: "unproven", fault: "repeats" });

@@ -42,7 +42,7 @@ describe("the gate of an attempt", () => {
     assert.deepStrictEqual(asked, ["anchor", "close", "more", "close"]);
   });
 
-  it("knows the bytes that were cut off, and keeps no text for that once something has left", () => {
+  it("reports the bytes that were cut off, and keeps no text once some was delivered", () => {
     const { gate } = noted(2, 3);
     gate.pass("\u00e4");
     gate.pass("\ud83d\ude00x");
@@ -52,7 +52,7 @@ describe("the gate of an attempt", () => {
     assert.strictEqual(gate.cutBytes, 2 + 4);
   });
 
-  it("gives up a text that is no anchor and has no end", () => {
+  it("fails on endless text that is not the anchor", () => {
     const { gate } = noted(9);
     for (let at = 0; at < 3; at++) gate.pass(" ".repeat(64 * 1024));
     assert.strictEqual(gate.fault, "unwritable");

@@ -206,7 +206,7 @@ describe("the event stream of Amazon's APIs", () => {
     assert.deepStrictEqual(read(failed), ["error", '{"code":"Internal","message":"broken"}']);
   });
 
-  it("takes a document or a page for no stream, and other bytes for damage", () => {
+  it("rejects a document or a page as not a stream, and other bytes as damaged", () => {
     for (const body of ['{"message":"no"}', "<html>", "\n\n[1]", "\uFEFF{}"])
       assert.deepStrictEqual(framed(Buffer.from(body)).framer.failure, { kind: "protocol", reason: "not_a_stream" });
     const zeros = framed(new Uint8Array(64)).framer;

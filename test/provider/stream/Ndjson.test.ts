@@ -40,7 +40,7 @@ describe("frames of lines of JSON", () => {
     assert.deepStrictEqual(framed('{"a":1}\n', '{"b"').events.at(-1), ['{"b"', 4]);
   });
 
-  it("takes a body that does not begin with an object in its first line for no stream", () => {
+  it("rejects a body whose first line is not an object", () => {
     for (const body of ["<html>\n", " [1]\n", "data: {}\n\n", '"text"\n', "{\n", '{\n  "a": 1\n}\n', "<", "d"])
       assert.deepStrictEqual(framed(body).framer.failure, { kind: "protocol", reason: "not_a_stream" }, body);
     assert.isUndefined(framed('{"a":1}\n', "<html>\n").framer.failure, "the decoder reports damage later");

@@ -143,7 +143,7 @@ describe("Sse: the end", () => {
     assert.deepStrictEqual(frames("event: x\ndata: a").last, [{ event: "x", data: "a", bytes: 16 }]);
   });
 
-  it("gives nothing twice, and nothing after it", () => {
+  it("delivers no event twice, and none after the end", () => {
     const framer = Sse.makeFramer();
     framer.feed(encode("data: a"));
     assert.strictEqual(framer.end().length, 1);

@@ -10,7 +10,7 @@ export const toyAnswers: Answers.AnswerProtocol = {
   shortName: "toy",
   path: "/v1/talk",
   basePath: "/v1",
-  serves: (path) => path.endsWith("/talk"),
+  isServed: (path) => path.endsWith("/talk"),
   write: ({ finish, items }) => {
     let calls = 0;
     const said = items.flatMap((item) => eventsOf(item, item.type === "call" ? calls++ : 0));

@@ -52,7 +52,7 @@ const begun = (run_id: string): Entry => ({
 const place = "recovery";
 
 describe("a server that is restored to a moment between two writes", () => {
-  it.live("knows nothing of later events, and no open run continues without a person's word", () =>
+  it.live("contains no later events, and no open run continues without a person's answer", () =>
     Effect.gen(function* () {
       const path = yield* folder;
       const archive = join(path, "archive");

@@ -98,7 +98,7 @@ describe("a single look after a crash", () => {
 });
 
 describe("a process that was fenced", () => {
-  it.effect("tells at its next heartbeat which runs it has lost, once, and may take them over again", () =>
+  it.effect("reports the runs that it has lost once, at its next heartbeat, and may take them over again", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const [one, two] = [yield* processOf(file), yield* processOf(file)];

@@ -90,7 +90,7 @@ describe("SqlRunRecorder.layer in a program's own database", () => {
     }),
   );
 
-  it.effect("keeps stores of two prefixes apart", () =>
+  it.effect("separates stores with different prefixes", () =>
     Effect.gen(function* () {
       const file = yield* programFile;
       const [one, two] = [yield* shared({ file, prefix: "a_" }), yield* shared({ file, prefix: "b_" })];

@@ -23,7 +23,7 @@ const why = (address: string): string => {
 };
 
 describe("an address of PostgreSQL", () => {
-  it("gives the location of the database, its role, and the protection of the connection", () => {
+  it("returns the location of the database, its role, and the protection of the connection", () => {
     const full = "postgres://me@db.internal:6432/runs?sslmode=verify-ca&sslrootcert=/ca.pem&prefix=a_&schema=ops";
     assert.deepInclude(parsed(full), {
       host: "db.internal",
@@ -124,11 +124,11 @@ describe("a store", () => {
 
   it("is no file whose name begins with an address after spaces, because a variable may contain a line ending", () => {
     for (const name of [" postgres://me:secret@h/d", "\tpostgres://h/d", "\nmysql://h"]) {
-      assert.match(RunStore.problem(name) ?? "", /blanks/, name);
-      assert.notInclude(RunStore.problem(name), "secret");
+      assert.match(RunStore.findProblem(name) ?? "", /blanks/, name);
+      assert.notInclude(RunStore.findProblem(name), "secret");
     }
     for (const name of [" a file", "postgres://h/d", "postgres://h/d\n"])
-      assert.isUndefined(RunStore.problem(name), name);
+      assert.isUndefined(RunStore.findProblem(name), name);
   });
 
   it.effect("with an invalid address is refused before anything is connected", () =>

@@ -20,7 +20,7 @@ const unwritten = [{ runId: "r", entries }];
 const started = Effect.gen(function* () {
   const recorder = RunRecorder.layerMemory({ runsMax: 100_000 });
   const services = yield* Layer.build(
-    WriteQueue.over(Layer.fresh(recorder)).pipe(Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "None"))),
+    WriteQueue.wrap(Layer.fresh(recorder)).pipe(Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "None"))),
   );
   return { queue: Context.get(services, WriteQueue), recorder: Context.get(services, RunRecorder) };
 });

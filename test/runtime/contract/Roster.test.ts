@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Roster } from "../../../src/runtime/contract/Roster.ts";
 
 describe("a roster of what is under way", () => {
-  it("gives what has a key, and what took its place", () => {
+  it("returns the member with a key, also after another member has replaced it", () => {
     const roster = new Roster<string, string>();
     roster.set("a", "first");
     roster.set("b", "second");
@@ -27,7 +27,7 @@ describe("a roster of what is under way", () => {
     ]);
   });
 
-  it("gives all in the order in which they came, without those that are deleted and with those that come meanwhile", () => {
+  it("iterates in insertion order, without members deleted and with members added during the iteration", () => {
     const roster = new Roster<string, string>();
     for (const key of ["a", "b", "c", "d"]) roster.set(key, key);
     roster.delete("a");

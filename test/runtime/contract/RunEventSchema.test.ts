@@ -56,7 +56,7 @@ const every: ReadonlyArray<Event> = [
 ];
 
 describe("RunEvent.schema", () => {
-  it("gives every event back from JSON as it was", () => {
+  it("decodes every event from JSON to the event that was encoded", () => {
     const codec = Schema.toCodecJson(Event);
     for (const event of every) {
       const sent: unknown = JSON.parse(JSON.stringify(Schema.encodeSync(codec)(event)));

@@ -289,7 +289,7 @@ describe("recover", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("leaves live runs alone", () =>
+  it.effect("does not touch live runs", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* recorder.write(L.runId, [L.begun(), L.attempt(1), L.raised(1, L.dispatched)]);
@@ -436,6 +436,25 @@ describe("layer", () => {
       assert.deepStrictEqual(reports[1], ["b asked"]);
       yield* TestClock.adjust("1 minute");
       assert.strictEqual(reports.length, 2);
+    }).pipe(Effect.provide(memory())),
+  );
+
+  it.effect("interrupts fibers that onSwept forked when the layer closes", () =>
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      yield* orphan(recorder, L.lifeOf("nothing was shown"), "a");
+      const log: Array<string> = [];
+      const takeUp = Effect.onInterrupt(Effect.never, () => Effect.sync(() => void log.push("interrupted")));
+      const onSwept = () =>
+        Effect.forkScoped(
+          Effect.andThen(
+            Effect.sync(() => void log.push("forked")),
+            takeUp,
+          ),
+        );
+      const built = Effect.andThen(Layer.build(CrashRecovery.layer({ onSwept })), TestClock.adjust("1 minute"));
+      yield* Effect.scoped(built);
+      assert.deepStrictEqual(log, ["forked", "interrupted"]);
     }).pipe(Effect.provide(memory())),
   );
 

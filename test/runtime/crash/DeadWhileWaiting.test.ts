@@ -65,7 +65,7 @@ const died = (script: (outage: Outage.Outage) => ReadonlyArray<ReadonlyArray<S.S
   });
 
 describe("a process that dies while its run waits for a path", () => {
-  it.effect("leaves it to be taken up, with the time it has waited until its last heartbeat", () =>
+  it.effect("can be taken up, and its waited time counts up to the last heartbeat of its process", () =>
     Effect.gen(function* () {
       const thinks = [S.start, S.reasoning("hm")];
       const { options, outage, report, second, waiting } = yield* died((it) => [
@@ -114,7 +114,7 @@ describe("a process that dies while its run waits for a path", () => {
 });
 
 describe("a process that dies while its run waits for the end of a cooldown", () => {
-  it.effect("leaves the wait to the next one, which knows of no cooldown: nothing is sent before its end", () =>
+  it.effect("passes the wait on to the next process, which sends nothing before the wait ends", () =>
     Effect.gen(function* () {
       const limited = { kind: "rate_limited", status: 429, retry_after_ms: 120_000 } as const;
       const { options, outage, second, waiting } = yield* died(() => [[S.fail(limited)], S.hello], {

@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Fiber, Layer, Random } from "effect";
 import { TestClock } from "effect/testing";
-import { atMost } from "../../../src/facts/Growth.ts";
+import { canGrowInto } from "../../../src/facts/Growth.ts";
 import * as Orphan from "../../../src/recorder/Orphan.ts";
 import { openQuestion, type RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
@@ -123,7 +123,10 @@ const holds = (left: RunRecord, record: RunRecord, where: string): void => {
   assert.deepStrictEqual([...new Set(revisions)], revisions, where);
   for (const before of left.attempts) {
     const after = record.attempts.find(({ attempt }) => attempt === before.attempt);
-    assert.isTrue(after !== undefined && atMost(before.facts, after.facts), `${where}: facts were taken back (L1)`);
+    assert.isTrue(
+      after !== undefined && canGrowInto(before.facts, after.facts),
+      `${where}: facts were taken back (L1)`,
+    );
   }
   for (const { decision, id, policy, ...input } of record.incidents) {
     const decider = CrashRecovery.policyNamed(policy, []);

@@ -9,7 +9,7 @@ import { type Budget, defaultBudget, fresh as freshRun, type RunFacts } from "..
 import type { RunIncident } from "../../../src/domain/RunIncident.ts";
 import { snapshot } from "../../../src/domain/SideEffects.ts";
 import type { Question } from "../../../src/recorder/Question.ts";
-import { drives, type Entry } from "../../../src/recorder/RunRecord.ts";
+import { type Entry, isDriving } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as E from "../../recorder/Entries.ts";
 import * as S from "../Scripted.ts";
@@ -29,7 +29,7 @@ export const written = (recorder: RunRecorder["Service"], life: Life, writes = l
   );
 
 const claimedFor = (recorder: RunRecorder["Service"], entries: ReadonlyArray<Entry>) =>
-  entries.some(drives) ? recorder.claim(runId) : Effect.void;
+  entries.some(isDriving) ? recorder.claim(runId) : Effect.void;
 
 const tool = { name: "bash", executor: "runtime", effect: "mutating" } as const;
 

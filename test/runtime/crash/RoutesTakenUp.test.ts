@@ -93,7 +93,7 @@ describe("A run with routes that another process takes up", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("tells the failure of the first route, which an earlier process got (L12)", () =>
+  it.effect("reports the failure of the first route that an earlier process received (L12)", () =>
     Effect.gen(function* () {
       const it = yield* bench;
       yield* it.left(routed([[quota]], { b: [[S.start, S.never]] }).options);

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer } from "effect";
-import { atMost, Shown } from "../../../src/domain/AttemptFacts.ts";
+import { isAtMost, Shown } from "../../../src/domain/AttemptFacts.ts";
 import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import * as S from "../Scripted.ts";
@@ -89,6 +89,6 @@ const weaker = ({ left, world }: Lived, where: string): void => {
     const facts = left.attempts.find((it) => it.attempt === attempt)?.facts;
     if (facts === undefined || name === "start" || name === "done") continue;
     if (name.startsWith("bash:")) assert.isAbove(facts.tools.length, 0, `${where}: ${name} is not on record`);
-    else assert.isTrue(atMost(Shown, "text", facts.shown), `${where}: ${name} was shown and is not on record`);
+    else assert.isTrue(isAtMost(Shown, "text", facts.shown), `${where}: ${name} was shown and is not on record`);
   }
 };

@@ -115,7 +115,7 @@ describe("The choice retry, through run", () => {
     }),
   );
 
-  it.effect("keeps the fence closed: what the withdrawn attempt called never starts", () =>
+  it.effect("keeps the fence closed: calls of the withdrawn attempt never start", () =>
     Effect.gen(function* () {
       let refusal: unknown;
       const it = yield* playedOut({

@@ -44,7 +44,7 @@ const inStore = <A, E>(use: (recorder: Recorder) => Effect.Effect<A, E, RunRecor
   Effect.flatMap(RunRecorder, use).pipe(Effect.scoped, Effect.provide(Layer.fresh(RunRecorder.layerMemory())));
 
 describe("A durable question", () => {
-  it.effect("takes an answer of this process at once", () =>
+  it.effect("receives an answer given in this process at once", () =>
     inStore((recorder) =>
       Effect.gen(function* () {
         const { told } = yield* asking(recorder);
@@ -86,7 +86,7 @@ describe("A durable question", () => {
     ),
   );
 
-  it.effect("takes an answer of another process at the next look", () =>
+  it.effect("receives an answer given in another process at the next poll", () =>
     inStore((recorder) =>
       Effect.gen(function* () {
         const { told } = yield* asking(recorder);
@@ -168,7 +168,7 @@ describe("A durable question", () => {
     ),
   );
 
-  it.effect("takes an answer that was there before anyone waited", () =>
+  it.effect("receives an answer that was recorded before the wait began", () =>
     inStore((recorder) =>
       Effect.gen(function* () {
         const { question } = yield* asking(recorder);
@@ -222,7 +222,7 @@ describe("A durable question", () => {
     ),
   );
 
-  it.effect("takes its default when it expires, on record as an expiry", () =>
+  it.effect("gets its default when it expires, recorded as an expiry", () =>
     inStore((recorder) =>
       Effect.gen(function* () {
         const { told } = yield* asking(recorder, {}, { expires_at: 1_001, default_choice: "accept" });

@@ -8,7 +8,7 @@ const pay = { name: "pay", executor: "provider", effect: "mutating" } as const;
 const wise = { asks: "if_it_matters", discardable: false, runId: "r" } as const;
 
 describe("asks: if_it_matters", () => {
-  it.effect("asks nothing where every choice leaves the caller with what it has, and the record says why", () =>
+  it.effect("asks nothing if no choice changes anything for the caller, and records the reason", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.text("a"), S.reset]);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, wise)));
@@ -20,7 +20,7 @@ describe("asks: if_it_matters", () => {
     }).pipe(Effect.provide(S.processor(["accept"]))),
   );
 
-  it.effect("asks where the response can be asked for again, or continued", () =>
+  it.effect("asks if the response can be requested again or continued", () =>
     Effect.gen(function* () {
       const unshown = S.scripted([S.start, S.providerCall("pay"), S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(unshown, { ...wise, tools: [pay] })));
@@ -34,7 +34,7 @@ describe("asks: if_it_matters", () => {
     }).pipe(Effect.provide(S.processor(["retry"]))),
   );
 
-  it.effect("asks all the same where a caller did not say so", () =>
+  it.effect("asks every question of a run without `asks: if_it_matters`", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.text("a"), S.reset]);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { discardable: false })));

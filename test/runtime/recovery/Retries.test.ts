@@ -18,7 +18,7 @@ describe("A retry", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("tells the caller attempt, mode, delay and reason", () =>
+  it.effect("reports attempt, mode, delay and reason of a retry to the caller", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider)));

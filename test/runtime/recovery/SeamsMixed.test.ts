@@ -241,7 +241,7 @@ describe("Continued text, combined with other features of a run", () => {
     );
   }
 
-  it.effect("asks if its request would waste more tokens than the run may", () =>
+  it.effect("asks a person if the continuation would waste more tokens than the run may spend", () =>
     Effect.gen(function* () {
       const it = yield* played([broken], { requestTokens: 500, budget: { max_wasted_tokens: 100 } });
       assert.deepStrictEqual(it.lines.slice(-3), asked("token_budget"));

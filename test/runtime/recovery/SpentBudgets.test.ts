@@ -61,7 +61,7 @@ describe("an outage after exhausted budgets", () => {
     }).pipe(Effect.provide(Bench.processor())),
   );
 
-  it.effect("lets a cancelled run end at once, with nothing sent", () =>
+  it.effect("ends a cancelled run at once and sends nothing", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       yield* outage.reached;

@@ -71,7 +71,7 @@ describe("A run without its transcript whose process died", () => {
       }).pipe(Effect.provide(memory())),
     );
 
-  it.effect("says in its end why it went no further, beside its decision", () =>
+  it.effect("records in its end why it could not continue, next to its decision", () =>
     Effect.gen(function* () {
       const recorder = yield* planted(lives["nothing was shown"] ?? []);
       const { runs } = yield* CrashRecovery.recover();
@@ -107,7 +107,7 @@ describe("A run without its transcript whose process died", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("gives a repeated question no other terms, whatever the settings of the repeating process", () =>
+  it.effect("repeats a question with its original terms, whatever the settings of the repeating process", () =>
     Effect.gen(function* () {
       const terms = { expiryMs: 60_000, defaults: { tool_outcome_unknown: "it_did_not_run" } } as const;
       const asked = [

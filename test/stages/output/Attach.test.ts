@@ -212,7 +212,7 @@ describe("what ends a run at once all the same", () => {
 });
 
 describe("a processor that is closed", () => {
-  it.effect("lets nobody attach, also to a run that has ended before", () =>
+  it.effect("refuses every attachment, also to an ended run", () =>
     Effect.gen(function* () {
       yield* R.reads(run(S.scripted(S.hello)));
       yield* R.settled;

@@ -44,7 +44,7 @@ describe("L11 bounded: a run whose events do not fit", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("goes on to its own end without a reader; what was thrown away was never shown", () =>
+  it.effect("runs to its end without a reader, and discarded parts do not count as shown", () =>
     Effect.gen(function* () {
       const { events, provider } = run("r", [S.start, S.wait(1_000), ...big(9), S.wait(1_000), ...big(9), S.done]);
       const first = yield* R.reads(events);
@@ -109,7 +109,7 @@ describe("L11 bounded: a run whose events do not fit", () => {
 });
 
 describe("a process with many such runs", () => {
-  it.effect("keeps 256 MiB for all of them, and gives them back", () =>
+  it.effect("holds at most 256 MiB for all runs together, and releases them", () =>
     Effect.gen(function* () {
       for (let at = 0; at < 37; at += 1) yield* R.reads(run(`r${at}`, [S.start, ...big(7), S.done]).events);
       yield* R.settled;

@@ -9,31 +9,31 @@ const five = ["a", "b", "c", "d", "e"];
 
 describe("a breaker of a route", () => {
   it("opens at the fifth failure of different runs", () => {
-    expect(Breaker.standing(failedBy(five.slice(1)), 0)).toBe("closed");
-    expect(Breaker.standing(failedBy(five), 0)).toBe("open");
+    expect(Breaker.standingOf(failedBy(five.slice(1)), 0)).toBe("closed");
+    expect(Breaker.standingOf(failedBy(five), 0)).toBe("open");
   });
 
   it("counts a run once, even if it fails several times", () => {
-    expect(Breaker.standing(failedBy(["a", "a", "a", "a", "a", "b", "b"]), 0)).toBe("closed");
+    expect(Breaker.standingOf(failedBy(["a", "a", "a", "a", "a", "b", "b"]), 0)).toBe("closed");
   });
 
   it("counts only the failures of the last thirty seconds", () => {
     const four = failedBy(five.slice(1), 0);
-    expect(Breaker.standing(Breaker.recordFailure(four, "z", 29_999), 29_999)).toBe("open");
-    expect(Breaker.standing(Breaker.recordFailure(four, "z", 30_000), 30_000)).toBe("closed");
+    expect(Breaker.standingOf(Breaker.recordFailure(four, "z", 29_999), 29_999)).toBe("open");
+    expect(Breaker.standingOf(Breaker.recordFailure(four, "z", 30_000), 30_000)).toBe("closed");
   });
 
   it("restarts its count after the route has answered", () => {
     const answered = Breaker.recordResponse(failedBy(five.slice(1)), "y");
-    expect(Breaker.standing(Breaker.recordFailure(answered, "z", 0), 0)).toBe("closed");
+    expect(Breaker.standingOf(Breaker.recordFailure(answered, "z", 0), 0)).toBe("closed");
   });
 
   it("is open for ten seconds, then lets a single run try", () => {
     const open = failedBy(five);
-    expect(Breaker.standing(open, 9_999)).toBe("open");
-    expect(Breaker.standing(open, 10_000)).toBe("half_open");
+    expect(Breaker.standingOf(open, 9_999)).toBe("open");
+    expect(Breaker.standingOf(open, 10_000)).toBe("half_open");
     const trying = Breaker.enter(open, "t", 10_000);
-    expect(Breaker.standing(trying, 10_000)).toBe("open");
+    expect(Breaker.standingOf(trying, 10_000)).toBe("open");
     expect(Breaker.enter(trying, "u", 10_000)).toBe(trying);
   });
 
@@ -65,16 +65,16 @@ describe("a breaker of a route", () => {
     expect(Breaker.recordFailure(trying, "late", 10_001)).toBe(trying);
   });
 
-  it("lets the next run try if the one that tries has left, or takes more than a minute", () => {
+  it("gives the trial to the next run if the trial run has left or takes more than a minute", () => {
     const trying = Breaker.enter(failedBy(five), "t", 10_000);
-    expect(Breaker.standing(Breaker.abandonTrial(trying, "t", 11_000), 11_000)).toBe("half_open");
+    expect(Breaker.standingOf(Breaker.abandonTrial(trying, "t", 11_000), 11_000)).toBe("half_open");
     expect(Breaker.abandonTrial(trying, "other", 11_000)).toBe(trying);
-    expect(Breaker.standing(trying, 69_999)).toBe("open");
-    expect(Breaker.standing(trying, 70_000)).toBe("half_open");
+    expect(Breaker.standingOf(trying, 69_999)).toBe("open");
+    expect(Breaker.standingOf(trying, 70_000)).toBe("half_open");
   });
 
   it("opens at once if the route refuses its own key or model", () => {
-    expect(Breaker.standing(Breaker.trip(Breaker.closed, 0), 9_999)).toBe("open");
+    expect(Breaker.standingOf(Breaker.trip(Breaker.closed, 0), 9_999)).toBe("open");
     const trying = Breaker.enter(failedBy(five), "t", 10_000);
     expect(Breaker.trip(trying, 10_000)).toEqual({ _tag: "open", until: 30_000, forMs: 20_000 });
   });
@@ -85,8 +85,8 @@ describe("the breakers of a process", () => {
     const breakers = new Breakers();
     for (let route = 0; route <= breakersMax; route += 1) breakers.trip(`route${route}`, 0);
     expect(breakers.size).toBe(breakersMax);
-    expect(breakers.standing("route0", 0)).toBe("closed");
-    expect(breakers.standing("route1", 0)).toBe("open");
+    expect(breakers.standingOf("route0", 0)).toBe("closed");
+    expect(breakers.standingOf("route1", 0)).toBe("open");
   });
 
   it("keep no state of a healthy route", () => {

@@ -47,7 +47,7 @@ describe("A breaker", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("lets the next run try if the one that tries was cancelled", () =>
+  it.effect("gives the trial to the next run if the trial run was cancelled", () =>
     Effect.gen(function* () {
       yield* opened;
       yield* TestClock.adjust("10 seconds");
@@ -58,7 +58,7 @@ describe("A breaker", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("lets the next run try if the one that tries never began because its id is on record", () =>
+  it.effect("gives the trial to the next run if the trial run was refused because its id is on record", () =>
     Effect.gen(function* () {
       yield* Fiber.join(yield* soon(routed([S.hello], { b: [] }, { ownRoute: true, runId: "r" })));
       yield* opened;
@@ -70,7 +70,7 @@ describe("A breaker", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("keeps no run from its first route if no other one is up", () =>
+  it.effect("lets every run use its first route if no other route is up", () =>
     Effect.gen(function* () {
       yield* opened;
       // The second route's own breaker is open as well.

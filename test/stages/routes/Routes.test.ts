@@ -96,7 +96,7 @@ describe("A run with routes", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("tells the first route's failure, with its own error, if the second is worse (L12)", () =>
+  it.effect("reports the first route's failure with its own error if the second one is worse (L12)", () =>
     Effect.gen(function* () {
       const run = routed([[serverError], [serverError]], { b: [[rejected(400, "invalid_request")]] });
       const seen = yield* play(run);
@@ -132,7 +132,7 @@ describe("A run with routes", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("takes nothing of the throttle for a move", () =>
+  it.effect("takes no token of the throttle for a move", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       for (let at = 0; at < 40; at += 1) {

@@ -38,7 +38,7 @@ const passed = (joined: boolean, ...parts: ReadonlyArray<string>): SeamPassed<st
 const text = (part: string) => ({ parts: [part], observations: [Observation.text(part.length)] });
 
 describe("What stands in front of the hold of a continuation", () => {
-  it("lets nothing pass in front of the seam, whatever the caller's own join says", () => {
+  it("delivers nothing before the seam, whatever the caller's own join returns", () => {
     const { proven, stage } = stageOf(passed(false, "too early"), passed(true, "behind"));
     assert.deepStrictEqual(stage.take(text("a")), { parts: [], observations: [] });
     assert.strictEqual(proven(), 0);
@@ -72,7 +72,7 @@ describe("What stands in front of the hold of a continuation", () => {
     );
   });
 
-  it("says the fault of what cannot be joined, at its end too", () => {
+  it("reports the fault of text that cannot be joined, also at its end", () => {
     const { stage } = stageOf(passed(false), { type: "unproven", fault: "stopped" });
     stage.take(text("a"));
     assert.strictEqual(stage.end(), "stopped");

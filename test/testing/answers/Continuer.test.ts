@@ -110,7 +110,7 @@ describe("a fault provider that goes on", () => {
     }),
   );
 
-  it.live("goes on with the first answer once more behind a second cut", () =>
+  it.live("continues the first answer again after a second cut", () =>
     Effect.gen(function* () {
       const provider = yield* FaultProvider.make({
         script: {
@@ -127,7 +127,7 @@ describe("a fault provider that goes on", () => {
     }),
   );
 
-  it.live("goes on inside a word of a text that has words behind its serials, and logs the serials alone", () =>
+  it.live("continues inside a word of a text with words after its serials, and logs only the serials", () =>
     Effect.gen(function* () {
       const content = [{ text: 3, words: ["One sentence. ", "Ano", "ther one."] }];
       const provider = yield* FaultProvider.make({

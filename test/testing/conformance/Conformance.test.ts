@@ -53,7 +53,7 @@ const lacking: ReadonlyArray<readonly [habit: string, habits: Partial<Habits>, R
 ];
 
 describe("conformance", () => {
-  it("gives a runtime that does everything right an R for every fault", async () => {
+  it("scores a correct runtime with R for every fault", async () => {
     const board = await conformance(runtimeOf({ patienceMs: 2_000 }), { silenceMs });
     assert.deepStrictEqual(
       board.cells.filter((cell) => cell.letter !== "R").map((cell) => [cell.fault, cell.letter, cell.error]),
@@ -92,7 +92,7 @@ describe("conformance", () => {
     assert.strictEqual(told.totals.lost_work, 1, "only the cut text had been paid");
   });
 
-  it("tells a stream that was healthy and aborted, also where the repetition went well", async () => {
+  it("reports a healthy stream that was aborted, even if its repetition succeeded", async () => {
     const impatient = runtimeOf({ patienceMs: 60, repeats: false });
     const failed = await conformance(impatient, { faults: ["silence"], silenceMs: 5_000, limitMs: 4_000 });
     assert.strictEqual(failed.totals.false_aborts, 1);
@@ -102,7 +102,7 @@ describe("conformance", () => {
     assert.include(conformanceTable([repeated]), "R2!");
   });
 
-  it("gives up on a turn that hangs, aborts it, and leaves one behind that does not listen", async () => {
+  it("aborts a turn that hangs, and abandons one that ignores the abort", async () => {
     let aborted = false;
     const deaf: ConformanceRuntime = {
       name: "deaf",
@@ -121,7 +121,7 @@ describe("conformance", () => {
     assert.deepStrictEqual(await letters(patient, ["stall"], { limitMs: 400 }), { stall: "H1" });
   });
 
-  it("takes a turn that asked no provider, or showed what no provider sent, for no answer", async () => {
+  it("rejects a turn without a request, or with text that no provider sent", async () => {
     const turn = (text: string) => ({
       name: "lazy",
       protocols: ["openai-chat"] as const,
@@ -130,7 +130,7 @@ describe("conformance", () => {
     assert.deepStrictEqual(await letters(turn("r9.0·"), ["healthy"]), { healthy: "T0" });
   });
 
-  it("takes reports of runtimes that cannot use the screen, and their word for an error", async () => {
+  it("accepts reports and errors of runtimes that cannot use the screen", async () => {
     const inner = runtimeOf({ repeats: false });
     const reporting: ConformanceRuntime = {
       ...inner,
@@ -174,7 +174,7 @@ describe("conformance", () => {
     assert.include(table, "a 1.2.3");
   });
 
-  it("tells each cell as it is judged", async () => {
+  it("reports each cell as soon as it is scored", async () => {
     const told: Array<string> = [];
     await conformance(runtimeOf({}), {
       faults: ["healthy", "reset_before_head"],

@@ -15,12 +15,12 @@ const judge = (transcript: string, log: ReadonlyArray<RequestLog>, more: Partial
   FaultJudge.judge({ transcript, log, completed: true, ...more });
 
 describe("FaultJudge", () => {
-  it("finds a recovered run clean whose first answer was withdrawn", () => {
+  it("accepts a recovered run whose first answer was withdrawn", () => {
     const verdict = judge("r2.0·r2.1·", [row(1, broken), row(2)]);
     assert.isTrue(FaultJudge.isClean(verdict), JSON.stringify(verdict));
   });
 
-  it("finds a continuation clean, whose request differs", () => {
+  it("accepts a continuation, whose request differs", () => {
     const verdict = judge("r1.0·r1.1·r2.0·r2.1·", [row(1, broken), row(2, { body_hash: "other" })]);
     assert.isTrue(FaultJudge.isClean(verdict), JSON.stringify(verdict));
   });
@@ -29,7 +29,7 @@ describe("FaultJudge", () => {
     assert.deepStrictEqual(judge("r1.0·r2.0·r2.1·", [row(1, broken), row(2)]).duplicates, ["r1.0·"]);
   });
 
-  it("finds a delta that stands there twice", () => {
+  it("reports a delta that appears twice", () => {
     assert.deepStrictEqual(judge("r1.0·r1.0·r1.1·", [row(1)]).duplicates, ["r1.0·"]);
   });
 

@@ -174,7 +174,7 @@ describe("FaultProvider", () => {
     }),
   );
 
-  it.live("says which script or port it cannot have", () =>
+  it.live("names an invalid script or port", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make();
       const taken = yield* Effect.flip(FaultProvider.make({ port: server.port }));

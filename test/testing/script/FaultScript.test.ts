@@ -32,7 +32,7 @@ describe("FaultScript", () => {
     );
   }
 
-  it.effect("says that a text is no JSON", () =>
+  it.effect("reports a text that is not JSON", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* Effect.flip(FaultScript.parse("{"))).reason, "not_json");
     }),

@@ -13,7 +13,7 @@ export interface Frame {
   readonly data: string;
   /** Offset of the frame's first byte. */
   readonly from: number;
-  /** True if the bytes ended before the blank line that ends a frame. Only the data then shows if the event is complete. */
+  /** True if the bytes ended before the blank line that ends a frame. Only the data then shows whether the event is complete. */
   readonly open: boolean;
 }
 

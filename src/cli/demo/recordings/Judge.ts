@@ -41,20 +41,20 @@ export const judgeWhole = (
   recording: Recording,
   frames: ReadonlyArray<Frame>,
   hash: string,
-  heard: Heard,
+  reply: Heard,
   found: ReadonlyArray<string>,
 ): RecordingRow => {
   const expected = expectedEnd(recording);
-  const served = heard.log[0]?.sent_hash;
-  return makeRow(recording, { kind: "whole", at: 0, caller: { name: "" } }, frames, heard, false, [
+  const served = reply.log[0]?.sent_hash;
+  return makeRow(recording, { kind: "whole", at: 0, caller: { name: "" } }, frames, reply, false, [
     ...found,
-    ...(heard.log.length === 1 ? [] : [`expected 1 request, got ${heard.log.length}`]),
+    ...(reply.log.length === 1 ? [] : [`expected 1 request, got ${reply.log.length}`]),
     ...(recording.status > 299 || served === hash ? [] : ["the served bytes differ from the recorded ones"]),
-    ...(expected === "complete" && !heard.completed
-      ? [`not complete: ${heard.decisions.join(", ") || "no decision"}`]
+    ...(expected === "complete" && !reply.completed
+      ? [`not complete: ${reply.decisions.join(", ") || "no decision"}`]
       : []),
-    ...(expected === "fails" && heard.completed ? ["complete, although the recording is not"] : []),
-    ...(heard.completed ? findMissing(recording, frames, heard) : []),
+    ...(expected === "fails" && reply.completed ? ["complete, although the recording is not"] : []),
+    ...(reply.completed ? findMissing(recording, frames, reply) : []),
   ]);
 };
 
@@ -67,26 +67,26 @@ export const judgeBroken = (
   take: Take,
   frames: ReadonlyArray<Frame>,
   whole: Heard,
-  heard: Heard,
+  reply: Heard,
 ): RecordingRow => {
-  const last = heard.log.at(-1);
-  const falseSuccess = heard.completed && (heard.log.length < 2 || last?.outcome !== "complete");
-  const asked = heard.decisions.some((decision) => decision.startsWith("ask_user"));
+  const last = reply.log.at(-1);
+  const falseSuccess = reply.completed && (reply.log.length < 2 || last?.outcome !== "complete");
+  const asked = reply.decisions.some((decision) => decision.startsWith("ask_user"));
   const problems = [
     ...(falseSuccess ? ["reported a broken response as complete"] : []),
     // A stalled take may need more requests: on a busy machine, its short timeout may also abort a healthy response.
-    ...(heard.log.length > 2 && take.kind !== "stall" && whole.completed && whole.decisions.length === 0
-      ? [`expected at most 2 requests, got ${heard.log.length}`]
+    ...(reply.log.length > 2 && take.kind !== "stall" && whole.completed && whole.decisions.length === 0
+      ? [`expected at most 2 requests, got ${reply.log.length}`]
       : []),
-    ...(heard.decisions.length === 0 ? ["the break had no decision"] : []),
-    ...(heard.completed ? findMissing(recording, frames, heard) : []),
-    ...(heard.completed && !whole.completed ? ["complete, although the full recording is not"] : []),
-    ...(!heard.completed && whole.completed && !asked ? ["neither recovered nor asked"] : []),
-    ...(!heard.completed && whole.completed && take.caller.answer === "retry"
-      ? [`not recovered although a person answered retry: ${heard.decisions.join(", ")}`]
+    ...(reply.decisions.length === 0 ? ["the break had no decision"] : []),
+    ...(reply.completed ? findMissing(recording, frames, reply) : []),
+    ...(reply.completed && !whole.completed ? ["complete, although the full recording is not"] : []),
+    ...(!reply.completed && whole.completed && !asked ? ["neither recovered nor asked"] : []),
+    ...(!reply.completed && whole.completed && take.caller.answer === "retry"
+      ? [`not recovered although a person answered retry: ${reply.decisions.join(", ")}`]
       : []),
   ];
-  return makeRow(recording, take, frames, heard, falseSuccess, problems);
+  return makeRow(recording, take, frames, reply, falseSuccess, problems);
 };
 
 type PlayedTake = Pick<Take, "kind" | "at"> & { readonly caller: { readonly name: string } };

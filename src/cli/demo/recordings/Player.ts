@@ -81,11 +81,11 @@ const playRecording = Effect.fn("demo.playRecording")(
     });
     const client = yield* ProviderClient.make();
     const play = (take: Takes.Take) => playTake(recording, take, client, server);
-    const heard = yield* play(Takes.whole);
-    const first = judgeWhole(recording, frames, hash, heard, problems);
+    const whole = yield* play(Takes.whole);
+    const first = judgeWhole(recording, frames, hash, whole, problems);
     const rows = yield* Effect.forEach(
       takes,
-      (take) => Effect.map(play(take), (it): RecordingRow => judgeBroken(recording, take, frames, heard, it)),
+      (take) => Effect.map(play(take), (it): RecordingRow => judgeBroken(recording, take, frames, whole, it)),
       { concurrency: takesAtOnce },
     );
     return [first, ...rows];

@@ -26,18 +26,18 @@ export interface RecordingTotals {
 
 /** Adds up the judged takes of all recordings. */
 export const totalsOf = (rows: ReadonlyArray<RecordingRow>): RecordingTotals => {
-  const count = (fits: (row: RecordingRow) => boolean) => rows.filter(fits).length;
+  const formatCount = (fits: (row: RecordingRow) => boolean) => rows.filter(fits).length;
   const hasAsked = (row: RecordingRow) => row.decisions.some((decision) => decision.startsWith("ask_user"));
   return {
-    recordings: count((row) => row.kind === "whole"),
-    complete: count((row) => row.kind === "whole" && row.completed),
-    broken: count((row) => row.kind !== "whole"),
-    recovered: count((row) => row.kind !== "whole" && row.completed && !hasAsked(row)),
-    asked: count((row) => row.kind !== "whole" && hasAsked(row)),
-    false_successes: count((row) => row.false_success),
+    recordings: formatCount((row) => row.kind === "whole"),
+    complete: formatCount((row) => row.kind === "whole" && row.completed),
+    broken: formatCount((row) => row.kind !== "whole"),
+    recovered: formatCount((row) => row.kind !== "whole" && row.completed && !hasAsked(row)),
+    asked: formatCount((row) => row.kind !== "whole" && hasAsked(row)),
+    false_successes: formatCount((row) => row.false_success),
     duplicates: rows.reduce((sum, row) => sum + row.extra, 0),
     requests: rows.reduce((sum, row) => sum + row.requests, 0),
-    failures: count((row) => row.problems.length > 0),
+    failures: formatCount((row) => row.problems.length > 0),
   };
 };
 
@@ -52,7 +52,7 @@ const columns = [
 ] as const satisfies ReadonlyArray<readonly [string, keyof RecordingTotals]>;
 
 /** Formats the table, the failures and a summary. */
-export const table = (
+export const formatTable = (
   rows: ReadonlyArray<RecordingRow>,
   totals: RecordingTotals,
   seed: number,
@@ -61,10 +61,10 @@ export const table = (
 ): string => {
   const cells = (name: string, of: (column: (typeof columns)[number]) => string) =>
     [name.padEnd(24), ...columns.map((column) => of(column).padStart(column[0].length + 1))].join(" ");
-  const line = (name: string, part: RecordingTotals) => cells(name, ([, field]) => String(part[field]));
+  const formatLine = (name: string, part: RecordingTotals) => cells(name, ([, field]) => String(part[field]));
   const byProtocol = protocols.ids.flatMap((protocol) => {
     const part = totalsOf(rows.filter((row) => row.protocol === protocol));
-    return part.recordings === 0 ? [] : [line(protocols.get(protocol).name, part)];
+    return part.recordings === 0 ? [] : [formatLine(protocols.get(protocol).name, part)];
   });
   const failures = rows.filter((row) => row.problems.length > 0);
   const runs = totals.recordings + totals.broken;
@@ -75,7 +75,7 @@ export const table = (
       cells("", ([title]) => title),
     ),
     ...byProtocol,
-    ink("strong", line("all", totals)),
+    ink("strong", formatLine("all", totals)),
     "",
     ...failures.map((row) => failureLine(row, seed, ink)),
     ...(failures.length === 0 ? [] : [""]),

@@ -459,14 +459,14 @@ const sleepingClock = (inner: Clock.Clock): SleepingClock => {
   let slept = 0;
   const millis = () => inner.currentTimeMillisUnsafe() + slept;
   const nanos = () => inner.currentTimeNanosUnsafe() + BigInt(slept) * 1_000_000n;
-  const steady = () => inner.monotonicTimeNanosUnsafe() + BigInt(slept) * 1_000_000n;
+  const steadyNanos = () => inner.monotonicTimeNanosUnsafe() + BigInt(slept) * 1_000_000n;
   return {
     currentTimeMillisUnsafe: millis,
     currentTimeNanosUnsafe: nanos,
-    monotonicTimeNanosUnsafe: steady,
+    monotonicTimeNanosUnsafe: steadyNanos,
     currentTimeMillis: Effect.sync(millis),
     currentTimeNanos: Effect.sync(nanos),
-    monotonicTimeNanos: Effect.sync(steady),
+    monotonicTimeNanos: Effect.sync(steadyNanos),
     sleep: (duration) => inner.sleep(duration),
     advance: (ms) => {
       slept += ms;

@@ -42,14 +42,14 @@ export const timelineOf = (story: RunStory): Timeline => {
   const gaps = gapsOf(story).map((gap) => ({ ...gap, shortened: gap.to - gap.from > longest }));
   const total = Math.max(1, ...bars.map(({ to }) => to), ...gaps.map(({ to }) => to));
   const drawnWidth = (gap: Gap) => (gap.shortened ? longest : gap.to - gap.from);
-  const flat = (ms: number) =>
+  const flatPlace = (ms: number) =>
     gaps.reduce((at, gap) => {
       const inside = Math.min(Math.max(ms - gap.from, 0), gap.to - gap.from);
       return at - inside + (gap.to === gap.from ? 0 : (inside / (gap.to - gap.from)) * drawnWidth(gap));
     }, ms);
-  const width = Math.max(flat(total), 1);
-  const place = (ms: number) => (Math.min(Math.max(flat(ms), 0), width) / width) * 100;
-  return { bars, gaps, ticks: ticksOf(total, gaps, flat), total, place };
+  const width = Math.max(flatPlace(total), 1);
+  const place = (ms: number) => (Math.min(Math.max(flatPlace(ms), 0), width) / width) * 100;
+  return { bars, gaps, ticks: ticksOf(total, gaps, flatPlace), total, place };
 };
 
 const gapsOf = ({ attempts, end, lasted, status }: RunStory): ReadonlyArray<Omit<Gap, "shortened">> =>

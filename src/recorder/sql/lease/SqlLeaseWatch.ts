@@ -1,7 +1,7 @@
 /**
- * Watches the leases of other processes and decides which of them are over.
+ * Watches the leases of other processes and decides which of them have expired.
  *
- * Each renewal increments a lease's count. A lease is over once this process has seen the same count for a whole lease duration by its own
+ * Each renewal increments a lease's count. A lease has expired once this process has seen the same count for a whole lease duration by its own
  * monotonic clock, and has renewed its own lease without a gap in that time. So clocks of other machines do not matter, and an outage that
  * blocks every process ends no lease. The watch only stores observations, and its callers pass the time.
  */
@@ -122,7 +122,7 @@ export class SqlLeaseWatch {
    *
    * @param at current time, by the monotonic clock
    */
-  standing({ beats, id, leaseMs, seemsOver }: WatchedLease, at: number): LeaseStanding {
+  standingOf({ beats, id, leaseMs, seemsOver }: WatchedLease, at: number): LeaseStanding {
     const needMs = Math.max(leaseMs, this.#leaseMs);
     const seen = this.#seen.get(id);
     if (seen === undefined) return seemsOver ? "silent" : "fresh";

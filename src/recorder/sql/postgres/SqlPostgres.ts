@@ -121,7 +121,7 @@ const isolationError = (level: string): RecorderError =>
   });
 
 /** Transaction ids by connection. Each transaction has its own connection object. */
-const told = new WeakMap<object, string>();
+const transactionIds = new WeakMap<object, string>();
 
 /** Start of the server, by its own clock. It differs on another server, for example on a promoted standby. */
 const startedAt = "extract(epoch FROM pg_postmaster_start_time())::text";
@@ -136,7 +136,7 @@ export const idColumn = `, pg_current_xact_id()::text || ${sinceWhen} AS xid`;
 export const rememberXid = (sql: SqlClient.SqlClient, xid: string | undefined): Effect.Effect<void> =>
   Effect.contextWith((context: Context.Context<never>) => {
     const [connection] = Context.getOrUndefined(context, sql.transactionService) ?? [];
-    if (connection !== undefined && xid !== undefined) told.set(connection, xid);
+    if (connection !== undefined && xid !== undefined) transactionIds.set(connection, xid);
     return Effect.void;
   });
 
@@ -144,7 +144,7 @@ export const rememberXid = (sql: SqlClient.SqlClient, xid: string | undefined): 
 const readTransactionId = (sql: SqlClient.SqlClient): Effect.Effect<string | undefined, SqlError> =>
   Effect.contextWith((context: Context.Context<never>) => {
     const [connection] = Context.getOrUndefined(context, sql.transactionService) ?? [];
-    const known = connection === undefined ? undefined : told.get(connection);
+    const known = connection === undefined ? undefined : transactionIds.get(connection);
     if (known !== undefined) return Effect.succeed(known);
     return Effect.map(
       sql<{ readonly xid: string | null }>`

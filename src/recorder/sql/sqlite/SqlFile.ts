@@ -54,7 +54,7 @@ export const isFile = (name: string): boolean => name !== inMemory && !name.star
  * @param expected accepted kinds of names, for the message
  * @returns undefined for a path, and for `:memory:` and `file:`
  */
-export const problem = (name: string, expected: string): string | undefined => {
+export const findProblem = (name: string, expected: string): string | undefined => {
   if (/^\s+[a-z][a-z\d+.-]+:/i.test(name)) return "expected the name of a store without leading blanks";
   // A single letter is the name of a Windows drive and not a scheme.
   const scheme = (/^([a-z][a-z\d+.-]+):\/\//i.exec(name) ??

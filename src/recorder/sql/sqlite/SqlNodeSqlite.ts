@@ -88,9 +88,9 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: nu
     prepareTransactionControls: true,
     spanAttributes: [["db.system.name", "sqlite"]],
   });
-  steps.set(client, (rows) => holder.idle?.step(rows) ?? false);
+  steps.set(client, (rows) => holder.idleConnection?.step(rows) ?? false);
   changes.set(client, {
-    version: () => holder.idle?.version,
+    version: () => holder.idleConnection?.version,
     onWrite: (listener) => watchJournal(options.file, listener),
   });
   inOneStep.set(client, (body) =>
@@ -198,7 +198,7 @@ class Holder {
   }
 
   /** The open connection if it is usable and not in a transaction. `take` reports and repairs problems with the connection. */
-  get idle(): Connection | undefined {
+  get idleConnection(): Connection | undefined {
     const open = this.#open;
     if (open === undefined || open.isStale || open.isTransaction) return undefined;
     return open.identity === identityOf(this.#options.file) ? open : undefined;

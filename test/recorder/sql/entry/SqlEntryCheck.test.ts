@@ -138,7 +138,7 @@ describe("the quick check of each entry agrees with its schema", () => {
     assert.isAbove(answers.no, 10_000);
   });
 
-  it("asks for bounds as Schema.is does, at their edges and for unknown checks", () => {
+  it("checks bounds as Schema.is does, at their edges and for unknown checks", () => {
     const atLeast = (least: number) => Schema.isGreaterThanOrEqualTo(least);
     const schemas: ReadonlyArray<Schema.Constraint> = [
       Schema.String.check(Schema.isMaxLength(3)),
