@@ -1,6 +1,6 @@
 /** Plays whole runs with injected faults, one per seed, and judges the numbered invariants of judge/Invariants.ts. */
-import { assert, describe, it } from "@effect/vitest";
-import { baseSeed, playSeed, playSeeds } from "./Campaign.ts";
+import { assert, describe, expect, it } from "@effect/vitest";
+import { baseSeed, playSeed, playSeeds, type Summary } from "./Campaign.ts";
 import { generate } from "./Generator.ts";
 import { simulate } from "./Simulation.ts";
 
@@ -13,6 +13,15 @@ const calmRuns = 30;
 /** Set `STREAM_RECOVERY_SEED` to the seed of a failure to play that one first. */
 const seed = Number(process.env.STREAM_RECOVERY_SEED ?? baseSeed);
 
+/**
+ * Compares the runs with the recorded ones, event for event, in what they write, show, log, measure and when. If a change is intended,
+ * `vitest -u` records it: the lines that changed name the seeds of the runs to look at.
+ */
+const expectRecorded = async ({ digests }: Summary, name: string): Promise<void> => {
+  if (seed === baseSeed)
+    await expect(`${digests.join("\n")}\n`).toMatchFileSnapshot(`../fixtures/simulation/${name}.txt`);
+};
+
 describe("simulated runs keep the laws: record, then act (L8), one end (L7), no false success (L5)", () => {
   it(`keep every invariant over ${runs} seeds from ${seed}`, { timeout: 120_000 }, async () => {
     const summary = await playSeeds(runs, seed);
@@ -21,6 +30,7 @@ describe("simulated runs keep the laws: record, then act (L8), one end (L7), no 
     assert.isAbove(summary.moved, runs / 50);
     assert.isAbove(summary.ends.get("completed") ?? 0, runs / 10);
     assert.isAbove(summary.ends.get("stopped") ?? 0, runs / 10);
+    await expectRecorded(summary, "runs");
   });
 
   it("show nothing twice if they are cancelled while a hand-over is recorded (L6)", async () => {
@@ -33,6 +43,7 @@ describe("simulated runs keep the laws: record, then act (L8), one end (L7), no 
   }, async () => {
     const summary = await playSeeds(calmRuns, seed, "liveness");
     assert.isAbove(summary.ends.get("completed") ?? 0, calmRuns / 4);
+    await expectRecorded(summary, "calm");
   });
 
   it("play the same way for the same seed", async () => {
