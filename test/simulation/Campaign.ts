@@ -1,5 +1,5 @@
 /** Plays the scenarios of many seeds, judges each, and shrinks a scenario that violates an invariant. */
-import { createHash } from "node:crypto";
+import { hashOf } from "../Hashes.ts";
 import { besideWell } from "./Beside.ts";
 import { generate, generateCalm } from "./Generator.ts";
 import type { Trace } from "./Journal.ts";
@@ -82,15 +82,6 @@ const digest = (seed: number, { closed, ended, journal, record, telemetry }: Tra
   const parts = { journal, record, telemetry: [...telemetry, ended, closed] };
   const hashes = Object.entries(parts).map(([name, it]) => `${name} ${hashOf(it)}`);
   return [`${seed}: ${attempts} attempts, ${journal.length} entries, ${end}`, ...hashes].join(", ");
-};
-
-/** Returns a hash of any value. Ids of processors and fibers are left out, because they differ from process to process. */
-export const hashOf = (value: unknown): string => {
-  const text = JSON.stringify(value ?? null, (key, it: unknown) => (key === "fiberId" ? undefined : it));
-  return createHash("sha256")
-    .update(text.replaceAll(/[0-9a-f]{32}\.\d+/g, "processor"))
-    .digest("hex")
-    .slice(0, 8);
 };
 
 const count = (counts: Map<string, number>, key: string): void => {

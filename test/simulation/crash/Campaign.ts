@@ -2,7 +2,7 @@
 import { Effect, Layer, Random, References } from "effect";
 import { TestClock } from "effect/testing";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import { hashOf } from "../Campaign.ts";
+import { hashOf } from "../../Hashes.ts";
 import { randomOf } from "../Simulation.ts";
 import { live } from "./Lives.ts";
 import { storyOf } from "./Story.ts";

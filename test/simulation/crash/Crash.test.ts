@@ -1,14 +1,12 @@
 /** Kills, leaves and resumes generated runs, one per seed, and judges what their user and their tools saw. */
-import { assert, describe, expect, it } from "@effect/vitest";
+import { assert, describe, it } from "@effect/vitest";
 import { playStories, playStory } from "./Campaign.ts";
 
 /** Stories of this test. Campaign.test.ts plays those of the seeds after them. */
 const runs = 40;
 
-const baseSeed = 20_261_122;
-
 /** Set `STREAM_RECOVERY_SEED` to the seed of a failure to play that one first. */
-const seed = Number(process.env.STREAM_RECOVERY_SEED ?? baseSeed);
+const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_122);
 
 /**
  * Stories that once failed: an incident lost by a full disk, a resume that reported half a response as completed, one that
@@ -23,13 +21,10 @@ describe("a run that lives in several processes (L6, L7, L8, L9)", () => {
   });
 
   it(`keeps every invariant over ${runs} seeds from ${seed}`, { timeout: 120_000 }, async () => {
-    const { completed, deaths, digests, resumes } = await playStories(runs, seed);
+    const { completed, deaths, resumes } = await playStories(runs, seed);
     // A simulation without deaths and resumes proves nothing.
     assert.isAbove(deaths, runs / 2);
     assert.isAbove(resumes, runs / 2);
     assert.isAbove(completed, runs / 8);
-    // Like the runs of Simulation.test.ts.
-    if (seed === baseSeed)
-      await expect(`${digests.join("\n")}\n`).toMatchFileSnapshot("../../fixtures/simulation/stories.txt");
   });
 });
