@@ -292,7 +292,7 @@ describe("the meaning of", () => {
       ...Object.entries(wrappers).map(
         ([wrapper, wrap]) => [`${name} in ${wrapper}`, [classify(wrap(error), context)]] as const,
       ),
-      ...[...Reflect.ownKeys(error), "_tag", "status", "code", "error", "cause"]
+      ...[...new Set([...Reflect.ownKeys(error), "_tag", "status", "code", "error", "cause"])]
         .filter((key) => key !== "stack")
         .map(
           (key) =>
