@@ -49,6 +49,7 @@ describe("mutations of a source", () => {
     "const x: Array<1> = y as Array<2>;",
     "const x = `a` + b;",
     'const x = "1";',
+    "const x = a.toString();",
   ])("leave `%s` alone: it is a type, an import or text", (text) => {
     assert.deepStrictEqual(changed(text), []);
   });
@@ -94,6 +95,11 @@ describe("the tests of a source file", () => {
   it("begin with the file of the same name, then its folder", () => {
     assert.strictEqual(near[0], "test/facts/Facts.test.ts");
     assert.isTrue(near.slice(0, 4).includes("test/facts/Growth.test.ts"), near.slice(0, 4).join());
+  });
+
+  it("have recorded behaviour of the room before other tests", () => {
+    const [first] = new NearTests(root).of("src/runtime/recovery/Asking.ts");
+    assert.strictEqual(first, "test/simulation/Simulation.test.ts");
   });
 
   it("are quick ones that load it, and none that reads the sources as text", () => {

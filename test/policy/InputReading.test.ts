@@ -409,3 +409,103 @@ describe("A failure of unknown origin", () => {
     assert.isTrue(retryable({ kind: "transport" }));
   });
 });
+
+describe("the reading of an input", () => {
+  const max = Number.MAX_SAFE_INTEGER;
+  const amounts = { valid: [0, 1, 2.5, max], invalid: [-1, Number.NaN, Number.POSITIVE_INFINITY, "1", null] };
+  const flags = { valid: [true, false], invalid: [0, "true", null] };
+  const words = (...valid: ReadonlyArray<string>) => ({ valid, invalid: ["else", 5, null] });
+  type Field = { readonly valid: ReadonlyArray<unknown>; readonly invalid: ReadonlyArray<unknown> };
+  /** Each field of the run with the value that permits least. */
+  const run: Readonly<Record<keyof RunFacts, readonly [Field, unknown]>> = {
+    mode: [words("first", "replay", "continue", "resume"), "first"],
+    continue_text: [words("ask", "auto"), "ask"],
+    path: [words("up", "down"), "down"],
+    next_route: [words("none", "up"), "none"],
+    user_cancelled: [flags, true],
+    lifecycle_closed: [flags, true],
+    can_continue: [flags, false],
+    resumable: [flags, false],
+    discardable: [flags, false],
+    can_refresh_credentials: [flags, false],
+    waited_for_path: [flags, false],
+    own_route: [flags, false],
+    tokens_estimated: [flags, true],
+    same_partial: [flags, true],
+    credential_refreshes: [amounts, max],
+    throttle_wait_ms: [amounts, max],
+    auto_retries: [amounts, max],
+    not_processed_retries: [amounts, max],
+    retries_after_shown: [amounts, max],
+    retries_after_stall: [amounts, max],
+    retries_after_empty: [amounts, max],
+    elapsed_ms: [amounts, max],
+    waited_ms: [amounts, max],
+    cooldown_ms: [amounts, max],
+    route_failures: [amounts, 0],
+    moves: [amounts, max],
+    wasted_tokens: [amounts, max],
+    next_tokens: [amounts, max],
+    group_retries: [amounts, max],
+    group_wasted_tokens: [amounts, max],
+  };
+  const limits = Object.keys({
+    ...defaultBudget,
+    max_wasted_tokens: 0,
+    max_group_retries: 0,
+    max_group_wasted_tokens: 0,
+  });
+  const budget = Object.fromEntries(
+    limits.map((name): [string, readonly [Field, unknown]] => [
+      name,
+      [name === "max_outage_ms" ? { ...amounts, valid: [...amounts.valid, "forever"] } : amounts, 0],
+    ]),
+  );
+  const base: DecisionInput = {
+    facts: freshFacts,
+    failure: { kind: "truncated" },
+    run: freshRun,
+    budget: { ...defaultBudget, max_wasted_tokens: 1, max_group_retries: 2, max_group_wasted_tokens: 3 },
+    jitter: 0.5,
+  };
+
+  for (const [part, fields] of Object.entries({ run, budget }))
+    for (const [name, [{ invalid, valid }, worst]] of Object.entries(fields))
+      it(`keeps a valid ${part}.${name}, and replaces an invalid one alone by what permits least`, () => {
+        const own = part === "run" ? base.run : base.budget;
+        const given = (value: unknown) => ({ ...base, [part]: { ...own, [name]: value } }) as DecisionInput;
+        for (const value of valid) {
+          const input = given(value);
+          assert.strictEqual(InputReading.read(input), input, String(value));
+        }
+        // The time of a run whose path is a guess counts as spent.
+        const repaired = given(worst);
+        const expected = name === "path" ? { ...repaired, run: { ...repaired.run, elapsed_ms: max } } : repaired;
+        for (const value of invalid) assert.deepStrictEqual(InputReading.read(given(value)), expected, String(value));
+      });
+
+  it("is the worst input for one that is none", () => {
+    for (const none of [undefined, null, 1, "x", []]) {
+      // Plain JavaScript passes this.
+      const given = { facts: none, failure: none, run: none, budget: none, jitter: none } as unknown as DecisionInput;
+      const { budget: worstBudget, facts, ...others } = InputReading.read(given);
+      assert.deepStrictEqual<unknown>(others, {
+        failure: { kind: "unknown" },
+        run: Object.fromEntries(Object.entries(run).map(([name, [, worst]]) => [name, worst])),
+        jitter: 1,
+      });
+      assert.deepInclude<object>(facts, {
+        ...{ delivery: "accepted", progress: "output", shown: "text", terminal_seen: false, side_effects: null },
+        ...{ text_through: max, call_through: 0, settled_through: 0 },
+        tools: [{ call: "", tool: "", executor: "runtime", effect: "unknown", phase: "outcome_unknown" }],
+      });
+      // A limit that may be omitted limits nothing here, because no retry is left.
+      for (const name of Object.keys(defaultBudget)) assert.strictEqual(Reflect.get(worstBudget, name), 0, name);
+    }
+  });
+
+  it("has a jitter from 0 to 1", () => {
+    for (const jitter of [0, 0.5, 1]) assert.strictEqual(InputReading.read({ ...base, jitter }).jitter, jitter);
+    for (const jitter of [-0.1, 1.1, Number.NaN]) assert.strictEqual(InputReading.read({ ...base, jitter }).jitter, 1);
+  });
+});

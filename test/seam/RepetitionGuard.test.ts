@@ -81,6 +81,19 @@ describe("behind a seam", () => {
     passes(`${before}<p>\n    </div>`, "\n  </div>\n");
   });
 
+  it("limits hold at their edges: the ends of code of 10 characters, 6 letters on a line, 16 inside a sentence", () => {
+    const before = "// a comment that is long enough to be an anchor by itself\n";
+    passes(`${before}    abcdefghi;`, "\n  abcdefghi;\n  done();");
+    repeats(`${before}    abcdefghij;`, "\n  abcdefghij;\n  done();");
+    passes(`${before}    abcdefghi;`, "\n  abcdefghi;");
+    repeats(`${before}    abcdefghi;`, "\n    abcdefghi;");
+    repeats(`${before}    abcdefghi;`, "\nabcdefghi;");
+    passes(`${before}say. hi-ha`, " hi-ha and hi-ho.");
+    repeats(`${before}say. hi-haa`, " hi-haa and hi-ho.");
+    passes(`${before}We say 01234567890abcde`, " 1234567890abcde and more.");
+    repeats(`${before}We say 01234567890abcdef`, " 1234567890abcdef and more.");
+  });
+
   it("half a character that was shown hides no repetition", () => {
     const whole = "👨‍👩‍👧‍👦🇯🇵🥨👩‍💻🧑🏿‍🚀😀👍🏽🏳️‍🌈";
     const shown = `${whole}\ud83d`;

@@ -1,4 +1,5 @@
 /** Plays the scenarios of many seeds, judges each, and shrinks a scenario that violates an invariant. */
+import { hashOf } from "../Hashes.ts";
 import { besideWell } from "./Beside.ts";
 import { generate, generateCalm } from "./Generator.ts";
 import type { Trace } from "./Journal.ts";
@@ -45,6 +46,8 @@ export class Summary {
   readonly rules = new Map<string, number>();
   readonly ends = new Map<string, number>();
   readonly broken: Array<Omit<Played, "trace">> = [];
+  /** A line for each run, which changes if anything in its trace changes. */
+  readonly digests: Array<string> = [];
 
   add({ mode, seed, trace, violations }: Played): void {
     this.runs += 1;
@@ -59,6 +62,7 @@ export class Summary {
         if (it._tag === "RunEnded") count(this.ends, it.end.state);
       }
     }
+    this.digests.push(digest(seed, trace));
     if (violations.length > 0) this.broken.push({ mode, seed, violations });
   }
 }
@@ -70,6 +74,14 @@ export const playSeeds = async (runs: number, from: number, mode: Mode = "runs")
   const [first] = summary.broken;
   if (first === undefined) return summary;
   throw new Error(`${summary.broken.length} of ${runs} seeds break an invariant; the first:\n${await report(first)}`);
+};
+
+const digest = (seed: number, { closed, ended, journal, record, telemetry }: Trace): string => {
+  const attempts = journal.filter(({ what }) => what === "opened").length;
+  const end = record?.end === undefined ? record?.state : `${record.end.state} ${record.end.reason}`;
+  const parts = { journal, record, telemetry: [...telemetry, ended, closed] };
+  const hashes = Object.entries(parts).map(([name, it]) => `${name} ${hashOf(it)}`);
+  return [`${seed}: ${attempts} attempts, ${journal.length} entries, ${end}`, ...hashes].join(", ");
 };
 
 const count = (counts: Map<string, number>, key: string): void => {

@@ -75,6 +75,8 @@ export interface Trace {
   readonly ended: boolean;
   /** True if the stream's scope closed, and the processor's with it. */
   readonly closed: boolean;
+  /** Spans, log lines and metrics, as JSON. */
+  readonly telemetry: ReadonlyArray<string>;
 }
 
 export class Journal {

@@ -1,7 +1,7 @@
 /**
  * Plays a scenario under virtual time and returns its trace, without judging it.
  */
-import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Random, Scope } from "effect";
+import { Clock, Context, Effect, Exit, Fiber, Layer, Random, Scope } from "effect";
 import type { Choice } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
@@ -17,6 +17,7 @@ import { Edges } from "./Edges.ts";
 import { Journal, type Part, type Trace } from "./Journal.ts";
 import { repeated } from "./Repeat.ts";
 import { mayHang, type Outside, type Scenario, type StoreMoment } from "./Scenario.ts";
+import { Telemetry } from "./Telemetry.ts";
 import { consume, type Surface } from "./world/Consumer.ts";
 import * as FreezingClock from "./world/FreezingClock.ts";
 import { Network } from "./world/Network.ts";
@@ -33,10 +34,18 @@ export const hoursMax = 12;
 /** Virtual milliseconds before the run starts, because TestClock waits only for fibers that it has woken. */
 const startMs = 1;
 
-export const simulate = (scenario: Scenario): Promise<Trace> =>
-  Effect.runPromise(Effect.provide(play(scenario), Layer.merge(virtualTime, Logger.layer([]))));
+export const simulate = (scenario: Scenario): Promise<Trace> => {
+  const telemetry = new Telemetry();
+  return Effect.runPromise(
+    play(scenario).pipe(
+      Effect.provide(virtualTime),
+      Effect.provideContext(telemetry.services),
+      Effect.zipWith(telemetry.lines, (trace, lines) => ({ ...trace, telemetry: lines })),
+    ),
+  );
+};
 
-const play = (scenario: Scenario): Effect.Effect<Trace> =>
+const play = (scenario: Scenario): Effect.Effect<Omit<Trace, "telemetry">> =>
   Effect.gen(function* () {
     const inner = yield* Clock.Clock;
     const freezing = scenario.world.freezes.length > 0 ? FreezingClock.make(inner) : undefined;
@@ -276,12 +285,13 @@ const triggers = (happenings: ReadonlyArray<Happening>, journal: Journal): void 
 const layerOf = (scenario: Scenario, store: Store, calm: Calm) =>
   StreamProcessor.layer.pipe(
     Layer.provide(Layer.merge(Layer.succeed(RunRecorder, store.recorder), answering(scenario, calm))),
-    Layer.provideMerge(Layer.succeed(Random.Random, randomOf(scenario))),
+    Layer.provideMerge(Layer.succeed(Random.Random, randomOf(scenario.seed))),
     Layer.provide(Layer.succeed(ProcessorConfig, { drainMs: scenario.drainMs ?? Number.POSITIVE_INFINITY })),
   );
 
-const randomOf = (scenario: Scenario) => {
-  const dice = new Dice(scenario.seed);
+/** Random numbers that a seed determines. */
+export const randomOf = (seed: number) => {
+  const dice = new Dice(seed);
   return {
     // Steps of 1/250 make every delay a whole number of milliseconds.
     nextDoubleUnsafe: () => dice.between(0, 249) / 250,

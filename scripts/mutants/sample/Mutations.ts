@@ -32,14 +32,14 @@ const comparisons: Readonly<Record<string, string>> = {
 };
 const arithmetic: Readonly<Record<string, string>> = { "+": "-", "-": "+", "*": "/", "/": "*", "%": "*" };
 const assignments: Readonly<Record<string, string>> = { "+=": "-=", "-=": "+=", "&&=": "||=", "||=": "&&=" };
-const methods: Readonly<Record<string, string>> = {
-  some: "every",
-  every: "some",
-  startsWith: "endsWith",
-  endsWith: "startsWith",
-  min: "max",
-  max: "min",
-};
+const methods: ReadonlyMap<string, string> = new Map([
+  ["some", "every"],
+  ["every", "some"],
+  ["startsWith", "endsWith"],
+  ["endsWith", "startsWith"],
+  ["min", "max"],
+  ["max", "min"],
+]);
 /** Methods whose call is replaced by its receiver. */
 const dropped = new Set(["filter", "slice", "toSorted", "toReversed", "trim", "trimEnd", "toLowerCase", "concat"]);
 
@@ -86,7 +86,7 @@ const changesOf = (node: Node, text: (of: Node) => string): ReadonlyArray<Change
     case "CallExpression": {
       const { callee } = node;
       if (callee.type !== "MemberExpression" || callee.property.type !== "Identifier") return [];
-      const other = methods[callee.property.name];
+      const other = methods.get(callee.property.name);
       if (other !== undefined) return [["call", callee.property, other]];
       return dropped.has(callee.property.name) ? [["call", node, text(callee.object)]] : [];
     }

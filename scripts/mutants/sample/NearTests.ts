@@ -15,6 +15,17 @@ interface TestFile {
 /** Additional distance of a test outside the mirrored folder. */
 const otherFolder = 2;
 
+/**
+ * Tests that compare recorded behaviour of whole rooms, with the rooms. They notice most mutations there, although many imports are between
+ * them and the source.
+ */
+const recorded: ReadonlyArray<readonly [test: RegExp, room: RegExp]> = [
+  [/^test\/simulation\/Simulation\.test\.ts$/, /^src\/(?:runtime|stages)\//],
+  [/^test\/failure\/Corpus\.test\.ts$/, /^src\/failure\//],
+  [/^test\/seam\/Corpus\.test\.ts$/, /^src\/seam\//],
+  [/^test\/facts\/Corpus\.test\.ts$/, /^src\/facts\//],
+];
+
 const staticImport = /^(?:import|export)\s+(?!type\b)(?:[\w*{},\s]+?from\s+)?"(\.[^"]+)"/gm;
 const dynamicImport = /\bimport\("(\.[^"]+)"\)/g;
 
@@ -39,7 +50,7 @@ export class NearTests {
       .map((path) => ({ path, bytes: text(path).length, loads: distances(path, importsOf) }));
   }
 
-  /** The test files that load a source file, nearest first: the file with the same name, its folder, then those with few imports between. */
+  /** The test files that load a source file, nearest first: the file with the same name, recorded behaviour, its folder, then few imports between. */
   of(source: string): ReadonlyArray<string> {
     return this.ofAny([source]);
   }
@@ -58,6 +69,7 @@ const rankOf = ({ loads, path }: TestFile, source: string): number => {
   const distance = loads.get(source);
   if (distance === undefined) return Number.POSITIVE_INFINITY;
   if (basename(path, ".test.ts") === basename(source, ".ts")) return 0;
+  if (recorded.some(([test, room]) => test.test(path) && room.test(source))) return 0.5;
   return distance + (dirname(path) === dirname(source).replace(/^src/, "test") ? 0 : otherFolder);
 };
 

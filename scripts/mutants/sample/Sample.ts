@@ -21,7 +21,7 @@ import { Types } from "./Types.ts";
 export const killedShareMin = 85;
 
 /** Maximum test files that each mutation is tried against separately. */
-const nearFilesMax = 30;
+const nearFilesMax = 14;
 
 /** Time limit of these test files, in milliseconds. */
 const nearMsMax = 240_000;

@@ -93,3 +93,124 @@ describe("RetryAfter.fromBody", () => {
   for (const [name, body, expected] of rows)
     it(`reads ${name}`, () => assert.strictEqual(RetryAfter.fromBody(body), expected));
 });
+
+describe("a number or a duration", () => {
+  const max = RetryAfter.retryAfterMsMax;
+
+  it("is a wait of its unit", () => {
+    const units: ReadonlyArray<readonly [string, number]> = [
+      ...["ms", "millisecond", "milliseconds"].map((unit) => [unit, 1] as const),
+      ...["s", "sec", "secs", "second", "seconds", "S"].map((unit) => [unit, 1_000] as const),
+      ...["m", "min", "mins", "minute", "minutes"].map((unit) => [unit, 60_000] as const),
+      ...["h", "hr", "hrs", "hour", "hours"].map((unit) => [unit, 3_600_000] as const),
+      ...["d", "day", "days"].map((unit) => [unit, 86_400_000] as const),
+      ...["week", "weeks"].map((unit) => [unit, 604_800_000] as const),
+    ];
+    for (const [unit, ms] of units)
+      for (const space of ["", " "]) {
+        assert.strictEqual(RetryAfter.parseDuration(`3${space}${unit}`), 3 * ms, unit);
+        assert.strictEqual(RetryAfter.parseDuration(`1${space}${unit}2ms`), ms + 2, unit);
+      }
+    assert.strictEqual(RetryAfter.parseDuration("0s"), 0);
+    assert.strictEqual(RetryAfter.parseDuration("5s 3 parsecs 1h"), 5_000);
+    for (const text of ["", "s", "5", "5 parsecs 3s"]) assert.isUndefined(RetryAfter.parseDuration(text), text);
+  });
+
+  it("is read from the first 64 characters, and is at most 30 days", () => {
+    assert.strictEqual(RetryAfter.parseDuration(`${"x".repeat(62)}5s`), 5_000);
+    assert.isUndefined(RetryAfter.parseDuration(`${"x".repeat(63)}5s`));
+    assert.strictEqual(RetryAfter.parseDuration("30 days"), max);
+    assert.strictEqual(RetryAfter.parseDuration("31 days"), max);
+    assert.strictEqual(max, 2_592_000_000);
+  });
+
+  it("is clamped and rounded", () => {
+    const rows: ReadonlyArray<readonly [number, number]> = [
+      [-1, 0],
+      [0, 0],
+      [0.4, 0],
+      [0.5, 1],
+      [max, max],
+      [max + 1, max],
+    ];
+    for (const [given, wait] of rows) assert.strictEqual(RetryAfter.clampWait(given), wait, String(given));
+  });
+
+  it("has at most 16 digits and nine fractional ones", () => {
+    const rows: ReadonlyArray<readonly [string | undefined, number | undefined]> = [
+      [undefined, undefined],
+      [" 12 ", 12],
+      ["1.5", 1.5],
+      ["9".repeat(16), Number("9".repeat(16))],
+      ["9".repeat(17), undefined],
+      ["0.123456789", 0.123456789],
+      ["0.1234567891", undefined],
+      ["1.", undefined],
+      ["-1", undefined],
+      ["1e3", undefined],
+    ];
+    for (const [given, read] of rows) assert.strictEqual(RetryAfter.parseDecimal(given), read, given);
+  });
+
+  it("counts as seconds below an epoch of nine digits, and as milliseconds above a thousand times that", () => {
+    const rows: ReadonlyArray<readonly [number, number | undefined, number | undefined]> = [
+      [0, undefined, 0],
+      [999_999_999, undefined, max],
+      [1_000_000_000, undefined, undefined],
+      [1_000_000_000, 999_999_999_000, 1_000],
+      [999_999_999_999, 999_999_999_998_000, 1_000],
+      [1_000_000_000_000, 999_999_999_000, 1_000],
+    ];
+    for (const [given, now, wait] of rows) assert.strictEqual(RetryAfter.fromNumber(given, now), wait, `${given}`);
+  });
+});
+
+describe("a wait in a body", () => {
+  it("is any of its fields, in their order", () => {
+    const rows: ReadonlyArray<readonly [unknown, number | undefined]> = [
+      [{ retry_after_ms: 0 }, 0],
+      [{ retry_after_ms: 5, retry_after: 7 }, 5],
+      [{ retry_after_ms: -1, retry_after: 7 }, 7_000],
+      [{ retry_after: 0 }, 0],
+      [{ retry_after: -1 }, undefined],
+      [{ retry_after: 1, retry_after_seconds: 2, resets_in_seconds: 3 }, 1_000],
+      [{ retry_after_seconds: 2, resets_in_seconds: 3 }, 2_000],
+      [{ resets_in_seconds: 3, metadata: { retry_after: 4 } }, 3_000],
+      [{ metadata: { retry_after_ms: 4 } }, 4],
+      [{ retry_after: 999_999_999 }, RetryAfter.retryAfterMsMax],
+      [{ retry_after: 1_000_000_000 }, undefined],
+      [{ details: [{ retryDelay: "2s" }], retry_after_ms: 5 }, 2_000],
+      [{ details: [{ retryDelay: "soon" }, { retryDelay: { seconds: 3 } }] }, 3_000],
+      [{ details: [{ retryDelay: { seconds: 0, nanos: 7_000_000 } }] }, 7],
+      [{ details: [{ retryDelay: { seconds: -1 } }] }, undefined],
+      [{ details: [{ retryDelay: { nanos: 5 } }] }, undefined],
+    ];
+    for (const [body, wait] of rows) assert.strictEqual(RetryAfter.fromBody(body), wait, JSON.stringify(body));
+  });
+});
+
+describe("a header", () => {
+  it("is read by `get`, by its name or by its name in another case, if it is a string", () => {
+    const rows: ReadonlyArray<readonly [unknown, string | undefined]> = [
+      [{ get: () => "a" }, "a"],
+      [{ get: () => 5, x: "b" }, "b"],
+      [{ get: () => 5, X: "b" }, "b"],
+      [{ x: "a", X: "b" }, "a"],
+      [{ x: 5, X: "b" }, undefined],
+      [{ X: ["b"] }, undefined],
+      [{}, undefined],
+      [null, undefined],
+      [undefined, undefined],
+      ["x", undefined],
+    ];
+    for (const [headers, value] of rows)
+      assert.strictEqual(RetryAfter.readHeader(headers, "x"), value, JSON.stringify(headers));
+  });
+
+  it("Date is the time of the response, else the clock is", () => {
+    assert.strictEqual(RetryAfter.readResponseDate({ date: " Wed, 21 Oct 2026 07:28:00 GMT " }, 5), nowMs);
+    assert.strictEqual(RetryAfter.readResponseDate({ date: "Wednesday, 21-Oct-26 07:28:00 GMT" }, nowMs), nowMs);
+    assert.strictEqual(RetryAfter.readResponseDate({ date: "today" }, 5), 5);
+    assert.isUndefined(RetryAfter.readResponseDate({}, undefined));
+  });
+});

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit, Fiber, Stream } from "effect";
 import { TestClock } from "effect/testing";
 import * as Observation from "../../../src/domain/Observation.ts";
-import { fromAsyncIterable, readAheadMax } from "../../../src/runtime/attempt/AsyncSource.ts";
+import { fromAsyncIterable, readAheadMax, sourceOf } from "../../../src/runtime/attempt/AsyncSource.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
@@ -147,4 +147,121 @@ describe("fromAsyncIterable", () => {
       }).pipe(Effect.provide(S.processor())),
     );
   }
+});
+
+/** An iterator whose answers the test gives, with the number of its requests and whether it was closed. */
+const driven = () => {
+  const pending: Array<{
+    readonly resolve: (it: IteratorResult<number>) => void;
+    readonly reject: (error: unknown) => void;
+  }> = [];
+  const counts = { asked: 0, atOnce: 0, returned: 0, woken: 0 };
+  const iterator: AsyncIterator<number> = {
+    next: () => {
+      counts.asked += 1;
+      counts.atOnce = Math.max(counts.atOnce, pending.length + 1);
+      return new Promise((resolve, reject) => pending.push({ resolve, reject }));
+    },
+    return: () => {
+      counts.returned += 1;
+      return Promise.reject(new Error("it does not close"));
+    },
+  };
+  const reader = sourceOf(
+    fromAsyncIterable<number, unknown>(
+      () => ({ [Symbol.asyncIterator]: () => iterator }),
+      (error) => error,
+    ),
+  )?.open();
+  if (reader === undefined) throw new Error("the stream has no source");
+  return {
+    counts,
+    reader,
+    wait: () => reader.wait(() => (counts.woken += 1)),
+    say: (value: number) => pending.shift()?.resolve({ value, done: false }),
+    end: () => pending.shift()?.resolve({ value: undefined, done: true }),
+    fail: (error: unknown) => pending.shift()?.reject(error),
+  };
+};
+
+/** Resolves after all microtasks and what they scheduled. */
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("the reader of an async iterable", () => {
+  it("reads nothing before someone waits, then ahead, and never asks twice at once", async () => {
+    const { counts, reader, say, wait } = driven();
+    assert.isUndefined(reader.poll());
+    await turn();
+    assert.strictEqual(counts.asked, 0);
+    wait();
+    wait();
+    assert.deepStrictEqual([counts.asked, counts.woken], [1, 0]);
+    say(1);
+    await turn();
+    assert.deepStrictEqual([counts.asked, counts.woken], [2, 1]);
+    say(2);
+    await turn();
+    assert.deepStrictEqual(reader.poll(), { _tag: "chunk", chunk: [1, 2] });
+    assert.isUndefined(reader.poll());
+    assert.deepStrictEqual([counts.asked, counts.atOnce, counts.woken], [3, 1, 1]);
+    wait();
+    say(3);
+    await turn();
+    assert.deepStrictEqual([counts.woken, counts.atOnce, reader.poll()], [2, 1, { _tag: "chunk", chunk: [3] }]);
+  });
+
+  it("stops at its limit, and reads on when a chunk is taken", async () => {
+    const { counts, reader, say, wait } = driven();
+    wait();
+    for (let each = 0; each < readAheadMax; each += 1) {
+      say(each);
+      await Promise.resolve();
+      await Promise.resolve();
+      await Promise.resolve();
+    }
+    await turn();
+    assert.deepStrictEqual([counts.asked, counts.woken], [readAheadMax, 1]);
+    const polled = reader.poll();
+    assert.strictEqual(polled?._tag === "chunk" && polled.chunk.length, readAheadMax);
+    assert.strictEqual(counts.asked, readAheadMax + 1);
+  });
+
+  it("tells the end and an error after what came before, wakes its reader for them, and asks no more", async () => {
+    for (const [how, expected] of [
+      ["end", { _tag: "end" }],
+      ["fail", { _tag: "error", error: "broken" }],
+    ] as const) {
+      const { counts, reader, say, wait, ...it } = driven();
+      wait();
+      say(1);
+      await turn();
+      if (how === "end") it.end();
+      else it.fail("broken");
+      await turn();
+      assert.strictEqual(counts.woken, 1);
+      assert.deepStrictEqual(reader.poll(), { _tag: "chunk", chunk: [1] });
+      assert.deepStrictEqual([reader.poll(), reader.poll()], [expected, expected]);
+      reader.close();
+      assert.deepStrictEqual([counts.asked, counts.returned], [2, 0]);
+      const other = driven();
+      other.wait();
+      if (how === "end") other.end();
+      else other.fail("broken");
+      await turn();
+      assert.deepStrictEqual([other.counts.woken, other.reader.poll()], [1, expected]);
+    }
+  });
+
+  it("closes the iterator once, wakes nobody after that, and asks no more", async () => {
+    const { counts, reader, say, wait } = driven();
+    wait();
+    reader.close();
+    reader.close();
+    assert.strictEqual(counts.returned, 1);
+    say(1);
+    await turn();
+    assert.deepStrictEqual([counts.asked, counts.woken], [1, 0]);
+    wait();
+    assert.strictEqual(counts.asked, 1);
+  });
 });

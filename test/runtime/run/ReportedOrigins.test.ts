@@ -7,7 +7,9 @@ import { Effect, Layer, Stream } from "effect";
 import { ProviderClient } from "../../../src/client/index.ts";
 import { protocols } from "../../../src/provider/Protocols.ts";
 import type { AttemptContext } from "../../../src/runtime/contract/RunOptions.ts";
+import { providersMax } from "../../../src/runtime/pacing/Throttle.ts";
 import { ReportedOrigins } from "../../../src/runtime/run/ReportedOrigins.ts";
+import { Reached } from "../../../src/runtime/run/Shared.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 
@@ -63,6 +65,36 @@ describe("The origins at which a provider was seen", () => {
     assert.strictEqual(next(), "https://b.test");
     seen.saw(provider, "https://a.test");
     assert.strictEqual(next(), "https://a.test");
+  });
+
+  it("are forgotten with the provider that was used least recently, above 256 providers", () => {
+    const { seen } = origins();
+    const of = (id: string) => seen.next({ id }, undefined).path;
+    for (let each = 0; each < providersMax; each += 1) seen.saw({ id: `p${each}` }, `https://${each}.test`);
+    seen.saw({ id: "p0" }, "https://0.test");
+    assert.strictEqual(of("p1"), "https://1.test");
+    seen.saw({ id: "new" }, "https://new.test");
+    assert.deepStrictEqual(["p0", "p1", "p2", "new"].map(of), [
+      "https://0.test",
+      "p1",
+      "https://2.test",
+      "https://new.test",
+    ]);
+    assert.strictEqual(providersMax, 256);
+  });
+});
+
+describe("The providers that have responded", () => {
+  it("are the 256 latest ones", () => {
+    const reached = new Reached();
+    for (let each = 0; each < 256; each += 1) reached.add(`p${each}`);
+    reached.add("p0");
+    assert.deepStrictEqual([reached.has("p0"), reached.size], [true, 256]);
+    reached.add("new");
+    assert.deepStrictEqual(
+      [reached.has("p0"), reached.has("p1"), reached.has("new"), reached.size],
+      [false, true, true, 256],
+    );
   });
 });
 

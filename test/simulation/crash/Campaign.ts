@@ -1,7 +1,9 @@
 /** Plays the stories of many seeds and judges each. One in eight has two processes at once over one file. */
-import { Effect, Layer, References } from "effect";
+import { Effect, Layer, Random, References } from "effect";
 import { TestClock } from "effect/testing";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { hashOf } from "../../Hashes.ts";
+import { randomOf } from "../Simulation.ts";
 import { live } from "./Lives.ts";
 import { storyOf } from "./Story.ts";
 import { problemsOf } from "./StoryJudge.ts";
@@ -21,6 +23,8 @@ export interface Judged {
   readonly completed: boolean;
   /** The run's end, or its state without one. */
   readonly end: string;
+  /** A line that changes if anything on record, on screen or in the log changes. */
+  readonly digest: string;
 }
 
 /** One story out of this many has two processes at once. */
@@ -34,21 +38,25 @@ export interface Stories {
   readonly deaths: number;
   readonly completed: number;
   readonly resumes: number;
+  /** A line for each story. */
+  readonly digests: ReadonlyArray<string>;
 }
 
 /** Plays the stories of this many seeds. One that violates an invariant fails the campaign and is reported. */
 export const playStories = async (runs: number, from: number): Promise<Stories> => {
   let [deaths, completed, resumes] = [0, 0, 0];
   const broken: Array<string> = [];
+  const digests: Array<string> = [];
   for (let each = from; each < from + runs; each += 1) {
     const judged = await playStory(each);
     if (judged.problems.length > 0) broken.push(told(judged));
+    digests.push(judged.digest);
     deaths += judged.deaths;
     resumes += judged.resumes;
     if (judged.completed) completed += 1;
   }
   if (broken.length > 0) throw new Error(`${broken.length} of ${runs} seeds; the first:\n${broken[0]}`);
-  return { deaths, completed, resumes };
+  return { deaths, completed, digests, resumes };
 };
 
 const playOne = async (seed: number): Promise<Judged> => {
@@ -57,6 +65,7 @@ const playOne = async (seed: number): Promise<Judged> => {
     live(story).pipe(
       Effect.provide(Layer.fresh(Layer.provideMerge(RunRecorder.layerMemory(), TestClock.layer()))),
       Effect.provideService(References.MinimumLogLevel, "None"),
+      Effect.provideService(Random.Random, randomOf(seed)),
     ),
   );
   const { deaths, record, world } = lived;
@@ -69,6 +78,7 @@ const playOne = async (seed: number): Promise<Judged> => {
     resumes: record?.resumes ?? 0,
     completed: record?.end?.state === "completed",
     end: record?.end?.reason ?? record?.state ?? "nothing on record",
+    digest: `${seed}: ${record?.end?.reason ?? record?.state}, log ${hashOf(world.log)}, record ${hashOf(record)}, screen ${hashOf(world.screen)}`,
   };
 };
 
@@ -79,6 +89,7 @@ const playTwins = async (seed: number): Promise<Judged> => {
       // The machine may be slow, and TestClock still waits for the fibers that it has woken.
       Effect.provide(Layer.fresh(TestClock.layer({ warningDelay: "1 minute" }))),
       Effect.provideService(References.MinimumLogLevel, "None"),
+      Effect.provideService(Random.Random, randomOf(seed)),
     ),
   );
   const { record, world } = lived;
@@ -91,6 +102,7 @@ const playTwins = async (seed: number): Promise<Judged> => {
     resumes: record?.resumes ?? 0,
     completed: record?.end?.state === "completed",
     end: record?.end?.reason ?? record?.state ?? "nothing on record",
+    digest: `${seed}: ${record?.end?.reason ?? record?.state}, log ${hashOf(world.log)}, record ${hashOf(record)}, screen ${hashOf(world.screen)}`,
   };
 };
 

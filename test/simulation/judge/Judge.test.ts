@@ -59,6 +59,7 @@ const trace = (...happened: ReadonlyArray<Happened | ReadonlyArray<Happened>>): 
   record: undefined,
   ended: true,
   closed: true,
+  telemetry: [],
 });
 
 /** The invariants that a made-up trace violates, except those that it violates only because it is short. */
