@@ -9,7 +9,7 @@ import * as Observation from "../../src/domain/Observation.ts";
 import { empty, snapshot, type ToolBoundary } from "../../src/domain/SideEffects.ts";
 import { isEmpty, outputTokensMax } from "../../src/facts/EmptyResponse.ts";
 import * as Facts from "../../src/facts/Facts.ts";
-import { atMost, join, joinAttempts, lastMoment } from "../../src/facts/Growth.ts";
+import { canGrowInto, join, joinAttempts, lastMoment } from "../../src/facts/Growth.ts";
 import { estimateRequest, estimateResponse } from "../../src/facts/Tokens.ts";
 import { hashOf } from "../Hashes.ts";
 import { oneOf, seeded } from "../Seeded.ts";
@@ -90,7 +90,7 @@ describe("generated facts", () => {
   it("compare, join and cost as recorded", async () => {
     const some = folded.map(({ facts }) => facts).filter((_, at) => at % 3 === 0);
     const lines = some.map((f, at) => {
-      const others = some.map((g) => [atMost(f, g), join(f, g), joinAttempts([f, g]), joinAttempts([f, g, f])]);
+      const others = some.map((g) => [canGrowInto(f, g), join(f, g), joinAttempts([f, g]), joinAttempts([f, g, f])]);
       const costs = failures.map((failure) => [
         estimateResponse([f], failure, 70),
         estimateResponse([f, ...some.slice(at, at + 2)], failure, undefined),

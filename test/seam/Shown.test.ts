@@ -112,17 +112,17 @@ describe("the end of the shown text", () => {
         let found = "";
         for (let at = 0; at < said.length; at += size) {
           found += tail.take(said.slice(at, at + size));
-          assert.isAtMost(found.length + tail.held, at + size);
+          assert.isAtMost(found.length + tail.heldLength, at + size);
         }
         found += tail.end();
         assert.strictEqual(found, left, JSON.stringify([run, unsent, said, size]));
-        assert.deepStrictEqual([tail.held, tail.end(), tail.take("\r x")], [0, "", "\r x"]);
+        assert.deepStrictEqual([tail.heldLength, tail.end(), tail.take("\r x")], [0, "", "\r x"]);
       }
   });
 
   it("holds the carriage returns that may belong to it", () => {
     const tail = new ShownTail("a \n", true);
-    assert.deepStrictEqual([tail.take(" \r\r"), tail.held, tail.take("\n"), tail.held], ["", 2, "", 0]);
+    assert.deepStrictEqual([tail.take(" \r\r"), tail.heldLength, tail.take("\n"), tail.heldLength], ["", 2, "", 0]);
   });
 });
 

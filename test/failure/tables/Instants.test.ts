@@ -2,7 +2,7 @@
  * Compares the parsers of points in time with `Date`, and holds each bound at its edges.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { nextTimeOfDay, parseHttpDate, parseTimestamp, utc } from "../../../src/failure/tables/Instants.ts";
+import { nextTimeOfDay, parseHttpDate, parseTimestamp, toUtc } from "../../../src/failure/tables/Instants.ts";
 import { seeded } from "../../Seeded.ts";
 
 const pad = (part: number, length = 2) => String(part).padStart(length, "0");
@@ -38,7 +38,7 @@ describe("points in time", () => {
       assert.strictEqual(parseHttpDate(two, ms), ms);
       assert.isUndefined(parseHttpDate(two, undefined));
       assert.strictEqual(parseTimestamp(`${pad(year, 4)}-${pad(month + 1)}-${pad(day)}T${time}Z`), ms);
-      assert.strictEqual(utc(year, month + 1, day, at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()), ms);
+      assert.strictEqual(toUtc(year, month + 1, day, at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()), ms);
     }
   });
 
@@ -69,9 +69,9 @@ describe("points in time", () => {
     type Parts = readonly [number, number, number, number, number, number];
     const lowest: Parts = [2026, 1, 1, 0, 0, 0];
     const highest: Parts = [2026, 12, 31, 24, 59, 60];
-    assert.strictEqual(utc(...lowest), Date.UTC(2026, 0, 1));
-    assert.strictEqual(utc(...highest), Date.UTC(2027, 0, 1, 0, 59, 60));
-    assert.strictEqual(utc(2026, 1, 1, 0, 0, 60.9), Date.UTC(2026, 0, 1, 0, 1, 0, 900));
+    assert.strictEqual(toUtc(...lowest), Date.UTC(2026, 0, 1));
+    assert.strictEqual(toUtc(...highest), Date.UTC(2027, 0, 1, 0, 59, 60));
+    assert.strictEqual(toUtc(2026, 1, 1, 0, 0, 60.9), Date.UTC(2026, 0, 1, 0, 1, 0, 900));
     const outside: ReadonlyArray<Parts> = [
       [2026, 0, 1, 0, 0, 0],
       [2026, 13, 1, 0, 0, 0],
@@ -81,7 +81,7 @@ describe("points in time", () => {
       [2026, 1, 1, 0, 60, 0],
       [2026, 1, 1, 0, 0, 61],
     ];
-    for (const parts of outside) assert.isUndefined(utc(...parts), parts.join());
+    for (const parts of outside) assert.isUndefined(toUtc(...parts), parts.join());
   });
 });
 

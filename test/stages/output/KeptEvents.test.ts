@@ -44,7 +44,7 @@ describe("kept events", () => {
     assert.deepStrictEqual([kept.isWhole, kept.bytes, pool.used, kept.end], [false, 0, 0, 3]);
     add(part(1, 4, 1));
     assert.deepStrictEqual([kept.isWhole, kept.bytes, pool.used, kept.end], [false, 0, 0, 4]);
-    assert.lengthOf(kept.from(0), 4);
+    assert.lengthOf(kept.readFrom(0), 4);
   });
 
   it("fit up to the limit of the process, of which an incomplete log gives its share back", () => {
@@ -61,17 +61,17 @@ describe("kept events", () => {
     const { add, kept } = keep();
     const events = [part(1, 1), part(1, 2), part(1, 3), part(1, 4)];
     add(...events);
-    for (const position of [0, 1, 4, 5]) assert.deepStrictEqual(kept.from(position), events.slice(position));
+    for (const position of [0, 1, 4, 5]) assert.deepStrictEqual(kept.readFrom(position), events.slice(position));
     kept.dropBefore(2);
     assert.strictEqual(kept.end, 4);
-    for (const position of [0, 1, 2]) assert.deepStrictEqual(kept.from(position), events.slice(2));
-    assert.deepStrictEqual(kept.from(3), events.slice(3));
+    for (const position of [0, 1, 2]) assert.deepStrictEqual(kept.readFrom(position), events.slice(2));
+    assert.deepStrictEqual(kept.readFrom(3), events.slice(3));
     kept.dropBefore(1);
     assert.strictEqual(kept.end, 4);
     kept.dropBefore(4);
-    assert.deepStrictEqual([kept.from(0), kept.end], [[], 4]);
+    assert.deepStrictEqual([kept.readFrom(0), kept.end], [[], 4]);
     add(part(1, 5));
-    assert.deepStrictEqual([kept.from(4), kept.end], [[part(1, 5)], 5]);
+    assert.deepStrictEqual([kept.readFrom(4), kept.end], [[part(1, 5)], 5]);
   });
 
   it("are found by the last event of a reader, as a number of parts or as an attempt and an ordinal", () => {
