@@ -39,7 +39,7 @@ export const stepsOf = (
     },
     {
       name: "conformance",
-      minutes: 6,
+      minutes: 12,
       args: ["scripts/tables.ts", "--measure"],
       passes: [0],
       page: { path: "docs/conformance.md", marker: "<!-- printed: conformance -->", compared: "exact" },

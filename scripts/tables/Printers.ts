@@ -118,7 +118,7 @@ const protocolTable = (root: string): string =>
 
 const protocolRow = (path: string, text: string): ReadonlyArray<string> => {
   const [, comment = ""] = /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*export const protocol\b/.exec(text) ?? [];
-  const [, id = ""] = /^export const id = "([^"]+)"/m.exec(text) ?? [];
+  const [, id = ""] = /^(?:export const id = | {2}id: )"([^"]+)"/m.exec(text) ?? [];
   const words = comment
     .replace(/^\s*\* ?/gm, "")
     .replace(/\s+/g, " ")
