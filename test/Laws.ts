@@ -25,7 +25,7 @@ export const laws: Readonly<Record<Law, LawTests>> = {
   L2: {
     name: "permission shrinks",
     statement:
-      "If some facts do not permit a replay, no facts that they can grow into permit one. Checked for every combination.",
+      "If facts forbid a replay, every later state of those facts forbids it too. Checked for every combination.",
     tests: ["test/policy/Laws.test.ts"],
   },
   L3: {
@@ -68,7 +68,7 @@ export const laws: Readonly<Record<Law, LawTests>> = {
   L10: {
     name: "whose cancel",
     statement:
-      "Only `cancel`, the run's `signal` and a signed interrupt are the user's. With `linger`, a departure becomes a cancel when the linger time has passed. A provider's own cancel is retried.",
+      "Only `cancel`, the run's `signal` and a signed interrupt count as the user's cancel. With `linger`, a departure becomes a cancel when the linger time has passed. A provider's own cancel is retried.",
     tests: [
       "test/runtime/run/Interrupts.test.ts",
       "test/runtime/run/Signals.test.ts",

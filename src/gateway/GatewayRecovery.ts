@@ -32,7 +32,7 @@ export interface GatewayRecoveryOptions {
 
 /** Reports dead processes whose runs this process has to recover. */
 export interface DeadSiblings {
-  /** Waits for the next process that dies and returns its name in the store. */
+  /** Waits until another process dies, and returns the name of that process in the store. */
   readonly ended: Effect.Effect<string>;
   /** Called after the lease of a dead process was ended in the store. From then on, each sweep finds its runs. */
   readonly onRecovered: (process: string) => void;

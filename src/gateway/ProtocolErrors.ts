@@ -85,7 +85,7 @@ const endHeaders = 0x4;
 /** The error code with which a server asks for HTTP/1.1. */
 const http11Required = 0xd;
 
-/** The body in the form of Amazon's APIs, whose client sends such requests. */
+/** Response body for HTTP/2 requests, in AWS's error format, because AWS's SDK sends them by default. */
 const responseBody = Buffer.from(JSON.stringify({ __type: "ValidationException", message: http2Message }));
 
 /** `:status: 400` and `content-type: application/json`, each by its index in the static table. */

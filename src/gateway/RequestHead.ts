@@ -1,5 +1,5 @@
 /**
- * Decides about a request by its head alone: if it is admitted, and where it goes.
+ * Decides from the head of a request alone whether it is admitted, and where it is sent.
  *
  * The decision is the same for all requests of a connection that have the same head, so it is taken once for them (`requestHeadersOf`).
  */

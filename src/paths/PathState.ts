@@ -137,9 +137,9 @@ const withProbeSoon = (state: PathState, now: number): PathState => {
 };
 
 /**
- * Handles the finding of another process that the path is down or works again. The path is probed and keeps its state until then, because
- * the finding may be caused by a problem of that process alone. If the path went down again before a response head had arrived, a report
- * that it works again does not change its schedule.
+ * Handles another process's report that the path is down or works again. The path keeps its state and is probed soon, because the cause may
+ * lie in that process alone. If the path went down again before a response head had arrived, a report that it works again does not change
+ * its schedule.
  */
 export const applyFinding = (state: PathState, isDown: boolean, now: number): PathState =>
   (state.state === "down") === isDown || (!isDown && state.relapsed) ? state : withProbeSoon(state, now);
@@ -186,7 +186,7 @@ export const recordConnectFailure = (
   return takeDown(state, canProbe, code, now, jitter);
 };
 
-/** Records that one run is sent in place of a probe. If this run has no outcome within the maximum interval, another run is sent. */
+/** Records that one run sends its request in place of a probe. If it has no outcome within the maximum interval, another run sends one. */
 export const startTrial = (state: PathState, now: number): PathState => ({
   ...state,
   probedAt: now,

@@ -101,7 +101,8 @@ class Keeper {
       jitter: random,
       onDue: (at) => this.#scheduleWake(at),
       probe: (due) => this.#probe(due),
-      onError: (error) => void this.#fork(Effect.logError("cannot notify a waiting run of its path", error)),
+      onError: (error) =>
+        void this.#fork(Effect.logError("cannot notify a waiting run that the state of its path changed", error)),
       ...siblings,
     });
   }

@@ -88,7 +88,7 @@ const failureOfVersion1 = (failure: Failure.Failure): Failure.Failure => {
   return failure;
 };
 
-const toDocument = <const K extends Failure.FailureKind>(kind: K) =>
+const documentSchema = <const K extends Failure.FailureKind>(kind: K) =>
   Schema.Struct({
     facts: AttemptFacts.pipe(Schema.withDecodingDefaultKey(Effect.succeed(freshFacts))),
     failure: Failure.kinds[kind],
@@ -103,7 +103,7 @@ type Decoder = (json: unknown) => Result.Result<DecisionInput, Schema.SchemaErro
 
 const decoder = (kind: Failure.FailureKind): Decoder => {
   // Restores the union over kinds, which the type of `document` loses. Every document decodes to one member of `Failure`.
-  const schema: Schema.Decoder<DecisionInput> = toDocument(kind) as unknown as Schema.Decoder<DecisionInput>;
+  const schema: Schema.Decoder<DecisionInput> = documentSchema(kind) as unknown as Schema.Decoder<DecisionInput>;
   return Schema.decodeUnknownResult(schema, { onExcessProperty: "error" });
 };
 

@@ -34,7 +34,7 @@ export const moveRows: ReadonlyArray<MoveRow> = [
     match: ({ run }) => (run.mode === "continue" || run.mode === "resume" ? false : undefined),
   },
   {
-    failure: "a cancel by anyone but the provider, or a failure of the caller itself",
+    failure: "a cancellation by anyone but the provider, or a failure of the caller itself",
     moves: "never",
     match: ({ failure }) =>
       failure.kind === "caller_failed" || (failure.kind === "cancelled" && failure.by !== "provider")
@@ -90,7 +90,7 @@ export const moveRows: ReadonlyArray<MoveRow> = [
   },
   {
     failure: "stalled before progress",
-    moves: "at once, because by default a run replays only one stall",
+    moves: "at once: the only replay that a stall gets by default is spent on the next route",
     match: ({ facts, failure }) =>
       failure.kind === "stalled" ? facts.progress === "none" || facts.progress === "started" : undefined,
   },

@@ -111,7 +111,7 @@ const recoveryRows: ReadonlyArray<PolicyRow> = [
       s.run.can_continue &&
       (s.facts.text_through < s.facts.settled_through || s.run.continue_text === "auto"),
   ),
-  rowOf(17, "tool_ran", "a runtime call settled that is not read_only", (s) => s.ledger.settledChanging),
+  rowOf(17, "tool_ran", "a runtime call that is not read_only settled", (s) => s.ledger.settledChanging),
   {
     number: 18,
     condition: "text shown",

@@ -78,8 +78,8 @@ export const rows: ReadonlyArray<PolicyRow> = [
 ];
 
 /**
- * Returns the wait: the fixed second or a longer announced wait, plus the throttle's wait. If the path was down and the request was not
- * sent, only an announced wait counts once the path works again.
+ * Returns the delay before a retry: one second, or the announced wait if that is longer. The throttle's wait is added if the run waits for
+ * neither its path nor a cooldown. After an outage in which nothing was sent, only an announced wait remains.
  */
 export const delayMs = (s: Situation): number => {
   const announced = Math.max(s.failure.retry_after_ms ?? 0, s.run.cooldown_ms);

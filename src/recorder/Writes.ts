@@ -263,7 +263,7 @@ export const calls: Readonly<
     ],
   },
   release: {
-    holds: "No owner.",
+    holds: "The run without an owner.",
     occasions: [{ when: "A claimed run cannot continue here.", before: "Another process may claim it.", away: "kept" }],
   },
   orphans: {
@@ -344,7 +344,7 @@ export const calls: Readonly<
     occasions: [
       {
         when: "A first write needs a lease; then three times per lease, while runs are owned or watched.",
-        before: "A process that watches the lease considers it expired.",
+        before: "A process that watches the lease would otherwise consider it expired.",
         away: "kept",
       },
     ],

@@ -14,7 +14,7 @@ export const factSentences = (facts: AttemptFacts): ReadonlyArray<string> => [
   `${deliveries[facts.delivery]} and ${progresses[facts.progress]}.`,
   `The caller had received ${shows[facts.shown]}.`,
   ...(facts.tools.length === 0 ? ["No tool was called."] : facts.tools.slice(0, callsToldMax).map(toolSentence)),
-  ...(facts.tools.length > callsToldMax ? [`${facts.tools.length - callsToldMax} more calls are on record.`] : []),
+  ...(facts.tools.length > callsToldMax ? [`Further calls on record: ${facts.tools.length - callsToldMax}.`] : []),
   ...guardSentence(facts.side_effects),
   ...(facts.terminal_seen ? ["The provider's end marker arrived."] : []),
 ];

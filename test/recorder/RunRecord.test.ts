@@ -27,7 +27,7 @@ const misfits = (record: RunRecord.RunRecord | undefined): ReadonlyArray<readonl
     return [entry._tag, typeof next === "string" ? next : "taken"];
   });
 
-/** One entry of each kind, in the order of `Entry`. */
+/** Entries of a run, in an order in which they can happen. */
 const everyEntry: ReadonlyArray<RunRecord.Entry> = [
   E.begun("r"),
   E.attempt(2, "continue"),

@@ -2,8 +2,8 @@
  * Delivers the parts of a run in one of three ways.
  *
  * A reader of a model's stream cannot discard parts. By default this adapter delivers them as `StreamProcessor.parts` does. With
- * `on_complete` it delivers them together, once the response is complete. A call with the options of `live` gets them as they arrive; a
- * mark follows withdrawn parts, and the call's transform restarts the step at the mark.
+ * `on_complete` it delivers them together, once the response is complete. A call with the options that `recovery.live()` returns gets
+ * them as they arrive; a mark follows withdrawn parts, and the call's transform restarts the step at the mark.
  */
 import { Effect, Stream } from "effect";
 import { none } from "../../domain/Observation.ts";

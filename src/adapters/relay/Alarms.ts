@@ -77,10 +77,10 @@ export class Alarms {
     this.#fiber?.interruptUnsafe();
     this.#wakesAt = at;
     const ms = Math.min(longestMs, Math.max(0, Math.ceil(at - this.now())));
-    this.#fiber = Effect.runFork(Effect.map(this.#clock.sleep(Duration.millis(ms)), () => this.#look()));
+    this.#fiber = Effect.runFork(Effect.map(this.#clock.sleep(Duration.millis(ms)), () => this.#fireDue()));
   }
 
-  #look(): void {
+  #fireDue(): void {
     this.#fiber = undefined;
     const now = this.now();
     for (let next = this.#set.first; next !== undefined && next.dueAt <= now; next = this.#set.first) {

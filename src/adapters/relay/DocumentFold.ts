@@ -9,7 +9,7 @@ import { isWhiteSpace } from "../../provider/stream/Content.ts";
 import * as Decoder from "../../provider/stream/Decoder.ts";
 import type { Part } from "../../provider/stream/Protocol.ts";
 
-/** Maximum length of a document that is read, in UTF-16 code units. Only the end of a longer document is known. */
+/** Maximum length of a document that is read, in UTF-16 code units. Of a longer one, only the fact that it ended is known. */
 export const documentCharactersMax = 1024 * 1024;
 
 /** Observes a document that is not read. A document proves its content and its end together. */

@@ -66,7 +66,7 @@ const changeLines = (totals: Totals, against: string, screen: Screen): ReadonlyA
   return [
     `With ${against}, ${changed} of ${count(incidents, "decision")} would change:`,
     ...listed.flatMap((group) => ["", ...groupLines(group, screen)]),
-    ...(groups.length > listed.length ? ["", `and ${groups.length - listed.length} smaller groups`] : []),
+    ...(groups.length > listed.length ? ["", `and ${count(groups.length - listed.length, "smaller group")}`] : []),
     "",
     screen.ink("strong", "Consequences of the change"),
     ...consequences.map((consequence) => totalLine(consequence, totals.consequences[consequence], screen.ink)),

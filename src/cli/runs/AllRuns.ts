@@ -30,7 +30,8 @@ export const exportAll = Effect.fn("cli.runs.exportAll")(function* (takesDriven:
   const stdio = yield* Stdio.Stdio;
   const fileSystem = yield* FileSystem.FileSystem;
   const transfer = transferOf(recorder);
-  if (transfer === undefined) return yield* fail("refused", "this store cannot export whole runs");
+  if (transfer === undefined)
+    return yield* fail("refused", "expected a SQLite or PostgreSQL store, which can export runs; this store cannot");
   if (Option.isNone(out) && (yield* stdio.stdoutIsTerminal)) {
     return yield* fail("refused", "the output is meant for a file: name one with --out");
   }

@@ -1,5 +1,3 @@
-/** Prints an open question: the incident, the choices with their effects, and the command that answers it. */
-
 import { describeChoice } from "../../story/FailureWords.ts";
 import { describeRepeats, expiryOf, type OpenQuestion } from "../../story/Question.ts";
 import { refusalText } from "../../story/SeamWords.ts";

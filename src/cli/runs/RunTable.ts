@@ -104,11 +104,13 @@ const cells = (
 const unknownText = ({ question, unknown_outcomes: tools }: RunSummary): string =>
   tools === undefined || question !== undefined ? "" : `, ${tools.join(", ")} unknown`;
 
-/** Describes continued text: `, joined after 412 characters`. */
+/** Describes continued text: `, continued after 412 characters`. */
 const seamsText = (seams: NonNullable<RunSummary["seams"]>): string => {
   const last = seams.at(-1);
   if (last === undefined) return "";
-  return seams.length === 1 ? `, joined after ${formatCharacters(last.at)}` : `, joined ${formatTimes(seams.length)}`;
+  return seams.length === 1
+    ? `, continued after ${formatCharacters(last.at)}`
+    : `, continued ${formatTimes(seams.length)}`;
 };
 
 const formatQuestions = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<string> => {

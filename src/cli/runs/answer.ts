@@ -43,7 +43,7 @@ export const answerCommand = Command.make(
   ({ db, id, ...options }) => withStore("runs answer", db, (screen) => answer(id, options, screen)),
 ).pipe(
   Command.withDescription(
-    `Answer a run's open question, or print it. An answer counts once, and only if nothing has happened since the question was asked. Answering stop also ends a run without a question that waits for a program.${exitCodesHelp}`,
+    `Answer a run's open question, or print it. An answer counts once, and only if nothing has happened since the question was asked. The answer "stop" also ends a run that has no open question and waits for its program to resume it.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Print a run's question, or answer it"),
   Command.withExamples([

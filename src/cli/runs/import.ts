@@ -57,7 +57,8 @@ export const importCommand = Command.make(
 /** Imports the runs of a file. */
 export const importRuns = Effect.fn("cli.runs.import")(function* ({ dryRun, file, json }: ImportOptions) {
   const transfer = transferOf(yield* RunRecorder);
-  if (transfer === undefined) return yield* fail("refused", "this store cannot import whole runs");
+  if (transfer === undefined)
+    return yield* fail("refused", "expected a SQLite or PostgreSQL store, which can import runs; this store cannot");
   const counter = startCounter(process.stderr, (count) => `${count} runs`);
   const named: Array<RefusedRun> = [];
   let reached: Read = { added: 0, same: 0, refused: 0, leftOut: 0 };
@@ -87,7 +88,7 @@ export const importRuns = Effect.fn("cli.runs.import")(function* ({ dryRun, file
 /** Reports the runs that were added before an import failed, because they may be unwanted. */
 const printAdded = ({ added, same }: Read, dryRun: boolean) =>
   Console.error(
-    `${command}: ${dryRun ? "nothing was added" : `${runCountText(added)} added, ${same} already present`}; the rest of the file was not imported`,
+    `${command}: ${dryRun ? "nothing was added; the rest of the file was not checked" : `${runCountText(added)} added, ${same} already present; the rest of the file was not imported`}`,
   );
 
 const summaryText = ({ added, leftOut, same }: Read, dryRun: boolean): string =>

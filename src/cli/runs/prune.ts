@@ -30,7 +30,7 @@ export const pruneCommand = Command.make(
     ),
     giveUp: Flag.String("give-up").pipe(
       Flag.withDescription(
-        "First end runs without an owner that began longer ago than this and wait for a program or for an answer",
+        "First end runs without an owner that began longer ago than this and wait to be resumed by a program or for an answer",
       ),
       Flag.optional,
     ),

@@ -15,7 +15,7 @@ export class ConnectStalled extends Error {
   readonly code: "CONNECT_STALLED" | "PROXY_STALLED";
 
   constructor(code: "CONNECT_STALLED" | "PROXY_STALLED" = "CONNECT_STALLED") {
-    super("No connection could be opened before the connect clock expired");
+    super("No connection could be opened within the connect timeout");
     this.code = code;
   }
 }

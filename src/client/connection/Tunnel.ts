@@ -204,7 +204,7 @@ export class ConnectResponse {
     this.#text += Buffer.from(bytes).toString("latin1");
     for (;;) {
       if (this.#interim + this.#text.length > connectHeadBytesMax) return { kind: "head_overflow" };
-      // Reports bytes that cannot be HTTP at once, without waiting for the connect clock.
+      // Bytes that cannot be HTTP are reported at once, without waiting for the connect clock.
       const begun = this.#text.slice(0, protocol.length);
       if (begun !== protocol.slice(0, begun.length)) return { kind: "bad_response" };
       const end = /\r?\n\r?\n/.exec(this.#text);

@@ -86,9 +86,9 @@ const processMetrics = (
     ["nodejs_heap_size_used_bytes", "Heap in use", memory.heapUsed],
     ["nodejs_heap_size_total_bytes", "Heap in all", memory.heapTotal],
     ["nodejs_external_memory_bytes", "Memory of buffers outside the heap", memory.external],
-    ...addDescriptors(),
-    ...(status === undefined ? [] : addTraffic(status)),
-    ...(store === undefined ? [] : addStore(store)),
+    ...descriptorRows(),
+    ...(status === undefined ? [] : trafficRows(status)),
+    ...(store === undefined ? [] : storeRows(store)),
   ] as const) {
     Metric.gauge(name, { description }).updateUnsafe(value, context);
   }
@@ -122,7 +122,7 @@ const addPaths = (paths: ReadonlyArray<PathStatus>, context: Context.Context<nev
   gauge("stream_recovery_gateway_waiting_runs", "Runs that wait for a path or a cooldown", {}, waiting);
 };
 
-const addDescriptors = () => {
+const descriptorRows = () => {
   const [open, max] = [countOpenDescriptors(), maxDescriptors()];
   return [
     ...(open === undefined ? [] : [["process_open_fds", "Open file descriptors", open] as const]),
@@ -130,12 +130,12 @@ const addDescriptors = () => {
   ];
 };
 
-const addStore = ({ writes }: StoreState) =>
+const storeRows = ({ writes }: StoreState) =>
   [
     ["stream_recovery_gateway_store_failing", "1 if the store does not accept writes", writes === "failing" ? 1 : 0],
   ] as const;
 
-const addTraffic = (status: TrafficStatus) =>
+const trafficRows = (status: TrafficStatus) =>
   [
     ["stream_recovery_gateway_live_runs", "Requests being relayed", status.live.length],
     [

@@ -138,7 +138,7 @@ class Reader {
     )
       this.#addProblem(
         [...at, "paths"],
-        "expected only with a credential: without one, the client's own credential decides",
+        "expected only with a credential: without one, the client's own credential decides which paths it may use",
       );
     if (it.protocols?.length === 0) this.#addProblem([...at, "protocols"], "expected at least one protocol");
     const credential = it.credential === undefined ? undefined : this.#readSecret([...at, "credential"], it.credential);

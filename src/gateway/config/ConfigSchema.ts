@@ -29,7 +29,7 @@ export const ConfigSchema = Schema.Struct({
   moves_on: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Array(Schema.Literals(["refused", "empty", "model_length"]))).annotate({
       description:
-        "By the name of an upstream with routes: finishes that count as failures, so that the request moves to the next route",
+        "Ways to finish that count as failures, so that the request moves to the next route; by the name of an upstream with routes",
     }),
   ),
   ...Object.fromEntries(others),

@@ -142,7 +142,7 @@ const drawLegend = ({ bars, gaps }: Timeline): ReadonlyArray<Html> => {
     [bars.some(({ end }) => end === "broke"), "break", "broke"],
     [evidence.some((it) => it.event === "seam" && isProof(it.detail)), "seam", "continues the shown text"],
     [has("terminal_candidate"), "terminal", "provider’s end marker"],
-    [has("watchdog"), "clock", `a clock expired: ${clocksOf(evidence)}`],
+    [has("watchdog"), "clock", `timed out: ${clocksOf(evidence)}`],
     [gaps.some(({ what }) => what === "wait"), "wait", "waited"],
     [gaps.some(({ what }) => what === "question"), "question", "asked a person"],
   ];

@@ -13,10 +13,10 @@ import { isIPv6, type Socket } from "node:net";
  */
 export const retransmitsMin = 2;
 
-/** Maximum length of a table that is parsed, in characters: about 100,000 sockets. */
+/** Maximum length of the kernel's list of sockets that is parsed, in characters: about 100,000 sockets. */
 const tableMax = 16 * 1024 * 1024;
 
-/** The properties of a socket that identify its line in a table. */
+/** The properties of a socket that identify its line in the kernel's list. */
 export type Ends = Pick<Socket, "localPort" | "remoteAddress" | "remotePort">;
 
 /** True if the client of a socket leaves bytes unacknowledged. */
@@ -60,7 +60,7 @@ const textOf = (table: string): string => {
 };
 
 /**
- * Parses tables into their sockets, by key.
+ * Parses the kernel's lists of sockets, by key.
  *
  * @param text content of `/proc/net/tcp`, `/proc/net/tcp6` or both
  */
@@ -76,10 +76,10 @@ export const linesOf = (text: string): ReadonlyMap<string, SocketLine> => {
   }
   return found;
 };
-/** Prefix of an IPv4-mapped IPv6 address in a table. */
+/** Prefix of an IPv4-mapped IPv6 address in `/proc/net/tcp6`. */
 const mappedPrefix = /^0{16}FFFF0000/;
 
-/** Computes the key of a socket. Returns undefined for an address that no table contains. */
+/** Computes the key of a socket. Returns undefined for an address that neither list can contain. */
 export const keyOf = ({ localPort, remoteAddress, remotePort }: Ends): string | undefined => {
   const address = hexOf(remoteAddress ?? "");
   if (address === undefined || localPort === undefined || remotePort === undefined) return undefined;
@@ -89,7 +89,7 @@ export const keyOf = ({ localPort, remoteAddress, remotePort }: Ends): string | 
 const portOf = (port: number): string => port.toString(16).toUpperCase().padStart(4, "0");
 
 /**
- * Formats an IP address as in a table; undefined for other text. An IPv4 address starts with its last byte, even if it is mapped into IPv6.
+ * Formats an IP address as in `/proc/net/tcp` or `tcp6`; undefined for other text. An IPv4 address starts with its last byte, even if it is mapped into IPv6.
  */
 const hexOf = (address: string): string | undefined => {
   const parts = /^(?:::ffff:)?(\d+)\.(\d+)\.(\d+)\.(\d+)$/i.exec(address)?.slice(1);
@@ -99,7 +99,7 @@ const hexOf = (address: string): string | undefined => {
 
 const byteOf = (decimal: string): string => Number(decimal).toString(16).toUpperCase().padStart(2, "0");
 
-/** Formats an IPv6 address as in a table: four words of four bytes, each starting with its last byte. */
+/** Formats an IPv6 address as in `/proc/net/tcp6`: four words of four bytes, each starting with its last byte. */
 const hexOf6 = (address: string): string => {
   const [before = "", after] = (address.split("%")[0] ?? "").split("::");
   const groups = (text: string | undefined): ReadonlyArray<string> =>

@@ -51,8 +51,8 @@ const toldOf = Schema.decodeUnknownOption(Schema.fromJsonString(Told));
 /** Creates the memory that all processes of a store share. */
 export const make = (facts: SharedFacts): RepeatsElsewhere => {
   const outage = new OutageLog({
-    away: "cannot read the repeats recorded by other gateways",
-    back: "the repeats recorded by other gateways can be read again",
+    away: "cannot read the failed requests that other gateways recorded; a repeat of one of them counts as a new request",
+    back: "the failed requests that other gateways recorded can be read again",
   });
   const tryStore = <A>(asked: Effect.Effect<A, FactsFault>) => outage.tryWithin(asked, storeWaitMs);
   return {

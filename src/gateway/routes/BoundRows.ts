@@ -96,7 +96,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
   {
     field: "store",
-    refersTo: "the response is stored in the account: if true and, except in Chat, if omitted",
+    refersTo: "the response, which the account stores if `store` is true or, outside Chat, omitted",
     protocols: [responses, chat, interactions, mistral],
     isBinding: ({ outermost, protocol, record }) =>
       outermost && (storing.has(protocol) ? record.store !== false : record.store === true),
@@ -162,7 +162,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
   {
     field: "file_id",
-    refersTo: "a file of the account (also `file_ids`; a file's own data moves)",
+    refersTo: "a file of the account (also `file_ids`; inline data of a file binds nothing)",
     protocols: [responses, chat, anthropic],
     isBinding: isAny(hasText("file_id"), hasList("file_ids")),
     marks: ["file_id"],
@@ -224,7 +224,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
   {
     field: "mcp",
-    refersTo: "a server that the provider calls, and its approvals (`mcp_servers`, `connector_id`, approvals)",
+    refersTo: "a server that the provider calls, and its approvals (`mcp_servers`, `connector_id`)",
     protocols: [responses, anthropic],
     isBinding: isAny(
       hasList("mcp_servers", "mcpServers"),

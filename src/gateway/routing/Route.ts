@@ -120,7 +120,7 @@ const candidates = (
   if (own !== undefined) return [...known.filter((name) => ownerOf(hostOf(upstreams[name])) === own), ...known];
   const [likeliest] = known;
   if (signs.length === 0 && likeliest !== undefined) return [likeliest];
-  const vendorsWith = (kind: Sign["kind"]) => known.filter((it) => signs.some((sign) => isSign(sign, kind, it)));
+  const vendorsWith = (kind: Sign["kind"]) => known.filter((it) => signs.some((sign) => isSignOf(sign, kind, it)));
   const keyed = vendorsWith("value").filter((name) => signs.some(({ at, vendor }) => vendor === name && at !== bearer));
   return [
     ...vendorsWith("protocol"),
@@ -132,7 +132,7 @@ const candidates = (
 
 const bearer = "authorization";
 
-const isSign = (sign: Sign, kind: Sign["kind"], vendor: Vendor): boolean =>
+const isSignOf = (sign: Sign, kind: Sign["kind"], vendor: Vendor): boolean =>
   sign.kind === kind && sign.vendor === vendor;
 
 const mayGo = (claim: PathClaim, signs: ReadonlyArray<Sign>, name: UpstreamName, upstreams: Upstreams): boolean =>

@@ -17,7 +17,7 @@ export const passedReasons = ["unknown_path", "unknown_format", "other_api", "un
 /** Reason why a request is passed through unrecovered. */
 export type PassedReason = (typeof passedReasons)[number];
 
-/** An example of a request of this kind. */
+/** An example request of a `Wire`. */
 export interface WireExample {
   readonly method: "GET" | "POST";
   readonly target: string;
@@ -29,7 +29,10 @@ export interface WireExample {
 export interface Wire {
   readonly name: string;
   readonly examples: ReadonlyArray<WireExample>;
-  /** `recovered`: a run. `replayed`: a run whose response is one document. `passed`: sent once. `refused`: not sent. */
+  /**
+   * `recovered`: a run. `replayed`: a run that may repeat its request, because the request changes nothing at the provider and its response
+   * is one document. `passed`: sent once. `refused`: not sent.
+   */
   readonly treatment: "recovered" | "replayed" | "passed" | "refused";
   /** Value of `x-recovery-passed` in the responses to these requests, if they are only forwarded and the response streams. */
   readonly reason?: PassedReason;

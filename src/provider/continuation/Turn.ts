@@ -49,7 +49,7 @@ export const userTurn = (form: TurnForm, body: Json.JsonRecord, text: string): J
   return { ...body, [form.list]: messages.with(-1, { ...last, [form.content]: content }) };
 };
 
-/** Returns the message of a conversation that is a bare string. */
+/** Converts a text into a message of the user. Gives the message of a conversation that consists of one string. */
 const messageOf = ({ bare, content, part, sender }: TurnForm, text: string): Json.JsonRecord =>
   sender === undefined
     ? { type: "message", role: "user", content: text }

@@ -212,7 +212,7 @@ const sum = (one: unknown, other: unknown): number | undefined => {
 /**
  * Gemini Interactions.
  *
- * Complete when: `interaction.completed` with the status of an end
+ * Complete when: `interaction.completed` with a terminal status
  * Tolerated: no `[DONE]`; the events of older revisions (`interaction.complete`, `content.delta`)
  */
 export const protocol = Events.eventProtocol({

@@ -208,14 +208,14 @@ const findContinuedCall = (calls: ReadonlyArray<Call>, delta: Delta): number | u
         ? sameId
         : last
       : delta.tool === ""
-        ? fragmentOf(calls, delta, sameKey, sameId)
+        ? callOfFragment(calls, delta, sameKey, sameId)
         : sameKey;
   const call = calls[ordinal];
   return call === undefined || isAnotherCall(call, delta) ? undefined : ordinal;
 };
 
 /** Finds the call of a delta without a name. Its index may have drifted, or collide with that of another call. */
-const fragmentOf = (
+const callOfFragment = (
   calls: ReadonlyArray<Call>,
   { id, input, text }: Delta,
   sameKey: number,

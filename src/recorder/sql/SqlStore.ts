@@ -165,8 +165,8 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
   const known = changed.flatMap(({ before, ...run }) => (before === undefined ? [] : [{ ...run, before }]));
   const kept = new Map<string, SqlParts.Kept>();
   if (fresh.length > 0) {
-    const { keptIn, values } = encodeNewRows(tables, fresh);
-    for (const [runId, it] of keptIn(yield* tables.ask<Head>(insertTogether, values))) kept.set(runId, it);
+    const { toKept, values } = encodeNewRows(tables, fresh);
+    for (const [runId, it] of toKept(yield* tables.ask<Head>(insertTogether, values))) kept.set(runId, it);
     // A new run rarely has parts.
     const put = fresh.flatMap((run) => changedParts(kept.get(run.runId)?.place ?? inRow, run));
     if (put.length > 0) yield* tables.ask(SqlParts.putTogether, SqlParts.putValues(put));
@@ -192,7 +192,7 @@ const encodeNewRows = (tables: SqlTables, fresh: ReadonlyArray<Changed>) => {
   const all = fresh.map((run) => ({ run, written: SqlParts.encode(run.record, undefined, undefined) }));
   return {
     values: transpose(all, 10, ({ run, written }) => [...newColumns(run, tables.dialect), written.body ?? ""]),
-    keptIn: (rows: ReadonlyArray<Head>): Kept => {
+    toKept: (rows: ReadonlyArray<Head>): Kept => {
       const places = new Map(rows.map((row) => [row.run_id, placeOf(row)]));
       return new Map(
         all.map(({ run, written }) => [run.runId, toKeptAfterWrite(places.get(run.runId) ?? inRow, written)]),
@@ -208,13 +208,13 @@ const encodeNewRows = (tables: SqlTables, fresh: ReadonlyArray<Changed>) => {
  * @param fresh runs without incidents and questions
  */
 export const beginStatement = (tables: SqlTables, fresh: ReadonlyArray<Changed>, lease: string) => {
-  const { keptIn, values } = encodeNewRows(tables, fresh);
+  const { toKept, values } = encodeNewRows(tables, fresh);
   return {
     template: insertHeld,
     values: [...values, lease],
     // The caller passes the rows that the statement returned.
-    keptIn: (rows: ReadonlyArray<object>) =>
-      rows.length === fresh.length ? keptIn(rows as ReadonlyArray<Head>) : undefined,
+    toKept: (rows: ReadonlyArray<object>) =>
+      rows.length === fresh.length ? toKept(rows as ReadonlyArray<Head>) : undefined,
   };
 };
 

@@ -153,9 +153,9 @@ const commitNewRuns = Effect.fnUntraced(function* (database: SqlDatabase, lease:
     fresh.push({ runId, before: undefined, record: run.record, owner: run.owner });
   }
   if (fresh.length === 0) return jobs;
-  const { keptIn, template, values } = SqlStore.beginStatement(database.tables, fresh, id);
+  const { toKept, template, values } = SqlStore.beginStatement(database.tables, fresh, id);
   const rows = yield* database.commitOne(template, values);
-  const kept = rows && keptIn(rows);
+  const kept = rows && toKept(rows);
   // If the commit is not confirmed, the transaction repeats all jobs; entries that are already on record change nothing.
   if (kept === undefined) return jobs;
   yield* Metric.update(SqlFailure.commits, 1);

@@ -180,7 +180,7 @@ export class Watchdog {
           : Effect.raceFirst(woken, Effect.sleep(Duration.millis(Math.ceil(wait))));
       }).pipe(
         // The watch of a listener that throws is already removed. If the fiber ended, all other attempts would wait forever.
-        Effect.catchDefect((defect) => Effect.logError("cannot notify an attempt that its clock expired", defect)),
+        Effect.catchDefect((defect) => Effect.logError("cannot notify an attempt that it timed out", defect)),
       ),
     );
   }

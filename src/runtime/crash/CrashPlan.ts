@@ -136,7 +136,7 @@ const planStep = (record: RunRecord.RunRecord, options: PlanOptions): RecoverySt
     case "waiting":
       return planWaiting(record, due, options);
     case "answered":
-      return carryOutAnswer(record, due, options);
+      return planAnswer(record, due, options);
   }
 };
 
@@ -266,7 +266,7 @@ const planWaiting = (record: RunRecord.RunRecord, due: DueOf<"waiting">, options
 export const isOfferFutile = (record: RunRecord.RunRecord, { question }: Pick<DueOf<"waiting">, "question">): boolean =>
   !Orphan.isResumable(record) && question.choices.some(isRetryOrContinue);
 
-const carryOutAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: PlanOptions): RecoveryStep => {
+const planAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: PlanOptions): RecoveryStep => {
   const { choice, incident } = due;
   const { rule } = incident.decision;
   const done = [evidenceEntry(record, options.now, "answer", choice), Incident.markEntry(incident, "acted_on", choice)];

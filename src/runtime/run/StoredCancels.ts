@@ -120,8 +120,8 @@ export const hearing = Effect.fnUntraced(function* (
     ),
   );
   const outage = new OutageLog({
-    away: "cannot receive cancels from other processes",
-    back: "receiving cancels from other processes again",
+    away: "cannot receive cancellations from other processes",
+    back: "receiving cancellations from other processes again",
   });
   const looked = Effect.catch(Effect.andThen(look, outage.recordSuccess), ({ message }) =>
     outage.recordFailure(message),

@@ -156,7 +156,7 @@ describe("stream-recovery runs show", () => {
         /Seam +It continues after 412 characters: the new text began with the end of the shown text\./,
       );
       const listed = (yield* printed(list(every, screen))).stdout;
-      assert.include(listed, "continue_text, joined 2 times");
+      assert.include(listed, "continue_text, continued 2 times");
     }).pipe(Effect.provide(layer)),
   );
 

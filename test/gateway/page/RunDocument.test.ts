@@ -26,7 +26,7 @@ describe("the file of a run", () => {
       '<code title="The rule that decided">tool_calls_fenced</code>',
       "shown=reasoning",
       "stalled · silence",
-      "a clock expired: silence",
+      "timed out: silence",
       "changes something",
       "1\u202f840 characters",
       "It was carried out, and a later attempt completed the run.",

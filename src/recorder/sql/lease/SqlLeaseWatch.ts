@@ -54,7 +54,7 @@ export class SqlLeaseWatch {
     this.#leaseMs = leaseMs;
   }
 
-  /** Time between two polls while a caller waits, in milliseconds. It is short enough that a late poll is not a gap. */
+  /** Time between two polls while a caller waits, in milliseconds. One late poll then does not exceed half a lease, which would restart the watch. */
   get pauseMs(): number {
     return Math.min(pauseMsMax, this.#leaseMs / 6);
   }
