@@ -85,7 +85,7 @@ const lessText = "these records are incomplete: before you answer retry, check w
 const silentMax = 1_000;
 
 const remainingText = (runs: number): string =>
-  `${runs === silentMax ? `${runs} runs or more` : formatCount(runs, "run")} not recovered: their process is silent, and its lease is longer than this command waits. Run it again later`;
+  `${runs === silentMax ? `${runs} runs or more` : formatCount(runs, "run")} not recovered: the owning process is silent, and its lease is longer than this command waits. Run it again later`;
 
 /** Maximum runs listed; `runs list` shows them all. */
 const listedMax = 30;

@@ -107,7 +107,7 @@ describe("stream-recovery recover", () => {
       while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust(100);
       const { stderr, stdout } = yield* Fiber.join(fiber);
       assert.match(stdout, /^Nothing to recover yet: /);
-      assert.include(stderr, "recover: one run of a silent process");
+      assert.include(stderr, "recover: one run not recovered: the owning process is silent");
     }).pipe(Effect.scoped),
   );
 });

@@ -278,7 +278,7 @@ describe("readConfig", () => {
         tokens: { t: { token, paths: ["/v1/**"] } },
       }),
       [
-        "$.upstreams.a.paths: expected only with a credential: without one, the client's own credential decides",
+        "$.upstreams.a.paths: expected only with a credential: without one, the client's own credential decides which paths it may use",
         `$.upstreams.b.paths[0]: ${form}`,
         `$.tokens.t.paths[0]: ${form}`,
       ],
