@@ -82,7 +82,7 @@ describe("a cancel of a run that another process drives", () => {
         store.say({ _tag: "Look" });
         yield* TestClock.adjust(500);
       }).pipe(Effect.provide(Logger.layer([logger])));
-      const about = lines.filter((line) => line.includes("cancels from other processes"));
+      const about = lines.filter((line) => line.includes("cancellations from other processes"));
       assert.lengthOf(about, 2, about.join("; "));
       const asked = yield* Effect.forkChild(StoredCancels.cancel(other, { run_id: "run", holder: "h" }));
       yield* TestClock.adjust(100);
