@@ -180,15 +180,25 @@ const parseProtocols = (columns: ReadonlyArray<ConformanceRuntime>, asked: Reado
     : fail("refused", `--protocol: expected a part of ${spoken.join(", ")}, got "${names.join(",")}"`);
 };
 
+/** SDKs whose columns send the headers of `--header`. */
+const sendsHeaders: ReadonlyArray<SubjectName> = ["openai", "anthropic", "ai-sdk"];
+
 const parseThrough = Effect.fnUntraced(function* (asked: {
+  readonly subject: SubjectName;
   readonly through: Option.Option<string>;
   readonly upstreamPort: number;
   readonly header: ReadonlyArray<string>;
 }) {
-  if (Option.isNone(asked.through)) return {};
+  if (Option.isNone(asked.through))
+    return asked.header.length === 0 ? {} : yield* fail("refused", "--header: expected only with --through");
   const given = asked.through.value;
   if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
     return yield* fail("refused", `--through: expected an http or https URL, got "${given}"`);
+  if (asked.header.length > 0 && !sendsHeaders.includes(asked.subject))
+    return yield* fail(
+      "refused",
+      `--header: expected one of ${sendsHeaders.join(", ")} as the SDK, got ${asked.subject}`,
+    );
   const headers: Record<string, string> = {};
   for (const text of asked.header) {
     const [, name, value] = /^([!#$%&'*+\-.^_`|~\w]+):\s*(.*)$/.exec(text) ?? [];

@@ -245,7 +245,9 @@ describe("stream-recovery conformance", () => {
       ]);
       const header = yield* run("openai", "--through", "http://localhost:8787", "--header", "x-provider");
       assert.deepStrictEqual(header.errors, ['conformance: --header: expected "name: value", got "x-provider"']);
-      for (const { exit } of [fault, protocol, through, header]) assert.include(String(exit), "CommandFailed");
+      const alone = yield* run("openai", "--header", "x-provider: a");
+      assert.deepStrictEqual(alone.errors, ["conformance: --header: expected only with --through"]);
+      for (const { exit } of [fault, protocol, through, header, alone]) assert.include(String(exit), "CommandFailed");
     }),
   );
 

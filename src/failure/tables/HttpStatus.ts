@@ -45,7 +45,8 @@ export const canRetryStatus = (status: number): boolean | undefined =>
   permanentStatuses.has(status) ? false : undefined;
 
 /**
- * Returns true if a status alone proves that nothing was processed.
+ * Returns true if an error response proves that nothing was processed. A status that proxies send too, or a page, proves it only with the
+ * provider's error schema.
  *
  * @param status an error status
  * @param body the form of the body: the provider's error schema, other JSON, other text, or nothing

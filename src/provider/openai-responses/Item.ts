@@ -26,7 +26,7 @@ export interface Call {
   readonly picture: boolean;
 }
 
-/** Items that the caller always runs. */
+/** Types of items that always wait for the caller: calls that it runs, and approvals that it gives. */
 const runtimeTypes = ["function_call", "local_shell_call", "apply_patch_call", "computer_call", "mcp_approval_request"];
 
 /** Tools of xAI's x_search family. xAI sends their calls as custom calls, although it has already run them. */

@@ -51,7 +51,7 @@ export interface Decoder<Id extends string = string> {
 /**
  * Creates a decoder.
  *
- * @param protocol one of `OpenAiChat`, `OpenAiResponses`, `AnthropicMessages`, `Gemini`
+ * @param protocol the protocol of the stream, for example `OpenAiChat.protocol`
  */
 export const make = <S, Id extends string>(protocol: Protocol<S, Id>, options: Options = {}): Decoder<Id> =>
   new ProtocolDecoder(protocol, options);

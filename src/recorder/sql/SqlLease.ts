@@ -90,7 +90,8 @@ export interface Beat {
 const rowless = new RecorderError({
   reason: "bad_option",
   run_id: "",
-  message: "the client returns no rows for a statement with RETURNING, from which the recorder learns its changes",
+  message:
+    "the client returns no rows for a statement with RETURNING, which the recorder needs; use a client that returns them",
 });
 
 /** Selects a lease if it is not fenced. @param column columns to select in addition to the id, each with a leading comma */
